@@ -1,0 +1,141 @@
+"""The small interfaces through which the life cycle acts on a cloud.
+
+Every call may raise ``CloudUnavailable`` (a passing fault) besides what it names. Calls are not idempotent by
+themselves; the *ensures* of the resource types are, by looking before they act and by bearing a ``Conflict`` or
+``NotFound`` that says that somebody was faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Hypervisor:
+    """A compute node as Nova tells of it. ``memory_mb`` in MiB, ``local_gb`` in GiB, ``cpu_info`` JSON text.
+
+    ``service_name`` is the host of the nova-compute service: the name by which aggregates know the node.
+    ``availability_zone`` is the zone the cloud shows for it ('' if it shows none).
+    """
+
+    id: str
+    hypervisor_hostname: str
+    service_name: str
+    hypervisor_type: str
+    hypervisor_version: int
+    vcpus: int
+    memory_mb: int
+    local_gb: int
+    cpu_info: str
+    availability_zone: str
+    up: bool = True
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A host aggregate. ``hosts`` are service names; the zone is in ``availability_zone``, not in ``metadata``."""
+
+    id: int
+    name: str
+    availability_zone: str | None
+    hosts: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """An instance. ``host`` is the service name of the host it is on (None: on none, as when shelved)."""
+
+    id: str
+    name: str
+    project_id: str
+    user_id: str
+    host: str | None
+    status: str
+    locked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A snapshot of a server."""
+
+    id: str
+    name: str
+    project_id: str
+    status: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class Compute(Protocol):
+    """What we need of Nova (and of Glance, for snapshots of servers)."""
+
+    def hypervisors(self) -> tuple[Hypervisor, ...]:
+        """Return all hypervisors."""
+
+    def hypervisor(self, *, id: str | None = None, hostname: str | None = None) -> Hypervisor:
+        """Return the hypervisor with exactly this id or hostname; NotFound if there is none."""
+
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Return all aggregates."""
+
+    def aggregate(self, name: str) -> Aggregate | None:
+        """Return the aggregate with exactly this name, the one with the lowest id if there are several."""
+
+    def create_aggregate(
+        self, name: str, availability_zone: str | None, metadata: Mapping[str, str]
+    ) -> Aggregate:
+        """Create an aggregate without hosts. Names are not unique in Nova, so look first."""
+
+    def set_aggregate_metadata(self, aggregate_id: int, metadata: Mapping[str, str | None]) -> None:
+        """Set keys, and take away those whose value is None; other keys stay. NotFound."""
+
+    def delete_aggregate(self, aggregate_id: int) -> None:
+        """Delete an aggregate. NotFound; Conflict if it still has hosts."""
+
+    def add_host(self, aggregate_id: int, service_name: str) -> None:
+        """Add a host to an aggregate.
+
+        NotFound (no such aggregate or host); Conflict if it is in there already, if another aggregate gives it
+        another zone, or if it runs servers and its zone would change.
+        """
+
+    def remove_host(self, aggregate_id: int, service_name: str) -> None:
+        """Take a host out of an aggregate. NotFound (aggregate, or host not in it); Conflict if it runs
+        servers and its zone would change."""
+
+    def servers_on(self, service_name: str) -> tuple[Server, ...]:
+        """Return every server of every project that occupies the host, whatever its state."""
+
+    def delete_server(self, server_id: str) -> None:
+        """Begin to force-delete a server, also a locked or broken one. It is gone when it is no longer listed.
+        A server that does not exist is no error."""
+
+    def snapshot_server(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
+        """Begin to make an image of a server, owned by the server's project. NotFound; Conflict by its state."""
+
+    def images_of_reservation(self, reservation_id: str) -> tuple[Image, ...]:
+        """Return the images whose metadata ``blazar:reservation`` is this id, finished or not."""
+
+
+class Placement(Protocol):
+    """What we need of Placement."""
+
+    def reservation_provider(self, hypervisor_hostname: str) -> str | None:
+        """Return the uuid of the host's reservation provider ``blazar_<hypervisor_hostname>``, None if absent."""
+
+    def create_reservation_provider(self, hypervisor_hostname: str) -> str:
+        """Create that provider as a child of the host's own. NotFound (host unknown to Placement); Conflict."""
+
+    def delete_reservation_provider(self, hypervisor_hostname: str) -> None:
+        """Delete that provider. NotFound; Conflict if something is allocated from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The services of one cloud."""
+
+    compute: Compute
+    placement: Placement

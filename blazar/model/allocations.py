@@ -1,0 +1,16 @@
+"""Allocations as operators read them: by resource."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blazar.model.demand import Allocation
+from blazar.model.resource import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceAllocations:
+    """A resource with its live allocations, earliest first."""
+
+    resource: Resource
+    allocations: tuple[Allocation, ...]

@@ -1,0 +1,55 @@
+"""Vectors of amounts: what a resource has, and what one unit of a demand takes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Amounts by resource class, as in ``VCPU 64, MEMORY_MB 515000, DISK_GB 890``.
+
+    Classes are named as in Placement and carry their unit (MiB in ``MEMORY_MB``, GiB in ``DISK_GB``).
+    A class that is not named has the amount 0; an amount is never negative.
+    """
+
+    items: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(amount < 0 for _, amount in self.items):
+            raise ValueError(f"an amount is negative in {self.items}")
+
+    @classmethod
+    def of(cls, amounts: Mapping[str, int]) -> Amounts:
+        """Build from a mapping of class name to amount; zeros are dropped."""
+        return cls(tuple(sorted((name, n) for name, n in amounts.items() if n)))
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self.items)
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+    def get(self, name: str) -> int:
+        """Return the amount of one class, 0 if it is not named."""
+        return next((amount for key, amount in self.items if key == name), 0)
+
+    def __add__(self, other: Amounts) -> Amounts:
+        total = dict(self.items)
+        for name, amount in other.items:
+            total[name] = total.get(name, 0) + amount
+        return Amounts.of(total)
+
+    def times(self, count: int) -> Amounts:
+        """Return ``count`` times these amounts."""
+        return Amounts.of({name: amount * count for name, amount in self.items})
+
+    def units_within(self, capacity: Amounts, used: Amounts) -> int:
+        """Return how many units of these amounts fit into ``capacity`` beside what is ``used``.
+
+        Raises ValueError if these amounts are all zero: then the answer would be endless.
+        """
+        if not self.items:
+            raise ValueError("a unit of nothing fits without end")
+        return max(0, min((capacity.get(name) - used.get(name)) // amount for name, amount in self.items))

@@ -1,0 +1,73 @@
+"""What a reservation asks of the calendar, and what the calendar promises it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from blazar.model.amounts import Amounts
+from blazar.model.requirements import Anything, Requirement
+from blazar.model.resource import ResourceKind
+from blazar.model.window import Window
+
+
+class Affinity(StrEnum):
+    """How the units of one demand lie on resources towards each other."""
+
+    ANY = "any"
+    TOGETHER = "together"
+    """All units on one resource."""
+    APART = "apart"
+    """Every unit on a resource of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """``min_units`` to ``max_units`` units of a kind of resource that meets ``requirement``.
+
+    ``unit`` says what one unit takes of a resource; None means the *whole* resource, which then is shared
+    with nobody (so whole units always lie apart). ``pinned`` resources must be among the chosen ones,
+    ``preferred`` ones are chosen before others if they can be; both are calendar ids.
+    """
+
+    kind: ResourceKind
+    min_units: int
+    max_units: int
+    requirement: Requirement = Anything()
+    unit: Amounts | None = None
+    affinity: Affinity = Affinity.ANY
+    pinned: frozenset[int] = frozenset()
+    preferred: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_units <= self.max_units:
+            raise ValueError(f"a demand for {self.min_units} to {self.max_units} units makes no sense")
+        if self.unit is not None and not self.unit:
+            raise ValueError("a unit must take something")
+        if self.unit is None and self.affinity is Affinity.TOGETHER and self.max_units > 1:
+            raise ValueError("several whole resources can not lie on one resource")
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether each unit is a whole resource."""
+        return self.unit is None
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Promises ``units`` units of one resource to one reservation for one window.
+
+    ``unit`` is as in Demand: None is the whole resource, and then ``units`` is 1.
+    """
+
+    resource_id: int
+    lease_id: str
+    reservation_id: str
+    window: Window
+    units: int = 1
+    unit: Amounts | None = None
+
+    @property
+    def amounts(self) -> Amounts | None:
+        """What the allocation takes of its resource; None is all of it."""
+        return None if self.unit is None else self.unit.times(self.units)

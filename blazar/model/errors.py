@@ -1,0 +1,83 @@
+"""The one tree of errors that cross a room's border.
+
+Every message is written for the person who reads it: what was wrong, which field, what would fit.
+``status`` is the HTTP status that the API answers with; no other place maps errors to statuses.
+"""
+
+from __future__ import annotations
+
+
+class BlazarError(Exception):
+    """Base of all our errors; an instance of this very class is a bug of ours."""
+
+    status = 500
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidInput(BlazarError):
+    """The request can not mean anything; the message names the field and how to mend it."""
+
+    status = 400
+
+
+class Denied(BlazarError):
+    """The caller may not do this."""
+
+    status = 403
+
+
+class NotFound(BlazarError):
+    """The thing named in the request does not exist (or no longer does)."""
+
+    status = 404
+
+
+class Conflict(BlazarError):
+    """The request is fine, but not in the present state of things."""
+
+    status = 409
+
+
+class NotEnoughResources(Conflict):
+    """Too few resources match the demand and are free in the window."""
+
+
+class WrongState(Conflict):
+    """The lease, reservation or host is not in a state that allows the operation."""
+
+
+class Contention(Conflict):
+    """Other bookings kept winning the race for the same resources; trying again is worthwhile."""
+
+
+class CloudError(BlazarError):
+    """The cloud did not do what was asked of it."""
+
+    status = 503
+
+
+class CloudUnavailable(CloudError):
+    """A passing fault (time-out, 5xx, connection refused): the same call may succeed later."""
+
+
+class CloudRefused(CloudError):
+    """A lasting fault: the cloud understood, and said no. Repeating the call will not help."""
+
+    status = 409
+
+
+class StaleLease(BlazarError):
+    """Somebody else changed the lease since it was read: read again and decide again.
+
+    Never reaches a user: whoever writes a lease catches it.
+    """
+
+
+class StaleCalendar(BlazarError):
+    """A chosen resource was booked by somebody else since the calendar was read.
+
+    Never reaches a user: the booking loop catches it and places anew.
+    """

@@ -1,0 +1,139 @@
+"""Leases, their reservations and their events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from blazar.model.window import Window
+
+Parameters = Mapping[str, Any]
+"""Type-specific values of a reservation, as JSON. Only the module of the resource type reads inside."""
+
+
+class LeaseStatus(StrEnum):
+    """Where a lease is in its life; the table of moves is in ``lifecycle``."""
+
+    CREATING = "CREATING"
+    PENDING = "PENDING"
+    STARTING = "STARTING"
+    ACTIVE = "ACTIVE"
+    UPDATING = "UPDATING"
+    TERMINATING = "TERMINATING"
+    TERMINATED = "TERMINATED"
+    DELETING = "DELETING"
+    ERROR = "ERROR"
+
+
+class ReservationStatus(StrEnum):
+    """Where a reservation is in its life."""
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    DELETED = "deleted"
+    ERROR = "error"
+
+
+class EventStatus(StrEnum):
+    """Where an event is in its life."""
+
+    UNDONE = "UNDONE"
+    IN_PROGRESS = "IN_PROGRESS"
+    DONE = "DONE"
+    ERROR = "ERROR"
+
+
+class EventType(StrEnum):
+    """What an event does. The first three are a lease's timetable and are shown to users; the other three
+    record a user's request while it is worked on, so that after a crash somebody can bring it to an end."""
+
+    START = "start_lease"
+    BEFORE_END = "before_end_lease"
+    END = "end_lease"
+    CREATE = "create_lease"
+    UPDATE = "update_lease"
+    DELETE = "delete_lease"
+
+
+REQUEST_EVENTS = frozenset({EventType.CREATE, EventType.UPDATE, EventType.DELETE})
+"""Events that are never shown to users."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that is to happen to a lease at a time.
+
+    ``due_at`` is the next instant at which a manager should look at the event: its time while it is UNDONE,
+    the time of the next try after a failure, the instant at which the claim of the manager that works on it
+    expires; None when nothing is left to do. ``claimed_by`` and ``claimed_at`` tell who works on it since
+    when; ``attempts`` counts tries that failed and ``reason`` is why the last one did. ``memo`` belongs to
+    request events: what is needed to undo the request. A client's own event types are kept but do nothing.
+    """
+
+    id: str
+    event_type: str
+    time: datetime | None
+    status: EventStatus | None
+    created_at: datetime
+    updated_at: datetime | None = None
+    due_at: datetime | None = None
+    claimed_by: str | None = None
+    claimed_at: datetime | None = None
+    attempts: int = 0
+    reason: str | None = None
+    memo: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What one lease reserves of one resource type.
+
+    ``resource_id`` is an id that API 1.0 shows and nothing uses. ``parameters`` are the type's own values as
+    the API shows them; ``artefacts`` are what the type has to remember of what it made (an aggregate's id).
+    """
+
+    id: str
+    resource_type: str
+    resource_id: str | None
+    status: ReservationStatus
+    created_at: datetime
+    updated_at: datetime | None = None
+    missing_resources: bool = False
+    resources_changed: bool = False
+    parameters: Parameters = field(default_factory=dict)
+    artefacts: Parameters = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A promise of resources to a project for a window.
+
+    ``revision`` is raised by every write; a write holds only against the revision it was decided on.
+    ``deleted_at`` is set on a lease that has left the API and is kept for the record.
+    """
+
+    id: str
+    name: str
+    user_id: str
+    project_id: str
+    window: Window
+    status: LeaseStatus
+    created_at: datetime
+    updated_at: datetime | None = None
+    trust_id: str | None = None
+    degraded: bool = False
+    deleted_at: datetime | None = None
+    revision: int = 0
+    reservations: tuple[Reservation, ...] = ()
+    events: tuple[Event, ...] = ()
+
+    def event(self, event_type: EventType) -> Event | None:
+        """Return the lease's event of this type; for request events the latest one."""
+        return next((e for e in reversed(self.events) if e.event_type == event_type), None)
+
+    def reservation(self, reservation_id: str) -> Reservation | None:
+        """Return the reservation with this id."""
+        return next((r for r in self.reservations if r.id == reservation_id), None)

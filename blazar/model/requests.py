@@ -1,0 +1,91 @@
+"""What callers ask of the manager, parsed: types are right, rules of the domain are not yet checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from blazar.model.lease import Parameters
+
+
+class Now(Enum):
+    """The literal ``now`` of a request: the server's clock decides."""
+
+    NOW = "now"
+
+
+NOW = Now.NOW
+Moment = datetime | Now
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRequest:
+    """One reservation of a new lease; ``parameters`` are unchecked."""
+
+    resource_type: str
+    parameters: Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class EventRequest:
+    """An event of the client's own; kept and shown, never acted on."""
+
+    event_type: str
+    time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRequest:
+    """A new lease for a user of a project. ``before_end`` None means the operator's default lead time."""
+
+    name: str
+    user_id: str
+    project_id: str
+    start: Moment
+    end: Moment
+    before_end: datetime | None = None
+    reservations: tuple[ReservationRequest, ...] = ()
+    events: tuple[EventRequest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationChange:
+    """New values for some parameters of one reservation; ``resource_type`` must be the stored one."""
+
+    id: str
+    parameters: Parameters
+    resource_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseChange:
+    """What is to change in a lease; None leaves a value as it is."""
+
+    name: str | None = None
+    start: Moment | None = None
+    end: Moment | None = None
+    before_end: datetime | None = None
+    reservations: tuple[ReservationChange, ...] = ()
+
+    @property
+    def rename_only(self) -> bool:
+        """Tell whether nothing but the name changes."""
+        return self.name is not None and self == LeaseChange(name=self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """A host to register, by the cloud's id of it or by its hypervisor's hostname (the id wins)."""
+
+    name: str | None
+    id: str | None
+    capabilities: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class HostChange:
+    """Capabilities to set (a text) or to take away (None)."""
+
+    capabilities: Mapping[str, str | None]

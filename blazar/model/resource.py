@@ -1,0 +1,74 @@
+"""Anything that can be promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from blazar.model.amounts import Amounts
+
+PropertyValue = str | int | float | bool | None
+"""A property's value; None means that the resource does not tell."""
+
+
+class ResourceKind(StrEnum):
+    """What a resource is; a demand asks for one kind."""
+
+    HOST = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One thing on the calendar: a compute host, an address, a segment, a device.
+
+    ``id`` is the calendar's own key and never shown; ``external_id`` is the id that the cloud gives it
+    and the API shows, ``name`` the name people know it by (a hypervisor's hostname).
+    ``attributes`` are facts read from the cloud, ``capabilities`` are the operator's own key/value pairs.
+    A resource that is not ``reservable`` takes no new allocation. ``capacity`` may be empty for a resource
+    that is only ever promised whole.
+    """
+
+    id: int
+    kind: ResourceKind
+    external_id: str
+    name: str
+    attributes: Mapping[str, PropertyValue]
+    capabilities: Mapping[str, str]
+    capacity: Amounts
+    reservable: bool
+    created_at: datetime
+    updated_at: datetime | None = None
+
+    @property
+    def properties(self) -> Mapping[str, PropertyValue]:
+        """Everything a requirement can ask about; a fact outranks a capability of the same name."""
+        return {
+            **self.capabilities,
+            **self.attributes,
+            "id": self.external_id,
+            "reservable": self.reservable,
+            "created_at": self.created_at.isoformat(),
+            "updated_at": self.updated_at.isoformat() if self.updated_at else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceProperty:
+    """A capability's name as such: which kind has it, and whether only operators see it."""
+
+    id: str
+    kind: ResourceKind
+    name: str
+    private: bool
+    created_at: datetime
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyValues:
+    """A capability with the distinct values it has over all registered resources, sorted."""
+
+    property: ResourceProperty
+    values: tuple[str, ...]
