@@ -1,0 +1,114 @@
+"""Booking: read the calendar, place, write; all or nothing, and again if somebody was faster.
+
+The scheme is Placement's: every resource has a generation, and a booking raises the generations of what it takes
+only where they are still those that were read.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from blazar.calendar.placement import place
+from blazar.calendar.strategies import Strategy
+from blazar.manager.settings import Settings
+from blazar.model.clock import Clock
+from blazar.model.demand import Allocation, Demand
+from blazar.model.errors import Contention, StaleCalendar, StaleLease
+from blazar.model.resource import ResourceKind
+from blazar.model.window import Window
+from blazar.store.store import Store
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one reservation asks of the calendar."""
+
+    reservation_id: str
+    demand: Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Allocations that fit, and the generations that a booking of them must find."""
+
+    allocations: tuple[Allocation, ...]
+    generations: Mapping[int, int]
+
+
+class Booking:
+    """Places demands on the calendar, and repeats a booking that lost a race."""
+
+    def __init__(
+        self, store: Store, clock: Clock, settings: Settings, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._sleep = sleep
+        # Between processes the generations decide. Within one, taking turns is cheaper than losing races.
+        self._turn = threading.Lock()
+
+    def plan(
+        self, lease_id: str, window: Window, wishes: Sequence[Wish], *, now: datetime, attempt: int, is_new: bool = False
+    ) -> Plan:
+        """Find resources for all wishes of a lease together. NotEnoughResources says what is missing.
+
+        What the lease itself holds counts as free. After a lost race the choice is random, so that rivals part.
+        """
+        allocations: list[Allocation] = []
+        generations: dict[int, int] = {}
+        strategy = self._settings.strategy if attempt == 0 else Strategy.RANDOM
+        for kind in _kinds(wishes):
+            mine = [wish for wish in wishes if wish.demand.kind is kind]
+            snapshot, inventory = self._store.snapshot(
+                kind,
+                window,
+                whole_only=all(wish.demand.whole for wish in mine),
+                now=now,
+                besides=None if is_new else lease_id,
+                cleaning=self._settings.cleaning_time,
+            )
+            placement = place(
+                [wish.demand for wish in mine],
+                snapshot,
+                strategy=strategy,
+                seed=0 if attempt == 0 else random.getrandbits(32),
+                matching=inventory.matching,
+            )
+            for wish, shares in zip(mine, placement.shares, strict=True):
+                for share in shares:
+                    allocations.append(
+                        Allocation(
+                            resource_id=share.resource_id,
+                            lease_id=lease_id,
+                            reservation_id=wish.reservation_id,
+                            window=window,
+                            units=share.units,
+                            unit=wish.demand.unit,
+                        )
+                    )
+            generations.update((id_, snapshot.generations[id_]) for id_ in placement.resource_ids)
+        return Plan(tuple(allocations), generations)
+
+    def until_it_holds(self, attempt_once: Callable[[int], T]) -> T:
+        """Call ``attempt_once`` with 0, 1, … until no race is lost in it; Contention when the attempts are spent."""
+        for attempt in range(self._settings.booking_attempts):
+            try:
+                with self._turn:
+                    return attempt_once(attempt)
+            except (StaleCalendar, StaleLease):
+                # Full jitter: rivals that met once should not meet again.
+                self._sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
+        raise Contention("other requests for the same resources kept coming first; please try again")
+
+
+def _kinds(wishes: Sequence[Wish]) -> list[ResourceKind]:
+    return sorted({wish.demand.kind for wish in wishes})

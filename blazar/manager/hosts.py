@@ -1,0 +1,153 @@
+"""The host service: what operators do with the hosts that can be reserved."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from blazar.model.allocations import ResourceAllocations
+from blazar.model.amounts import Amounts
+from blazar.model.clock import Clock
+from blazar.model.demand import Allocation
+from blazar.model.errors import BlazarError, Conflict, InvalidInput
+from blazar.model.lease import Reservation
+from blazar.model.requests import HostChange, HostRequest
+from blazar.model.requirements import keys, parse_requirement
+from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
+from blazar.resources.physical_host import HOST_PROPERTIES
+from blazar.resources.registration import HostRegistration, attributes_of
+from blazar.store.store import Store
+
+LOG = logging.getLogger(__name__)
+
+LONGEST_KEY = 64
+HOST = ResourceKind.HOST
+
+
+class HostService:
+    """Registers hosts, changes their capabilities, gives them back, and shows what is promised of them."""
+
+    def __init__(self, store: Store, registration: HostRegistration, clock: Clock) -> None:
+        self._store = store
+        self._registration = registration
+        self._clock = clock
+
+    def all(self) -> tuple[Resource, ...]:
+        """Return the registered hosts, oldest first."""
+        return self._store.resources(HOST)
+
+    def one(self, host_id: str) -> Resource:
+        """Return one host; NotFound."""
+        return self._store.resource(HOST, host_id)
+
+    def create(self, request: HostRequest) -> Resource:
+        """Register a host that runs no servers. What was made in the cloud is unmade if it fails later."""
+        if request.id is None and not request.name:
+            raise InvalidInput("give name (the hypervisor's hostname) or id (its number in Nova)")
+        _check_keys(request.capabilities)
+        hypervisor = self._registration.find(id=request.id, name=request.name)
+        if self._store.resource_named(HOST, hypervisor.hypervisor_hostname) is not None:
+            raise Conflict(f"host {hypervisor.hypervisor_hostname} is registered already")
+        self._registration.check_empty(hypervisor.hypervisor_hostname, hypervisor.service_name)
+        made = self._registration.ensure_entered(hypervisor)
+        try:
+            return self._store.add_resource(
+                HOST,
+                external_id=hypervisor.id,
+                name=hypervisor.hypervisor_hostname,
+                attributes=attributes_of(hypervisor),
+                capabilities=request.capabilities,
+                capacity=Amounts.of(
+                    {"VCPU": hypervisor.vcpus, "MEMORY_MB": hypervisor.memory_mb, "DISK_GB": hypervisor.local_gb}
+                ),
+                at=self._clock.now(),
+            )
+        except Conflict:
+            # Somebody registered it in the same moment: what is in the cloud is theirs now.
+            raise
+        except BlazarError:
+            if made:
+                self._registration.ensure_left(hypervisor.hypervisor_hostname, hypervisor.service_name)
+            raise
+
+    def update(self, host_id: str, change: HostChange) -> Resource:
+        """Set and take away capabilities, all or none. Conflict if a live reservation on the host asks for one."""
+        if not change.capabilities:
+            raise InvalidInput("nothing to change: give at least one capability as key and value")
+        _check_keys(change.capabilities)
+        host = self.one(host_id)
+        changed = {k for k, v in change.capabilities.items() if host.capabilities.get(k) != v}
+        if changed & host.capabilities.keys():
+            for reservation in self._store.live_reservations_on(host.id):
+                needed = sorted(changed & host.capabilities.keys() & _asked(reservation))
+                if needed:
+                    raise Conflict(
+                        f"{', '.join(needed)} can not be changed: reservation {reservation.id} asks for it on this host"
+                    )
+        return self._store.change_capabilities(host.id, change.capabilities, at=self._clock.now())
+
+    def delete(self, host_id: str) -> None:
+        """Give a host back to the cloud. Conflict while it is allocated or runs servers; it then stays as it was."""
+        host = self.one(host_id)
+        service_name = str(host.attributes["service_name"])
+        # First of all no new allocation can come in between; a crash after this leaves a host that can be deleted again.
+        self._store.withdraw_resource(host.id, at=self._clock.now())
+        try:
+            self._registration.check_empty(host.name, service_name)
+            self._registration.ensure_left(host.name, service_name)
+        except BlazarError:
+            self._put_back(host)
+            raise
+        self._store.retire_resource(host.id, at=self._clock.now())
+
+    def allocations(
+        self, *, host_id: str | None, lease_id: str | None, reservation_id: str | None
+    ) -> tuple[ResourceAllocations, ...]:
+        """Return live allocations by host. Those of a lease or reservation that was asked for may have passed."""
+        hosts = self.all() if host_id is None else (self.one(host_id),)
+        asked = lease_id is not None or reservation_id is not None
+        allocations = self._store.live_allocations(
+            HOST,
+            resource_id=None if host_id is None else hosts[0].id,
+            lease_id=lease_id,
+            reservation_id=reservation_id,
+            ending_after=None if asked else self._clock.now(),
+        )
+        by_host: dict[int, list[Allocation]] = {host.id: [] for host in hosts}
+        for allocation in allocations:
+            if allocation.resource_id in by_host:
+                by_host[allocation.resource_id].append(allocation)
+        return tuple(ResourceAllocations(host, tuple(by_host[host.id])) for host in hosts)
+
+    def properties(self, *, include_private: bool) -> tuple[PropertyValues, ...]:
+        """Return the capabilities that hosts have, with their values."""
+        return self._store.property_values(HOST, include_private=include_private)
+
+    def set_property(self, name: str, *, private: bool) -> ResourceProperty:
+        """Show a capability to everybody, or to operators only; NotFound."""
+        return self._store.set_property_private(HOST, name, private=private, at=self._clock.now())
+
+    def _put_back(self, host: Resource) -> None:
+        hypervisor = self._registration.find(id=host.external_id, name=None)
+        try:
+            self._registration.ensure_entered(hypervisor)
+        finally:
+            self._store.set_reservable(host.id, host.reservable, at=self._clock.now())
+
+
+def _check_keys(capabilities: Mapping[str, str | None]) -> None:
+    for key in capabilities:
+        if len(key) > LONGEST_KEY:
+            raise InvalidInput(f"Extra capability key too long: {key[:80]!r} has {len(key)} characters, at most 64 fit")
+        if not key.strip():
+            raise InvalidInput("a capability needs a name; its key is empty")
+        if key in HOST_PROPERTIES:
+            raise InvalidInput(f"{key} is read from the cloud and can not be set; choose another key")
+
+
+def _asked(reservation: Reservation) -> frozenset[str]:
+    asked: frozenset[str] = frozenset()
+    for field in ("hypervisor_properties", "resource_properties"):
+        if field in reservation.parameters:
+            asked |= keys(parse_requirement(reservation.parameters[field], field=field))
+    return asked

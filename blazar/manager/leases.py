@@ -1,0 +1,228 @@
+"""The lease service: what users ask of their leases, each either done wholly or not at all."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from blazar.manager import dates, lifecycle
+from blazar.manager.booking import Booking, Wish
+from blazar.manager.claims import Claims
+from blazar.manager.notifications import CREATED, Notifier
+from blazar.manager.settings import Settings
+from blazar.manager.updates import Updates
+from blazar.manager.worker import Worker
+from blazar.model.clock import Clock
+from blazar.model.errors import BlazarError, InvalidInput, StaleLease, WrongState
+from blazar.model.lease import (
+    Event,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseStatus,
+    Parameters,
+    Reservation,
+    ReservationStatus,
+)
+from blazar.model.requests import LeaseChange, LeaseRequest
+from blazar.model.window import Window
+from blazar.resources.base import ResourceType, Work
+from blazar.store.store import Store
+
+
+class LeaseService:
+    """Creates, changes, ends and lists leases."""
+
+    def __init__(
+        self,
+        store: Store,
+        types: Mapping[str, ResourceType],
+        worker: Worker,
+        notifier: Notifier,
+        clock: Clock,
+        claims: Claims,
+        settings: Settings,
+        *,
+        wake: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._types = types
+        self._worker = worker
+        self._notifier = notifier
+        self._clock = clock
+        self._claims = claims
+        self._settings = settings
+        self._wake = wake
+        self._booking = Booking(store, clock, settings)
+        self._updates = Updates(store, worker, self._booking, notifier, clock, claims, settings)
+
+    def all(self, project_id: str | None) -> tuple[Lease, ...]:
+        """Return the leases of a project (None: of all), oldest first."""
+        return self._store.leases(project_id)
+
+    def one(self, lease_id: str) -> Lease:
+        """Return one lease; NotFound."""
+        return self._store.lease(lease_id)
+
+    def create(self, request: LeaseRequest) -> Lease:
+        """Book a lease, make what must exist before its start, and return it PENDING; or leave nothing behind."""
+        now = self._clock.now()
+        window = dates.new_window(request.start, request.end, now)
+        before_end = dates.new_before_end(window, request.before_end, self._settings.before_end_lead)
+        checked = [(self._type(r.resource_type), r.resource_type, r.parameters) for r in request.reservations]
+        parameters = [kind.parameters(given) for kind, _, given in checked]
+        lease = _new_lease(
+            request,
+            window,
+            before_end,
+            [(name, values) for (_, name, _), values in zip(checked, parameters, strict=True)],
+            owner=self._claims.owner,
+            now=now,
+            until=self._claims.until(now),
+        )
+        wishes = [
+            Wish(reservation.id, kind.demand(reservation.parameters, known=self._store.inventory(kind.kind).keys()))
+            for reservation, (kind, _, _) in zip(lease.reservations, checked, strict=True)
+        ]
+        with self._claims:
+            booked = self._booking.until_it_holds(lambda attempt: self._book(lease, wishes, attempt))
+            created = self._prepare(booked)
+        self._notifier.notify(CREATED, created)
+        self._wake()
+        return created
+
+    def update(self, lease_id: str, change: LeaseChange) -> Lease:
+        """Change a lease and return it as it is then; or leave it as it was."""
+        try:
+            return self._updates.update(lease_id, change)
+        finally:
+            self._wake()
+
+    def delete(self, lease_id: str) -> None:
+        """End a lease now and for good.
+
+        What can be returned at once is returned before this comes back; the rest (servers that take their time, a
+        cloud that does not answer) goes on in the background while the lease is DELETING.
+        """
+        while True:
+            lease = self._store.lease(lease_id)
+            if lease.status is LeaseStatus.DELETING:
+                return
+            now = self._clock.now()
+            going = lifecycle.begin_deletion(lease, event_id=str(uuid.uuid4()), now=now)
+            deletion = going.events[-1]
+            free = lifecycle.live_claim(lease, now) is None
+            if free:
+                going = lifecycle.claim(
+                    going, deletion, owner=self._claims.owner, now=now, until=self._claims.until(now)
+                )
+            try:
+                saved = self._store.save(lease, going, at=now, cleaning=self._settings.cleaning_time)
+            except StaleLease:
+                continue
+            if free:
+                self._worker.perform(saved, deletion.id)
+            self._wake()
+            return
+
+    def _type(self, resource_type: str) -> ResourceType:
+        if resource_type not in self._types:
+            raise InvalidInput(
+                f"resource_type {resource_type[:80]!r} is not offered here; use one of: {', '.join(sorted(self._types))}"
+            )
+        return self._types[resource_type]
+
+    def _book(self, lease: Lease, wishes: list[Wish], attempt: int) -> Lease:
+        plan = self._booking.plan(
+            lease.id, lease.window, wishes, now=self._clock.now(), attempt=attempt, is_new=True
+        )
+        return self._store.book(lease, plan.allocations, plan.generations, cleaning=self._settings.cleaning_time)
+
+    def _prepare(self, booked: Lease) -> Lease:
+        """Make what must exist before the start; undo the booking if that fails."""
+        creation = booked.events[-1]
+        try:
+            prepared = []
+            for reservation in booked.reservations:
+                kind = self._types[reservation.resource_type]
+                # No resource is looked up: what exists before the start belongs to the reservation as a whole.
+                artefacts = kind.prepare(Work(booked, reservation, ()))
+                prepared.append(replace(reservation, artefacts=artefacts))
+        except BlazarError as error:
+            self._worker.perform(_with_reason(booked, creation, error.message), creation.id)
+            raise
+        except BaseException:
+            self._worker.perform(_with_reason(booked, creation, "internal error"), creation.id)
+            raise
+        now = self._clock.now()
+        ready = lifecycle.settle(lifecycle.with_reservations(booked, prepared), creation, now=now)
+        try:
+            return self._store.save(
+                booked, lifecycle.arm(ready, now=now), at=now, cleaning=self._settings.cleaning_time
+            )
+        except StaleLease:
+            # Found in a list and deleted, by somebody quick. The deletion takes it from here.
+            fresh = self._store.lease(booked.id, including_deleted=True)
+            self._worker.perform(fresh, creation.id)
+            raise WrongState(f"lease {booked.id} was deleted while it was being created") from None
+
+
+def _with_reason(lease: Lease, event: Event, reason: str) -> Lease:
+    return lifecycle.with_event(lease, replace(event, reason=reason))
+
+
+def _new_lease(
+    request: LeaseRequest,
+    window: Window,
+    before_end: datetime | None,
+    reservations: list[tuple[str, Parameters]],
+    *,
+    owner: str,
+    now: datetime,
+    until: datetime,
+) -> Lease:
+    times = {EventType.START: window.start, EventType.END: window.end, EventType.BEFORE_END: before_end}
+    timetable = tuple(
+        Event(id=str(uuid.uuid4()), event_type=kind, time=time, status=EventStatus.UNDONE, created_at=now)
+        for kind, time in times.items()
+        if time is not None
+    )
+    theirs = tuple(
+        Event(id=str(uuid.uuid4()), event_type=e.event_type, time=e.time, status=None, created_at=now)
+        for e in request.events
+    )
+    creation = Event(
+        id=str(uuid.uuid4()),
+        event_type=EventType.CREATE,
+        time=now.replace(microsecond=0),
+        status=EventStatus.IN_PROGRESS,
+        created_at=now,
+        due_at=until,
+        claimed_by=owner,
+        claimed_at=now,
+    )
+    return Lease(
+        id=str(uuid.uuid4()),
+        name=request.name,
+        user_id=request.user_id,
+        project_id=request.project_id,
+        window=window,
+        status=LeaseStatus.CREATING,
+        created_at=now,
+        reservations=tuple(
+            Reservation(
+                id=str(uuid.uuid4()),
+                resource_type=name,
+                resource_id=str(uuid.uuid4()),
+                status=ReservationStatus.PENDING,
+                created_at=now,
+                parameters=values,
+            )
+            for name, values in reservations
+        ),
+        events=(*theirs, *timetable, creation),
+    )
+
+

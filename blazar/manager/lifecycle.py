@@ -1,0 +1,275 @@
+"""The life of a lease: one table of moves, and the pure functions that make them.
+
+An event is *claimed* (by one manager, for a limited time), worked on, and then either *settled* or *postponed*.
+Each of these is a function from a lease to the lease after it; the caller writes the result against the lease's
+revision, which is what makes it happen once. A claim that is not kept alive falls due again, and whoever finds it
+takes over: the work itself is an ensure, so nothing breaks when it is done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from blazar.model.lease import (
+    REQUEST_EVENTS,
+    Event,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+)
+
+MOVES: Mapping[LeaseStatus, frozenset[LeaseStatus]] = {
+    LeaseStatus.CREATING: frozenset({LeaseStatus.PENDING, LeaseStatus.DELETING}),
+    LeaseStatus.PENDING: frozenset({LeaseStatus.STARTING, LeaseStatus.UPDATING, LeaseStatus.DELETING}),
+    LeaseStatus.STARTING: frozenset({LeaseStatus.ACTIVE, LeaseStatus.ERROR, LeaseStatus.DELETING}),
+    LeaseStatus.ACTIVE: frozenset({LeaseStatus.TERMINATING, LeaseStatus.UPDATING, LeaseStatus.DELETING}),
+    LeaseStatus.TERMINATING: frozenset({LeaseStatus.TERMINATED, LeaseStatus.DELETING}),
+    LeaseStatus.TERMINATED: frozenset({LeaseStatus.DELETING}),
+    LeaseStatus.ERROR: frozenset({LeaseStatus.TERMINATING, LeaseStatus.PENDING, LeaseStatus.DELETING}),
+    LeaseStatus.UPDATING: frozenset({LeaseStatus.ACTIVE, LeaseStatus.DELETING}),
+    LeaseStatus.DELETING: frozenset(),
+}
+"""Which status may follow which. Users' requests move a lease to CREATING, UPDATING and DELETING (and, with new dates,
+from ERROR back to PENDING); only its own events move it further. A lease leaves DELETING by leaving the API."""
+
+STABLE = frozenset({LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.TERMINATED, LeaseStatus.ERROR})
+"""In these nothing is going on: a user may change the lease."""
+
+WORKING: Mapping[EventType, LeaseStatus] = {
+    EventType.START: LeaseStatus.STARTING,
+    EventType.END: LeaseStatus.TERMINATING,
+    EventType.CREATE: LeaseStatus.CREATING,
+    EventType.UPDATE: LeaseStatus.UPDATING,
+    EventType.DELETE: LeaseStatus.DELETING,
+}
+"""The status of a lease while an event is worked on; the others leave it as it is."""
+
+TIMETABLE = (EventType.START, EventType.BEFORE_END, EventType.END)
+
+_OVER = frozenset({EventStatus.DONE, EventStatus.ERROR})
+
+
+class IllegalMove(Exception):
+    """A bug of ours: the caller did not look at the lease's status before it decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The event may be worked on now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Something must come first; look again then."""
+
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """There is nothing (more) to do."""
+
+
+Decision = Run | Wait | Drop
+
+
+def move(lease: Lease, status: LeaseStatus) -> Lease:
+    """Return the lease in another status (or the same); IllegalMove if the table does not have it."""
+    if status is not lease.status and status not in MOVES[lease.status]:
+        raise IllegalMove(f"lease {lease.id} can not go from {lease.status} to {status}")
+    return replace(lease, status=status)
+
+
+def is_over(event: Event | None) -> bool:
+    """Tell whether an event needs no more work; one that does not exist needs none."""
+    return event is None or event.status in _OVER
+
+
+def live_claim(lease: Lease, now: datetime, *, besides: str | None = None) -> Event | None:
+    """Return the event of the lease that some manager is at work on at this moment."""
+    return next(
+        (e for e in lease.events if e.id != besides and e.claimed_by and e.due_at is not None and e.due_at > now), None
+    )
+
+
+def decide(lease: Lease, event: Event, now: datetime, *, relook: timedelta) -> Decision:
+    """Tell what to do with an event of a lease at an instant.
+
+    One event of a lease is worked on at a time, in the order start, before_end, end; a request to delete goes
+    before all of them.
+    """
+    if lease.deleted_at is not None or event.due_at is None:
+        return Drop()
+    if event.due_at > now:
+        return Wait(event.due_at, "it is not due")
+    claim = live_claim(lease, now, besides=event.id)
+    if claim is not None and claim.due_at is not None:
+        return Wait(min(claim.due_at, now + relook), f"{claim.event_type} is being worked on")
+    if event.event_type in REQUEST_EVENTS:
+        return Run()
+    match lease.status:
+        case LeaseStatus.DELETING:
+            return Drop()
+        case LeaseStatus.CREATING | LeaseStatus.UPDATING:
+            return Wait(now + relook, f"the lease is {lease.status}")
+    earlier = next((e for e in _before(lease, event) if not is_over(e) and e.time is not None and e.time <= now), None)
+    if earlier is not None:
+        return Wait(now + relook, f"{earlier.event_type} comes first")
+    return Run()
+
+
+def claim(lease: Lease, event: Event, *, owner: str, now: datetime, until: datetime) -> Lease:
+    """Return the lease with its event in the hands of ``owner`` until then."""
+    status = WORKING.get(EventType(event.event_type), lease.status)
+    taken = replace(
+        event, status=EventStatus.IN_PROGRESS, claimed_by=owner, claimed_at=now, due_at=until, updated_at=now
+    )
+    return replace(with_event(move(lease, status), taken), updated_at=now)
+
+
+def postpone(lease: Lease, event: Event, *, at: datetime, reason: str, failed: bool, now: datetime) -> Lease:
+    """Return the lease with its event let go, to be looked at again at an instant.
+
+    A failed try counts (and makes the next wait longer); waiting for something does not.
+    """
+    later = replace(
+        event,
+        due_at=at,
+        claimed_by=None,
+        claimed_at=None,
+        attempts=event.attempts + 1 if failed else event.attempts,
+        reason=reason,
+        updated_at=now,
+    )
+    return with_event(lease, later)
+
+
+def settle(lease: Lease, event: Event, *, now: datetime, error: str | None = None) -> Lease:
+    """Return the lease with its event over: DONE, or ERROR with the reason; the status follows from the events."""
+    over = replace(
+        event,
+        status=EventStatus.ERROR if error else EventStatus.DONE,
+        due_at=None,
+        claimed_by=None,
+        claimed_at=None,
+        reason=error,
+        memo=None,
+        updated_at=now,
+    )
+    after = with_event(lease, over)
+    return replace(move(after, settled_status(after)), updated_at=now)
+
+
+def settled_status(lease: Lease) -> LeaseStatus:
+    """Return the status that follows from how far the timetable of the lease has come."""
+    if lease.status is LeaseStatus.DELETING:
+        return LeaseStatus.DELETING
+    start, end = lease.event(EventType.START), lease.event(EventType.END)
+    if end is not None and end.status is EventStatus.DONE:
+        return LeaseStatus.TERMINATED
+    if end is not None and end.status is EventStatus.IN_PROGRESS:
+        return LeaseStatus.TERMINATING
+    match start.status if start else None:
+        case EventStatus.UNDONE:
+            return LeaseStatus.PENDING
+        case EventStatus.IN_PROGRESS:
+            return LeaseStatus.STARTING
+        case EventStatus.DONE:
+            return LeaseStatus.ACTIVE
+    return LeaseStatus.ERROR
+
+
+def abandon(lease: Lease, event: Event, *, now: datetime) -> Lease:
+    """Return a lease on its way out without the claim on this event, and its deletion due at once."""
+    idle = replace(event, due_at=None, claimed_by=None, claimed_at=None, updated_at=now)
+    after = with_event(lease, idle)
+    deletion = after.event(EventType.DELETE)
+    if deletion is None or deletion.claimed_by or is_over(deletion):
+        return after
+    return with_event(after, replace(deletion, due_at=now))
+
+
+def begin_deletion(lease: Lease, *, event_id: str, now: datetime) -> Lease:
+    """Return the lease on its way out, with an event that is due at once; the timetable is off."""
+    events = tuple(
+        # A claimed event is left alone: its owner is at work in the cloud, and lets go when it sees the status.
+        e if e.claimed_by and e.due_at is not None and e.due_at > now else replace(e, due_at=None)
+        for e in lease.events
+    )
+    deletion = Event(
+        id=event_id,
+        event_type=EventType.DELETE,
+        time=now.replace(microsecond=0),
+        status=EventStatus.UNDONE,
+        created_at=now,
+        due_at=now,
+    )
+    gone = move(lease, LeaseStatus.DELETING)
+    return replace(gone, events=(*events, deletion), updated_at=now)
+
+
+def deleted(lease: Lease, event: Event, *, now: datetime, error: str | None = None) -> Lease:
+    """Return the lease as the record keeps it after everything it held has been returned."""
+    after = with_event(
+        lease,
+        replace(
+            event,
+            status=EventStatus.ERROR if error else EventStatus.DONE,
+            due_at=None,
+            claimed_by=None,
+            claimed_at=None,
+            reason=error,
+            memo=None,
+            updated_at=now,
+        ),
+    )
+    return replace(
+        move(after, LeaseStatus.DELETING),
+        deleted_at=now,
+        updated_at=now,
+        events=tuple(_off(e) for e in after.events),
+        reservations=tuple(with_status(r, ReservationStatus.DELETED, now) for r in after.reservations),
+    )
+
+
+def _off(event: Event) -> Event:
+    undone = event.status is EventStatus.IN_PROGRESS
+    return replace(event, status=EventStatus.UNDONE if undone else event.status, due_at=None, claimed_by=None)
+
+
+def arm(lease: Lease, *, now: datetime) -> Lease:
+    """Return the lease with every event of its timetable that is still to come due at its time."""
+    events = tuple(
+        replace(e, due_at=e.time) if e.event_type in TIMETABLE and e.status is EventStatus.UNDONE else e
+        for e in lease.events
+    )
+    return replace(lease, events=events, updated_at=now)
+
+
+def with_event(lease: Lease, event: Event) -> Lease:
+    """Return the lease with this event in the place of the one with its id, or as a new one."""
+    if any(e.id == event.id for e in lease.events):
+        return replace(lease, events=tuple(event if e.id == event.id else e for e in lease.events))
+    return replace(lease, events=(*lease.events, event))
+
+
+def with_reservations(lease: Lease, changed: Iterable[Reservation]) -> Lease:
+    """Return the lease with these reservations in the place of those with their ids."""
+    by_id = {reservation.id: reservation for reservation in changed}
+    return replace(lease, reservations=tuple(by_id.get(r.id, r) for r in lease.reservations))
+
+
+def with_status(reservation: Reservation, status: ReservationStatus, now: datetime) -> Reservation:
+    """Return the reservation in a status."""
+    return reservation if reservation.status is status else replace(reservation, status=status, updated_at=now)
+
+
+def _before(lease: Lease, event: Event) -> list[Event]:
+    kind = EventType(event.event_type)
+    return [e for t in TIMETABLE[: TIMETABLE.index(kind)] if (e := lease.event(t)) is not None]

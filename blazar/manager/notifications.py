@@ -1,0 +1,101 @@
+"""What other services are told about leases, in the words that they know."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any, Protocol
+
+import oslo_messaging
+from oslo_config import cfg
+
+from blazar.model.lease import REQUEST_EVENTS, Event, Lease, Reservation
+
+LOG = logging.getLogger(__name__)
+
+CREATED = "lease.create"
+UPDATED = "lease.update"
+DELETED = "lease.delete"
+WARNING_OFF = "lease.event.before_end_lease.stop"
+
+
+def of_event(event_type: str) -> str:
+    """Return the notification's type for an event of the timetable that took place."""
+    return f"lease.event.{event_type}"
+
+
+class Notifier(Protocol):
+    """Tells the world."""
+
+    def notify(self, notification: str, lease: Lease) -> None:
+        """Emit a notification about a lease. Never raises: a lease does not fail because nobody could be told."""
+
+
+class MessagingNotifier:
+    """Emits over oslo.messaging, with priority INFO; drivers, topics and transport are set in the configuration."""
+
+    def __init__(self, conf: cfg.ConfigOpts, publisher_id: str) -> None:
+        transport = oslo_messaging.get_notification_transport(conf)
+        self._notifier = oslo_messaging.Notifier(transport, publisher_id=publisher_id)
+
+    def notify(self, notification: str, lease: Lease) -> None:
+        """Emit a notification about a lease."""
+        try:
+            self._notifier.info({}, notification, payload(lease))
+        except Exception:
+            # The border to a message bus: whatever its drivers raise, the lease goes its way.
+            LOG.exception("Notification %s about lease %s could not be sent", notification, lease.id)
+
+
+def payload(lease: Lease) -> dict[str, Any]:
+    """Return a notification's payload: the lease as the API shows it, without what is internal."""
+    return {
+        "lease_id": lease.id,
+        "name": lease.name,
+        "user_id": lease.user_id,
+        "project_id": lease.project_id,
+        "trust_id": lease.trust_id,
+        "start_date": _iso(lease.window.start),
+        "end_date": _iso(lease.window.end),
+        "status": str(lease.status),
+        "degraded": lease.degraded,
+        "created_at": _spaced(lease.created_at),
+        "updated_at": _spaced(lease.updated_at),
+        "reservations": [_reservation(lease, reservation) for reservation in lease.reservations],
+        "events": [_event(lease, event) for event in lease.events if event.event_type not in REQUEST_EVENTS],
+    }
+
+
+def _reservation(lease: Lease, reservation: Reservation) -> dict[str, Any]:
+    return {
+        **reservation.parameters,
+        "id": reservation.id,
+        "lease_id": lease.id,
+        "resource_id": reservation.resource_id,
+        "resource_type": reservation.resource_type,
+        "status": str(reservation.status),
+        "missing_resources": reservation.missing_resources,
+        "resources_changed": reservation.resources_changed,
+        "created_at": _spaced(reservation.created_at),
+        "updated_at": _spaced(reservation.updated_at),
+    }
+
+
+def _event(lease: Lease, event: Event) -> dict[str, Any]:
+    return {
+        "id": event.id,
+        "lease_id": lease.id,
+        "event_type": event.event_type,
+        "time": _iso(event.time),
+        "status": str(event.status) if event.status else None,
+        "created_at": _spaced(event.created_at),
+        "updated_at": _spaced(event.updated_at),
+    }
+
+
+def _iso(instant: datetime | None) -> str | None:
+    return f"{instant:%Y-%m-%dT%H:%M:%S.%f}" if instant else None
+
+
+def _spaced(instant: datetime | None) -> str | None:
+    return f"{instant:%Y-%m-%d %H:%M:%S}" if instant else None

@@ -1,0 +1,110 @@
+"""The manager as a whole: its parts put together, behind the interface that the API knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from blazar.manager.claims import Claims
+from blazar.manager.engine import Engine
+from blazar.manager.hosts import HostService
+from blazar.manager.leases import LeaseService
+from blazar.manager.notifications import Notifier
+from blazar.manager.settings import Settings
+from blazar.manager.worker import Worker
+from blazar.model.allocations import ResourceAllocations
+from blazar.model.clock import Clock
+from blazar.model.lease import Lease
+from blazar.model.requests import HostChange, HostRequest, LeaseChange, LeaseRequest
+from blazar.model.resource import PropertyValues, Resource, ResourceProperty
+from blazar.resources.base import ResourceType
+from blazar.resources.registration import HostRegistration
+from blazar.store.store import Store
+
+
+class ManagerService:
+    """A manager: answers requests in the caller's thread, and works on events in threads of its own."""
+
+    def __init__(
+        self,
+        store: Store,
+        types: Iterable[ResourceType],
+        registration: HostRegistration,
+        notifier: Notifier,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        by_name = {kind.resource_type: kind for kind in types}
+        self._store = store
+        self._clock = clock
+        self.claims = Claims(store, clock, settings.claim_ttl)
+        worker = Worker(store, by_name, notifier, clock, self.claims, settings)
+        self.engine = Engine(store, worker, clock, self.claims, settings)
+        self._leases = LeaseService(
+            store, by_name, worker, notifier, clock, self.claims, settings, wake=self.engine.wake
+        )
+        self._hosts = HostService(store, registration, clock)
+
+    def start(self, *, alone: bool = False) -> None:
+        """Begin to work on events. ``alone``: no other manager lives, so that claims of the dead can go at once."""
+        if alone:
+            self._store.drop_claims_of_others(self.claims.owner, at=self._clock.now() - timedelta(seconds=1))
+        self.engine.start()
+
+    def stop(self) -> None:
+        """Finish what is at hand and stop."""
+        self.engine.stop()
+
+    def leases(self, project_id: str | None) -> tuple[Lease, ...]:
+        """Return the leases of one project, or of all."""
+        return self._leases.all(project_id)
+
+    def lease(self, lease_id: str) -> Lease:
+        """Return one lease."""
+        return self._leases.one(lease_id)
+
+    def create_lease(self, request: LeaseRequest) -> Lease:
+        """Book a lease."""
+        return self._leases.create(request)
+
+    def update_lease(self, lease_id: str, change: LeaseChange) -> Lease:
+        """Change a lease."""
+        return self._leases.update(lease_id, change)
+
+    def delete_lease(self, lease_id: str) -> None:
+        """End a lease for good."""
+        self._leases.delete(lease_id)
+
+    def hosts(self) -> tuple[Resource, ...]:
+        """Return the registered hosts."""
+        return self._hosts.all()
+
+    def host(self, host_id: str) -> Resource:
+        """Return one host."""
+        return self._hosts.one(host_id)
+
+    def create_host(self, request: HostRequest) -> Resource:
+        """Register a host."""
+        return self._hosts.create(request)
+
+    def update_host(self, host_id: str, change: HostChange) -> Resource:
+        """Change capabilities of a host."""
+        return self._hosts.update(host_id, change)
+
+    def delete_host(self, host_id: str) -> None:
+        """Give a host back to the cloud."""
+        self._hosts.delete(host_id)
+
+    def host_allocations(
+        self, *, host_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None
+    ) -> tuple[ResourceAllocations, ...]:
+        """Return live allocations by host."""
+        return self._hosts.allocations(host_id=host_id, lease_id=lease_id, reservation_id=reservation_id)
+
+    def host_properties(self, *, include_private: bool) -> tuple[PropertyValues, ...]:
+        """Return the capabilities that hosts have."""
+        return self._hosts.properties(include_private=include_private)
+
+    def set_host_property(self, name: str, *, private: bool) -> ResourceProperty:
+        """Show a capability to everybody or only to operators."""
+        return self._hosts.set_property(name, private=private)

@@ -1,0 +1,33 @@
+"""What an operator may set about leases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from blazar.calendar.strategies import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of the manager.
+
+    ``cleaning_time`` is the gap between two users of a resource. ``before_end_lead`` is the distance of the
+    before_end event to the end, where the request names none (zero: no such event). A claim on an event that its
+    owner does not renew for ``claim_ttl`` may be taken over. ``request_limit`` is how long a request may stay with
+    slow work before it is answered and the work goes on in the background.
+    """
+
+    cleaning_time: timedelta = timedelta(0)
+    before_end_lead: timedelta = timedelta(minutes=60)
+    strategy: Strategy = Strategy.PACK
+    booking_attempts: int = 12
+    claim_ttl: timedelta = timedelta(seconds=60)
+    relook: timedelta = timedelta(milliseconds=250)
+    first_retry: timedelta = timedelta(seconds=1)
+    longest_retry: timedelta = timedelta(seconds=60)
+    snapshot_grace: timedelta = timedelta(minutes=10)
+    request_limit: timedelta = timedelta(seconds=5)
+    starters: int = 32
+    enders: int = 32
+    longest_sleep: timedelta = timedelta(seconds=5)

@@ -1,0 +1,356 @@
+"""Changes of a lease.
+
+A change that only moves promises is one transaction. A change that also needs the cloud (a reservation in use gets
+more hosts) is booked first, with the lease UPDATING and an event that says what was there before; if the cloud fails,
+or the manager dies, what was there before is restored. Meanwhile the lease holds both what it had and what it
+is to get, so that neither the way forward nor the way back can be taken by somebody else.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from blazar.manager import dates, lifecycle
+from blazar.manager.booking import Booking, Plan, Wish
+from blazar.manager.claims import Claims
+from blazar.manager.notifications import UPDATED, WARNING_OFF, Notifier
+from blazar.manager.settings import Settings
+from blazar.manager.worker import Worker
+from blazar.model.clock import Clock
+from blazar.model.demand import Allocation
+from blazar.model.errors import (
+    BlazarError,
+    CloudUnavailable,
+    Conflict,
+    InvalidInput,
+    StaleLease,
+    WrongState,
+)
+from blazar.model.lease import (
+    Event,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseStatus,
+    Parameters,
+    ReservationStatus,
+)
+from blazar.model.requests import LeaseChange
+from blazar.model.window import Window
+from blazar.resources.base import Done, Work
+from blazar.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A lease as it is to be, and whether its allocations have to be found anew."""
+
+    after: Lease
+    replan: bool
+    warning_off: bool
+
+
+class Updates:
+    """Carries out changes."""
+
+    def __init__(
+        self,
+        store: Store,
+        worker: Worker,
+        booking: Booking,
+        notifier: Notifier,
+        clock: Clock,
+        claims: Claims,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._booking = booking
+        self._notifier = notifier
+        self._clock = clock
+        self._claims = claims
+        self._settings = settings
+
+    def update(self, lease_id: str, change: LeaseChange) -> Lease:
+        """Change a lease wholly or not at all. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError."""
+        with self._claims:
+            saved, draft, in_cloud = self._booking.until_it_holds(
+                lambda attempt: self._decide(lease_id, change, attempt)
+            )
+            if in_cloud is not None:
+                saved = self._grow(saved, in_cloud)
+        if draft is not None:
+            if draft.warning_off:
+                self._notifier.notify(WARNING_OFF, saved)
+            self._notifier.notify(UPDATED, saved)
+        return saved
+
+    def _decide(
+        self, lease_id: str, change: LeaseChange, attempt: int
+    ) -> tuple[Lease, _Draft | None, _Growth | None]:
+        lease = self._store.lease(lease_id)
+        now = self._clock.now()
+        if change == LeaseChange():
+            return lease, None, None
+        if lease.status not in lifecycle.STABLE:
+            raise WrongState(f"lease {lease.id} is {lease.status}; it can be changed when that is over")
+        if change.rename_only:
+            renamed = replace(lease, name=change.name or "", updated_at=now)
+            return self._store.save(lease, renamed, at=now, cleaning=self._settings.cleaning_time), None, None
+        if lease.status is LeaseStatus.TERMINATED:
+            raise InvalidInput("the lease has ended; only its name can be changed")
+        if lifecycle.live_claim(lease, now) is not None:
+            # What runs before the end takes a moment at a time: try again shortly.
+            raise StaleLease(f"lease {lease.id} is being worked on")
+        allocations = self._store.lease_allocations(lease.id)
+        works = self._worker.works_with(lease, allocations)
+        draft = self._draft(lease, works, change, now)
+        plan = self._plan(lease, draft, works, allocations, now=now, attempt=attempt)
+        new = _new_in_use(draft.after, works, plan.allocations)
+        if not new:
+            saved = self._store.rebook(
+                lease,
+                draft.after,
+                plan.allocations,
+                plan.generations,
+                cleaning=self._settings.cleaning_time,
+                at=now,
+            )
+            return saved, draft, None
+        return self._begin_growth(lease, draft, plan, works, allocations, now), draft, _Growth(draft.after, plan, new)
+
+    def _draft(self, lease: Lease, works: Collection[Work], change: LeaseChange, now: datetime) -> _Draft:
+        window = dates.changed_window(lease.window, change.start, change.end, now)
+        parameters = self._new_parameters(lease, change)
+        rearmed = _rearmed(lease, window, now)
+        reservations = tuple(
+            replace(r, parameters=parameters[r.id], updated_at=now) if parameters[r.id] != r.parameters else r
+            for r in rearmed.reservations
+        )
+        events, warning_off = _new_timetable(rearmed, window, change.before_end, now)
+        after = replace(
+            rearmed,
+            name=lease.name if change.name is None else change.name,
+            window=window,
+            reservations=reservations,
+            events=events,
+            updated_at=now,
+        )
+        replan = (
+            not lease.window.covers(window)
+            or rearmed is not lease
+            or any(_asks_anew(work.reservation.parameters, parameters[work.reservation.id]) for work in works)
+        )
+        return _Draft(after, replan, warning_off)
+
+    def _new_parameters(self, lease: Lease, change: LeaseChange) -> Mapping[str, Parameters]:
+        parameters = {r.id: r.parameters for r in lease.reservations}
+        for asked in change.reservations:
+            reservation = lease.reservation(asked.id)
+            if reservation is None:
+                raise InvalidInput(
+                    f"reservations: the lease has no reservation {asked.id[:80]}; reservations can be changed, but "
+                    f"neither added nor removed"
+                )
+            if asked.resource_type not in (None, reservation.resource_type):
+                raise Conflict(
+                    f"reservation {reservation.id} is of type {reservation.resource_type}; that can not be changed"
+                )
+            kind = self._worker.type_of(reservation)
+            parameters[asked.id] = kind.changed(parameters[asked.id], asked.parameters)
+        return parameters
+
+    def _plan(
+        self,
+        lease: Lease,
+        draft: _Draft,
+        works: Collection[Work],
+        allocations: tuple[Allocation, ...],
+        *,
+        now: datetime,
+        attempt: int,
+    ) -> Plan:
+        after = draft.after
+        if not draft.replan:
+            # The same resources for a part of the time that they are held anyway: nothing to look up, nothing to lose.
+            return Plan(tuple(replace(a, window=after.window) for a in allocations), {})
+        wishes = []
+        for work in works:
+            reservation = after.reservation(work.reservation.id)
+            assert reservation is not None
+            # The state counts as it will be (a failed reservation is pending again), the parameters as they were.
+            was = replace(work, reservation=replace(work.reservation, status=reservation.status))
+            kind = self._worker.type_of(reservation)
+            known = self._store.inventory(kind.kind).keys()
+            wishes.append(Wish(reservation.id, kind.demand_again(was, reservation.parameters, known=known)))
+        plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt)
+        held = {(a.reservation_id, a.resource_id, a.units) for a in allocations}
+        if lease.window.covers(after.window):
+            fresh = {
+                a.resource_id for a in plan.allocations if (a.reservation_id, a.resource_id, a.units) not in held
+            }
+            return Plan(plan.allocations, {i: g for i, g in plan.generations.items() if i in fresh})
+        return plan
+
+    def _begin_growth(
+        self,
+        lease: Lease,
+        draft: _Draft,
+        plan: Plan,
+        works: Collection[Work],
+        allocations: tuple[Allocation, ...],
+        now: datetime,
+    ) -> Lease:
+        memo = {"held": {w.reservation.id: sorted(r.id for r in w.resources) for w in works}}
+        event = Event(
+            id=str(uuid.uuid4()),
+            event_type=EventType.UPDATE,
+            time=now.replace(microsecond=0),
+            status=EventStatus.UNDONE,
+            created_at=now,
+            memo=memo,
+        )
+        updating = lifecycle.claim(
+            lifecycle.with_event(lease, event), event, owner=self._claims.owner, now=now, until=self._claims.until(now)
+        )
+        both = Window(
+            min(lease.window.start, draft.after.window.start), max(lease.window.end, draft.after.window.end)
+        )
+        new = [a for a in plan.allocations if not _is_held(a, allocations)]
+        union = (*(replace(a, window=both) for a in allocations), *new)
+        return self._store.rebook(
+            lease, updating, union, plan.generations, cleaning=self._settings.cleaning_time, at=now
+        )
+
+    def _grow(self, updating: Lease, growth: _Growth) -> Lease:
+        event = updating.events[-1]
+        try:
+            for work in self._worker.works_with(growth.after, growth.plan.allocations):
+                if work.reservation.id not in growth.reservations:
+                    continue
+                progress = self._worker.type_of(work.reservation).start(work)
+                if not isinstance(progress, Done):
+                    raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; try again later")
+        except BlazarError as error:
+            self._undo(updating, event, error.message)
+            raise
+        except BaseException:
+            self._undo(updating, event, "internal error")
+            raise
+        now = self._clock.now()
+        wanted = growth.after
+        settled = lifecycle.settle(
+            replace(updating, name=wanted.name, window=wanted.window, reservations=wanted.reservations),
+            event,
+            now=now,
+        )
+        theirs = {e.id: e for e in wanted.events}
+        after = replace(settled, events=tuple(theirs.get(e.id, e) for e in settled.events))
+        try:
+            return self._store.rebook(
+                updating, after, growth.plan.allocations, {}, cleaning=self._settings.cleaning_time, at=now
+            )
+        except StaleLease:
+            fresh = self._store.lease(updating.id, including_deleted=True)
+            self._worker.perform(fresh, event.id)
+            raise WrongState(f"lease {updating.id} was deleted while it was being changed") from None
+
+    def _undo(self, updating: Lease, event: Event, reason: str) -> None:
+        marked = lifecycle.with_event(updating, replace(event, reason=reason))
+        self._worker.perform(marked, event.id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """What is left to do in the cloud: the lease as it is to be, its plan, the reservations that get more."""
+
+    after: Lease
+    plan: Plan
+    reservations: frozenset[str]
+
+
+def _rearmed(lease: Lease, window: Window, now: datetime) -> Lease:
+    """Return a lease that failed to start ready for another start, if there is time left; else as it is."""
+    start = lease.event(EventType.START)
+    if lease.status is not LeaseStatus.ERROR or start is None or window.end <= now:
+        return lease
+    again = replace(start, status=EventStatus.UNDONE, attempts=0, updated_at=now)
+    pending = [
+        lifecycle.with_status(r, ReservationStatus.PENDING, now)
+        for r in lease.reservations
+        if r.status is ReservationStatus.ERROR
+    ]
+    return lifecycle.move(
+        lifecycle.with_reservations(lifecycle.with_event(lease, again), pending), LeaseStatus.PENDING
+    )
+
+
+def _new_timetable(
+    lease: Lease, window: Window, asked: datetime | None, now: datetime
+) -> tuple[tuple[Event, ...], bool]:
+    """Return the events of a lease for its new window, and whether a warning that was given is void now."""
+    warning = lease.event(EventType.BEFORE_END)
+    time = dates.changed_before_end(warning.time if warning else None, lease.window, window, asked)
+    events = []
+    void = False
+    for event in lease.events:
+        match event.event_type:
+            case EventType.START:
+                events.append(_moved(event, window.start, now))
+            case EventType.END:
+                events.append(_moved(event, window.end, now))
+            case EventType.BEFORE_END if time is not None and time != event.time:
+                fired = event.status is not EventStatus.UNDONE
+                void = fired and time > now
+                renewed = replace(event, status=EventStatus.UNDONE, attempts=0, reason=None) if void else event
+                events.append(_moved(renewed, time, now))
+            case _:
+                events.append(event)
+    if warning is None and time is not None:
+        events.append(
+            Event(
+                id=str(uuid.uuid4()),
+                event_type=EventType.BEFORE_END,
+                time=time,
+                status=EventStatus.UNDONE,
+                created_at=now,
+                due_at=time,
+            )
+        )
+    return tuple(events), void
+
+
+def _moved(event: Event, time: datetime, now: datetime) -> Event:
+    due_at = time if event.status is EventStatus.UNDONE else event.due_at
+    if (event.time, event.due_at) == (time, due_at):
+        return event
+    return replace(event, time=time, due_at=due_at, updated_at=now)
+
+
+def _asks_anew(before: Parameters, after: Parameters) -> bool:
+    """Tell whether a change of parameters can change what is asked of the calendar; an action at the end can not."""
+    return {k: v for k, v in before.items() if k != "before_end"} != {
+        k: v for k, v in after.items() if k != "before_end"
+    }
+
+
+def _is_held(allocation: Allocation, held: Collection[Allocation]) -> bool:
+    return any(
+        (a.reservation_id, a.resource_id) == (allocation.reservation_id, allocation.resource_id) for a in held
+    )
+
+
+def _new_in_use(after: Lease, works: Collection[Work], planned: Collection[Allocation]) -> frozenset[str]:
+    """Return the reservations in use that get a resource which they do not hold yet."""
+    held = {work.reservation.id: {r.id for r in work.resources} for work in works}
+    active = {r.id: r for r in after.reservations if r.status is ReservationStatus.ACTIVE}
+    return frozenset(
+        a.reservation_id
+        for a in planned
+        if a.reservation_id in active and a.resource_id not in held[a.reservation_id]
+    )
+
+

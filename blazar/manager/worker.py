@@ -1,0 +1,327 @@
+"""Works on one event of one lease: claim, act in the cloud, record what came of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from blazar.manager import lifecycle
+from blazar.manager.claims import Claims
+from blazar.manager.lifecycle import Drop, Wait
+from blazar.manager.notifications import DELETED, Notifier, of_event
+from blazar.manager.settings import Settings
+from blazar.model.clock import Clock
+from blazar.model.demand import Allocation
+from blazar.model.errors import BlazarError, CloudUnavailable, NotFound, StaleLease
+from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.resources.base import NotYet, Progress, ResourceType, Work
+from blazar.store.store import Store
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The event is over; with ``error`` it failed for good."""
+
+    reservations: tuple[Reservation, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The event has to be looked at again; ``after`` None means after the usual back-off of a failure."""
+
+    reason: str
+    after: timedelta | None = None
+    reservations: tuple[Reservation, ...] = ()
+
+
+Result = Over | Again
+
+
+class Worker:
+    """Brings events forward, one claimed event at a time.
+
+    Every write holds only against the revision of the lease it was decided on. The one thing that may happen to a
+    lease under our hands is a request to delete it: then we let go, and the deletion goes on from there.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        types: Mapping[str, ResourceType],
+        notifier: Notifier,
+        clock: Clock,
+        claims: Claims,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._types = types
+        self._notifier = notifier
+        self._clock = clock
+        self._claims = claims
+        self._settings = settings
+        self._actions: Mapping[EventType, Callable[[Lease, Event], Result]] = {
+            EventType.START: self._start,
+            EventType.BEFORE_END: self._before_end,
+            EventType.END: self._end,
+            EventType.DELETE: self._end,
+            EventType.CREATE: self._end,
+            EventType.UPDATE: self._undo_update,
+        }
+
+    def look_at(self, lease_id: str, event_id: str) -> None:
+        """Look at a due event: work on it if its time has come and it is free, else say when to look again."""
+        try:
+            lease = self._store.lease(lease_id, including_deleted=True)
+            event = next((e for e in lease.events if e.id == event_id), None)
+            if event is not None and (claimed := self._claim(lease, event)) is not None:
+                self.perform(claimed, event_id)
+        except StaleLease:
+            LOG.debug("Lease %s changed under our eyes; its event %s is looked at again", lease_id, event_id)
+
+    def perform(self, lease: Lease, event_id: str) -> Lease:
+        """Act on a claimed event and record the result; return the lease as recorded."""
+        event = _event(lease, event_id)
+        kind = EventType(event.event_type)
+        with self._claims:
+            try:
+                result = self._actions[kind](lease, event)
+            except CloudUnavailable as error:
+                result = Again(error.message)
+            except BlazarError as error:
+                LOG.warning("Event %s of lease %s failed: %s", kind, lease.id, error.message)
+                result = Again(error.message)
+            except Exception as error:
+                # The border of a worker: a bug must neither kill the engine nor lose the event.
+                LOG.exception("Event %s of lease %s failed unexpectedly", kind, lease.id)
+                result = Again(f"internal error: {type(error).__name__}")
+            return self._conclude(lease, event, result)
+
+    def works(self, lease: Lease) -> tuple[Work, ...]:
+        """Return the reservations of a lease, each with the resources that are promised to it."""
+        return self.works_with(lease, self._store.lease_allocations(lease.id))
+
+    def works_with(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Work, ...]:
+        """Return the reservations of a lease, each with the resources of its part of the allocations."""
+        resources = self._store.resources_by_id({a.resource_id for a in allocations}) if allocations else {}
+        return tuple(
+            Work(lease, r, tuple(resources[a.resource_id] for a in allocations if a.reservation_id == r.id))
+            for r in lease.reservations
+        )
+
+    def type_of(self, reservation: Reservation) -> ResourceType:
+        """Return the type that a reservation is of. NotFound if it is no longer enabled."""
+        if reservation.resource_type not in self._types:
+            raise NotFound(f"the resource type {reservation.resource_type} is not enabled any more")
+        return self._types[reservation.resource_type]
+
+    def _claim(self, lease: Lease, event: Event) -> Lease | None:
+        now = self._clock.now()
+        match lifecycle.decide(lease, event, now, relook=self._settings.relook):
+            case Drop():
+                if event.due_at is not None:
+                    self._save(lease, lifecycle.with_event(lease, replace(event, due_at=None)), now)
+                return None
+            case Wait(until, reason):
+                if event.due_at is not None and event.due_at <= now:
+                    self._save(
+                        lease, lifecycle.postpone(lease, event, at=until, reason=reason, failed=False, now=now), now
+                    )
+                return None
+        if event.event_type == EventType.START:
+            if lease.window.end <= now:
+                claimed = lifecycle.claim(lease, event, owner=self._claims.owner, now=now, until=self._claims.until(now))
+                error = "the lease was over before it could start" + (f": {event.reason}" if event.reason else "")
+                failed = _all_failed(claimed, now)
+                self._save(lease, lifecycle.settle(failed, _event(claimed, event.id), now=now, error=error), now)
+                return None
+            users = self._store.earlier_users(lease.id, before=lease.window.start)
+            if users:
+                later = now + self._settings.relook
+                reason = f"lease {users[0]} has not left its resources yet"
+                self._save(
+                    lease, lifecycle.postpone(lease, event, at=later, reason=reason, failed=False, now=now), now
+                )
+                return None
+        first = event.status is EventStatus.UNDONE
+        claimed = lifecycle.claim(lease, event, owner=self._claims.owner, now=now, until=self._claims.until(now))
+        saved = self._save(lease, claimed, now)
+        if event.event_type == EventType.BEFORE_END and first and lease.status is LeaseStatus.ACTIVE:
+            # Told at once: a warning is of no use after slow snapshots.
+            self._notifier.notify(of_event(EventType.BEFORE_END), saved)
+        return saved
+
+    def _start(self, lease: Lease, event: Event) -> Result:
+        waiting = [work for work in self.works(lease) if work.reservation.status is ReservationStatus.PENDING]
+        return self._each(
+            waiting, lambda kind, work: kind.start(work), then=ReservationStatus.ACTIVE, tolerant=True
+        )
+
+    def _before_end(self, lease: Lease, event: Event) -> Result:
+        now = self._clock.now()
+        active = [work for work in self.works(lease) if work.reservation.status is ReservationStatus.ACTIVE]
+        if not active and lease.status is not LeaseStatus.ACTIVE:
+            return Over(error=f"the lease was {lease.status} when its end came near")
+        result = self._each(active, lambda kind, work: kind.before_end(work), then=None, tolerant=True)
+        if isinstance(result, Over):
+            return result
+        grace = timedelta(0) if result.after is None else self._settings.snapshot_grace
+        if now >= lease.window.end + grace:
+            return Over(error=f"not finished at the end of the lease: {result.reason}")
+        return result
+
+    def _end(self, lease: Lease, event: Event) -> Result:
+        left = [work for work in self.works(lease) if work.reservation.status is not ReservationStatus.DELETED]
+        return self._each(left, lambda kind, work: kind.end(work), then=ReservationStatus.DELETED, tolerant=False)
+
+    def _undo_update(self, lease: Lease, event: Event) -> Result:
+        held = {str(key): frozenset(ids) for key, ids in ((event.memo or {}).get("held") or {}).items()}
+        new = []
+        for work in self.works(lease):
+            fresh = tuple(r for r in work.resources if r.id not in held.get(work.reservation.id, frozenset()))
+            if fresh:
+                new.append(replace(work, resources=fresh))
+        return self._each(new, lambda kind, work: kind.give_back(work), then=None, tolerant=False)
+
+    def _each(
+        self,
+        works: Collection[Work],
+        act: Callable[[ResourceType, Work], Progress],
+        *,
+        then: ReservationStatus | None,
+        tolerant: bool,
+    ) -> Result:
+        """Act on every reservation, whatever happens to the others.
+
+        ``tolerant``: a lasting failure is recorded on its reservation and the event goes on; else it is tried
+        again like a passing one, because what must end has to end.
+        """
+        now = self._clock.now()
+        changed: list[Reservation] = []
+        reasons: list[str] = []
+        errors: list[str] = []
+        after: timedelta | None = None
+        failed = False
+        for work in works:
+            try:
+                progress = act(self.type_of(work.reservation), work)
+            except BlazarError as error:
+                LOG.warning(
+                    "Reservation %s of lease %s: %s", work.reservation.id, work.lease.id, error.message
+                )
+                if tolerant and not isinstance(error, CloudUnavailable):
+                    errors.append(error.message)
+                    if then is not None:
+                        changed.append(lifecycle.with_status(work.reservation, ReservationStatus.ERROR, now))
+                else:
+                    failed = True
+                    reasons.append(error.message)
+                continue
+            if isinstance(progress, NotYet):
+                after = progress.after if after is None else min(after, progress.after)
+                reasons.append(progress.reason)
+            elif then is not None:
+                changed.append(lifecycle.with_status(work.reservation, then, now))
+        if reasons:
+            return Again("; ".join(errors + reasons), None if failed else after, tuple(changed))
+        return Over(tuple(changed), "; ".join(errors) or None)
+
+    def _conclude(self, lease: Lease, event: Event, result: Result) -> Lease:
+        while True:
+            now = self._clock.now()
+            current = _event(lease, event.id)
+            if current.claimed_by != self._claims.owner:
+                LOG.warning("Event %s of lease %s was taken over; leaving it to its new owner", event.id, lease.id)
+                return lease
+            try:
+                after, release, window = self._recorded(lease, current, result, now)
+                if window is not None:
+                    saved = self._store.rebook(
+                        lease, after, window, {}, cleaning=self._settings.cleaning_time, at=now
+                    )
+                else:
+                    saved = self._save(lease, after, now, release=release)
+            except StaleLease:
+                lease = self._store.lease(lease.id, including_deleted=True)
+                continue
+            self._tell(saved, current, result)
+            return saved
+
+    def _recorded(
+        self, lease: Lease, event: Event, result: Result, now: datetime
+    ) -> tuple[Lease, frozenset[str], tuple[Allocation, ...] | None]:
+        """Return the lease to write, the reservations to release, and the allocations to go back to, if any."""
+        kind = EventType(event.event_type)
+        going = lease.status is LeaseStatus.DELETING and kind is not EventType.DELETE
+        if going:
+            return lifecycle.abandon(lease, event, now=now), frozenset(), None
+        current = lifecycle.with_reservations(lease, result.reservations)
+        release = frozenset(r.id for r in result.reservations if r.status is ReservationStatus.DELETED)
+        if isinstance(result, Again):
+            return self._postponed(current, event, result, now), release, None
+        match kind:
+            case EventType.DELETE | EventType.CREATE:
+                everything = frozenset(r.id for r in lease.reservations)
+                error = event.reason if kind is EventType.CREATE else None
+                return lifecycle.deleted(current, event, now=now, error=error), everything, None
+            case EventType.UPDATE:
+                settled = lifecycle.settle(current, event, now=now, error=event.reason or "taken over and undone")
+                return settled, frozenset(), self._former(lease, event)
+            case EventType.START:
+                ruined = [r for r in current.reservations if r.status is ReservationStatus.ERROR]
+                error = result.error or (event.reason if ruined else None) or ("failed" if ruined else None)
+                return lifecycle.settle(current, event, now=now, error=error), release, None
+        return lifecycle.settle(current, event, now=now, error=result.error), release, None
+
+    def _postponed(self, lease: Lease, event: Event, result: Again, now: datetime) -> Lease:
+        wait = result.after
+        if wait is None:
+            wait = min(self._settings.longest_retry, self._settings.first_retry * 2 ** min(event.attempts, 16))
+        at = now + wait
+        if event.event_type in (EventType.START, EventType.BEFORE_END) and now < lease.window.end < at:
+            # A last look at the end itself, so that the end is not kept waiting by a long back-off.
+            at = lease.window.end
+        return lifecycle.postpone(
+            lease, event, at=at, reason=result.reason, failed=result.after is None, now=now
+        )
+
+    def _former(self, lease: Lease, event: Event) -> tuple[Allocation, ...]:
+        """Return the allocations from before an update: the same resources for the lease's own window."""
+        held = (event.memo or {}).get("held") or {}
+        return tuple(
+            replace(a, window=lease.window)
+            for a in self._store.lease_allocations(lease.id)
+            if a.resource_id in held.get(a.reservation_id, ())
+        )
+
+    def _save(self, before: Lease, after: Lease, now: datetime, *, release: frozenset[str] = frozenset()) -> Lease:
+        return self._store.save(before, after, release=release, at=now, cleaning=self._settings.cleaning_time)
+
+    def _tell(self, lease: Lease, event: Event, result: Result) -> None:
+        if isinstance(result, Again):
+            return
+        match event.event_type:
+            case EventType.START | EventType.END:
+                if lease.status is not LeaseStatus.DELETING:
+                    self._notifier.notify(of_event(event.event_type), lease)
+            case EventType.DELETE:
+                self._notifier.notify(DELETED, lease)
+
+
+def _event(lease: Lease, event_id: str) -> Event:
+    return next(event for event in lease.events if event.id == event_id)
+
+
+def _all_failed(lease: Lease, now: datetime) -> Lease:
+    return lifecycle.with_reservations(
+        lease,
+        [
+            lifecycle.with_status(r, ReservationStatus.ERROR, now)
+            for r in lease.reservations
+            if r.status is ReservationStatus.PENDING
+        ],
+    )

@@ -1,0 +1,86 @@
+"""What every resource type is to the life cycle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from blazar.model.demand import Demand
+from blazar.model.lease import Lease, Parameters, Reservation
+from blazar.model.resource import Resource, ResourceKind
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What should be in the cloud is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """The cloud is at work on it: look again after a while. Nobody waits in the meantime."""
+
+    after: timedelta
+    reason: str
+
+
+Progress = Done | NotYet
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One reservation to act on, with the resources that are promised to it."""
+
+    lease: Lease
+    reservation: Reservation
+    resources: tuple[Resource, ...]
+
+
+class ResourceType(Protocol):
+    """A resource type.
+
+    ``prepare``, ``start``, ``before_end``, ``end`` and ``give_back`` are *ensures*: they look at what is there and
+    bring it to what should be, so that repeating one after a crash at any point finishes the job. They raise
+    ``CloudUnavailable`` (worth another try) or another ``BlazarError`` (it is not).
+    """
+
+    @property
+    def resource_type(self) -> str:
+        """The name in the API, as ``physical:host``."""
+
+    @property
+    def kind(self) -> ResourceKind:
+        """The kind of resource that reservations of this type take."""
+
+    def parameters(self, given: Parameters) -> Parameters:
+        """Return the parameters of a new reservation, checked and completed; InvalidInput names the field."""
+
+    def changed(self, current: Parameters, change: Parameters) -> Parameters:
+        """Return the parameters after a change, checked; InvalidInput names the field."""
+
+    def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+        """Say what a reservation asks of the calendar.
+
+        ``known`` are the properties that some resource has; a requirement on any other is InvalidInput.
+        """
+
+    def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+        """Say what a reservation that holds resources asks after a change.
+
+        Raises Conflict for what can not be changed in the reservation's state.
+        """
+
+    def prepare(self, work: Work) -> Parameters:
+        """Ensure what must exist before the start; return what to remember of it (the artefacts)."""
+
+    def start(self, work: Work) -> Progress:
+        """Ensure that the project can use the resources."""
+
+    def before_end(self, work: Work) -> Progress:
+        """Do what the reservation's ``before_end`` action says."""
+
+    def end(self, work: Work) -> Progress:
+        """Ensure that nothing is left of the reservation: uses ended, resources returned, artefacts gone."""
+
+    def give_back(self, work: Work) -> Progress:
+        """Ensure that just ``work.resources`` are returned while the reservation goes on with the others."""

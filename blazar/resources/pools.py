@@ -1,0 +1,200 @@
+"""Host aggregates as pools: the freepool, and one pool a reservation.
+
+Nova (34) refuses to let a host into an aggregate with an availability zone while another aggregate gives the host
+another zone, and to change the zone of a host that runs servers. So a host leaves its operator's zone aggregate when
+it is handed over and returns to it when it is taken back; where it came from is kept in the metadata of the
+reservation's aggregate, so that nothing has to be remembered elsewhere.
+
+The order of the steps leaves no moment in which a host is in no pool: a host enters the reservation's pool before
+it leaves the freepool, and enters the freepool before it leaves the reservation's pool. A host in no pool would
+be open to everybody's servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from blazar.clouds.ports import Aggregate, Compute
+from blazar.model.errors import CloudUnavailable, Conflict, NotFound
+
+FORMER_ZONE = "blazar:zone:"
+"""Prefix of the metadata key that names, for a host, the zone aggregates to which it returns (ids, with commas)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNames:
+    """Names that operators, the scheduler filter and other tools know; defaults as in ``blazar.conf``."""
+
+    freepool: str = "freepool"
+    zone_prefix: str = "blazar_"
+    owner_key: str = "blazar:owner"
+
+
+class HostPools:
+    """Moves hosts between the freepool and the pools of reservations."""
+
+    def __init__(self, compute: Compute, names: PoolNames) -> None:
+        self._compute = compute
+        self._names = names
+
+    def freepool(self) -> Aggregate:
+        """Return the freepool; NotFound with the remedy if the cloud has none."""
+        return self._freepool_of(self._compute.aggregates())
+
+    def ensure_in_freepool(self, host: str) -> bool:
+        """Ensure that the host is in the freepool; tell whether it had to be put there."""
+        pool = self.freepool()
+        if host in pool.hosts:
+            return False
+        self._add(pool, host)
+        return True
+
+    def ensure_out_of_freepool(self, host: str) -> None:
+        """Ensure that the host is not in the freepool."""
+        pool = self.freepool()
+        if host in pool.hosts:
+            self._remove(pool, host)
+
+    def ensure_pool(self, reservation_id: str, *, project_id: str) -> Aggregate:
+        """Ensure the reservation's aggregate: named by its id, with a zone of its own and the owner in its metadata."""
+        pool = self._compute.aggregate(reservation_id)
+        if pool is None:
+            zone = self._names.zone_prefix + reservation_id
+            pool = self._compute.create_aggregate(reservation_id, zone, {self._names.owner_key: project_id})
+        return pool
+
+    def hosts_of(self, reservation_id: str) -> tuple[str, ...]:
+        """Return the service names of the hosts in the reservation's pool; none if there is no pool."""
+        pool = self._compute.aggregate(reservation_id)
+        return pool.hosts if pool else ()
+
+    def hand_over(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
+        """Ensure that the hosts are in the reservation's pool and not in the freepool.
+
+        Raises NotFound if a host is in neither (somebody took it away by hand), and CloudUnavailable while a
+        host is still in the pool of another reservation or runs servers: neither is ours to sweep away.
+        """
+        aggregates = self._compute.aggregates()
+        freepool = self._freepool_of(aggregates)
+        pool = _named(aggregates, reservation_id) or self.ensure_pool(reservation_id, project_id=project_id)
+        for host in hosts:
+            if host not in pool.hosts:
+                self._bring_in(host, pool, freepool, aggregates)
+            if host in freepool.hosts:
+                self._remove(freepool, host)
+
+    def take_back(self, reservation_id: str, *, hosts: frozenset[str] | None) -> int:
+        """Ensure that hosts of the reservation's pool are empty and back in the freepool.
+
+        ``hosts`` None means all of them, and that the pool itself goes too. Returns the number of servers that
+        are still being deleted: their hosts stay where they are until a later call finds them gone.
+        """
+        aggregates = self._compute.aggregates()
+        left = 0
+        for pool in [aggregate for aggregate in aggregates if aggregate.name == reservation_id]:
+            left += self._empty(pool, aggregates, hosts)
+        return left
+
+    def _empty(self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
+        leaving = pool.hosts if hosts is None else tuple(host for host in pool.hosts if host in hosts)
+        left = 0
+        for host in leaving:
+            servers = self._compute.servers_on(host)
+            for server in servers:
+                self._compute.delete_server(server.id)
+            left += len(self._compute.servers_on(host)) if servers else 0
+        if left:
+            return left
+        if leaving:
+            freepool = self._freepool_of(aggregates)
+            for host in leaving:
+                if host not in freepool.hosts:
+                    self._add(freepool, host)
+                self._remove(pool, host)
+        # Also for hosts that a crash stopped on their way in or out, after the removal and before the return.
+        for key, former in pool.metadata.items():
+            host = key.removeprefix(FORMER_ZONE)
+            if key.startswith(FORMER_ZONE) and (hosts is None or host in hosts):
+                self._return_to_zone(host, former, [a for a in aggregates if a.id != pool.id])
+                if hosts is not None:
+                    self._compute.set_aggregate_metadata(pool.id, {key: None})
+        if hosts is None:
+            self._delete(pool)
+        return 0
+
+    def _bring_in(
+        self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]
+    ) -> None:
+        others = [a for a in aggregates if host in a.hosts and a.id not in (pool.id, freepool.id)]
+        foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
+        if foreign:
+            raise CloudUnavailable(f"host {host} is still in the pool of reservation {foreign[0].name}")
+        if host not in freepool.hosts:
+            raise NotFound(
+                f"host {host} is not in the aggregate {self._names.freepool!r}; it must be there to be handed over"
+            )
+        servers = self._compute.servers_on(host)
+        if servers:
+            raise CloudUnavailable(
+                f"host {host} runs {len(servers)} servers that belong to no reservation, as {servers[0].id}"
+            )
+        zones = [a for a in others if a.availability_zone]
+        if zones:
+            key = FORMER_ZONE + host
+            known = {int(identifier) for identifier in pool.metadata.get(key, "").split(",") if identifier}
+            former = ",".join(str(identifier) for identifier in sorted(known | {a.id for a in zones}))
+            # Written down before the first removal: after a crash in between, the way back is known.
+            self._compute.set_aggregate_metadata(pool.id, {key: former})
+            for zone in zones:
+                self._remove(zone, host)
+        self._add(pool, host)
+
+    def _return_to_zone(self, host: str, former: str, aggregates: Iterable[Aggregate]) -> None:
+        wanted = {int(identifier) for identifier in former.split(",")}
+        zones = [a for a in aggregates if a.availability_zone]
+        if any(host in zone.hosts for zone in zones if zone.id not in wanted):
+            # Its operator has given it a new zone in the meantime.
+            return
+        for zone in zones:
+            # An aggregate that its operator deleted in the meantime is nothing to return to.
+            if zone.id in wanted and host not in zone.hosts:
+                self._add(zone, host)
+
+    def _freepool_of(self, aggregates: tuple[Aggregate, ...]) -> Aggregate:
+        pool = _named(aggregates, self._names.freepool)
+        if pool is None:
+            raise NotFound(
+                f"the cloud has no host aggregate named {self._names.freepool!r}; create it (without an availability "
+                f"zone), or name yours in [nova] aggregate_freepool_name"
+            )
+        return pool
+
+    def _add(self, pool: Aggregate, host: str) -> None:
+        try:
+            self._compute.add_host(pool.id, host)
+        except Conflict:
+            # In it already: a lost answer to an earlier try, or another manager's doing. Any other conflict stands.
+            if not self._is_in(pool, host):
+                raise
+
+    def _remove(self, pool: Aggregate, host: str) -> None:
+        try:
+            self._compute.remove_host(pool.id, host)
+        except NotFound:
+            if self._is_in(pool, host):
+                raise
+
+    def _delete(self, pool: Aggregate) -> None:
+        try:
+            self._compute.delete_aggregate(pool.id)
+        except NotFound:
+            return
+
+    def _is_in(self, pool: Aggregate, host: str) -> bool:
+        return any(a.id == pool.id and host in a.hosts for a in self._compute.aggregates())
+
+
+def _named(aggregates: Iterable[Aggregate], name: str) -> Aggregate | None:
+    # Nova allows several aggregates of one name; the oldest is the one that all of us mean.
+    return min((a for a in aggregates if a.name == name), key=lambda a: a.id, default=None)

@@ -1,0 +1,72 @@
+"""Hosts entering and leaving the service: the freepool, and the reservation provider in Placement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blazar.clouds.ports import Cloud, Hypervisor
+from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.resource import PropertyValue
+from blazar.resources.pools import HostPools, PoolNames
+
+
+class HostRegistration:
+    """Ensures what a registered host has in the cloud."""
+
+    def __init__(self, cloud: Cloud, names: PoolNames) -> None:
+        self._cloud = cloud
+        self._pools = HostPools(cloud.compute, names)
+
+    def find(self, *, id: str | None, name: str | None) -> Hypervisor:
+        """Return the hypervisor with exactly this id, or else this name; NotFound."""
+        if id is not None:
+            return self._cloud.compute.hypervisor(id=id)
+        return self._cloud.compute.hypervisor(hostname=name)
+
+    def check_empty(self, host: str, service_name: str) -> None:
+        """Conflict if any server occupies the host."""
+        servers = self._cloud.compute.servers_on(service_name)
+        if servers:
+            raise Conflict(
+                f"host {host} runs {len(servers)} servers, as {servers[0].id}; move or delete them, then try again"
+            )
+
+    def ensure_entered(self, hypervisor: Hypervisor) -> bool:
+        """Ensure the host's reservation provider and its place in the freepool; tell whether anything was missing."""
+        made = False
+        if self._cloud.placement.reservation_provider(hypervisor.hypervisor_hostname) is None:
+            try:
+                self._cloud.placement.create_reservation_provider(hypervisor.hypervisor_hostname)
+                made = True
+            except Conflict:
+                if self._cloud.placement.reservation_provider(hypervisor.hypervisor_hostname) is None:
+                    raise
+        return self._pools.ensure_in_freepool(hypervisor.service_name) or made
+
+    def ensure_left(self, hypervisor_hostname: str, service_name: str) -> None:
+        """Ensure that the host is not in the freepool and has no reservation provider."""
+        self._pools.ensure_out_of_freepool(service_name)
+        if self._cloud.placement.reservation_provider(hypervisor_hostname) is None:
+            return
+        try:
+            self._cloud.placement.delete_reservation_provider(hypervisor_hostname)
+        except NotFound:
+            return
+        except Conflict as error:
+            raise CloudRefused(f"Placement keeps the reservation provider of {hypervisor_hostname}: {error.message}") from error
+
+
+def attributes_of(hypervisor: Hypervisor) -> Mapping[str, PropertyValue]:
+    """Return what the calendar keeps of a hypervisor: names and units as the API shows them (MiB, GiB)."""
+    return {
+        "hypervisor_hostname": hypervisor.hypervisor_hostname,
+        "service_name": hypervisor.service_name,
+        "hypervisor_type": hypervisor.hypervisor_type,
+        "hypervisor_version": hypervisor.hypervisor_version,
+        "vcpus": hypervisor.vcpus,
+        "memory_mb": hypervisor.memory_mb,
+        "local_gb": hypervisor.local_gb,
+        "cpu_info": hypervisor.cpu_info,
+        "availability_zone": hypervisor.availability_zone,
+        "status": None,
+    }
