@@ -84,9 +84,7 @@ class Compute(Protocol):
     def aggregate(self, name: str) -> Aggregate | None:
         """Return the aggregate with exactly this name, the one with the lowest id if there are several."""
 
-    def create_aggregate(
-        self, name: str, availability_zone: str | None, metadata: Mapping[str, str]
-    ) -> Aggregate:
+    def create_aggregate(self, name: str, availability_zone: str | None, metadata: Mapping[str, str]) -> Aggregate:
         """Create an aggregate without hosts. Names are not unique in Nova, so look first."""
 
     def set_aggregate_metadata(self, aggregate_id: int, metadata: Mapping[str, str | None]) -> None:

@@ -57,7 +57,14 @@ class Booking:
         self._turn = threading.Lock()
 
     def plan(
-        self, lease_id: str, window: Window, wishes: Sequence[Wish], *, now: datetime, attempt: int, is_new: bool = False
+        self,
+        lease_id: str,
+        window: Window,
+        wishes: Sequence[Wish],
+        *,
+        now: datetime,
+        attempt: int,
+        is_new: bool = False,
     ) -> Plan:
         """Find resources for all wishes of a lease together. NotEnoughResources says what is missing.
 

@@ -73,7 +73,9 @@ def new_before_end(window: Window, asked: datetime | None, lead: timedelta) -> d
     return max(window.start, window.end - lead)
 
 
-def changed_before_end(current: datetime | None, window: Window, after: Window, asked: datetime | None) -> datetime | None:
+def changed_before_end(
+    current: datetime | None, window: Window, after: Window, asked: datetime | None
+) -> datetime | None:
     """Return when to warn before the end of a lease with new dates: as asked, else as long before the end as it was."""
     if asked is not None:
         return _inside(asked, after)

@@ -135,9 +135,7 @@ class LeaseService:
         return self._types[resource_type]
 
     def _book(self, lease: Lease, wishes: list[Wish], attempt: int) -> Lease:
-        plan = self._booking.plan(
-            lease.id, lease.window, wishes, now=self._clock.now(), attempt=attempt, is_new=True
-        )
+        plan = self._booking.plan(lease.id, lease.window, wishes, now=self._clock.now(), attempt=attempt, is_new=True)
         return self._store.book(lease, plan.allocations, plan.generations, cleaning=self._settings.cleaning_time)
 
     def _prepare(self, booked: Lease) -> Lease:
@@ -224,5 +222,3 @@ def _new_lease(
         ),
         events=(*theirs, *timetable, creation),
     )
-
-

@@ -88,9 +88,7 @@ class Updates:
             self._notifier.notify(UPDATED, saved)
         return saved
 
-    def _decide(
-        self, lease_id: str, change: LeaseChange, attempt: int
-    ) -> tuple[Lease, _Draft | None, _Growth | None]:
+    def _decide(self, lease_id: str, change: LeaseChange, attempt: int) -> tuple[Lease, _Draft | None, _Growth | None]:
         lease = self._store.lease(lease_id)
         now = self._clock.now()
         if change == LeaseChange():
@@ -189,9 +187,7 @@ class Updates:
         plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt)
         held = {(a.reservation_id, a.resource_id, a.units) for a in allocations}
         if lease.window.covers(after.window):
-            fresh = {
-                a.resource_id for a in plan.allocations if (a.reservation_id, a.resource_id, a.units) not in held
-            }
+            fresh = {a.resource_id for a in plan.allocations if (a.reservation_id, a.resource_id, a.units) not in held}
             return Plan(plan.allocations, {i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 
@@ -216,9 +212,7 @@ class Updates:
         updating = lifecycle.claim(
             lifecycle.with_event(lease, event), event, owner=self._claims.owner, now=now, until=self._claims.until(now)
         )
-        both = Window(
-            min(lease.window.start, draft.after.window.start), max(lease.window.end, draft.after.window.end)
-        )
+        both = Window(min(lease.window.start, draft.after.window.start), max(lease.window.end, draft.after.window.end))
         new = [a for a in plan.allocations if not _is_held(a, allocations)]
         union = (*(replace(a, window=both) for a in allocations), *new)
         return self._store.rebook(
@@ -283,9 +277,7 @@ def _rearmed(lease: Lease, window: Window, now: datetime) -> Lease:
         for r in lease.reservations
         if r.status is ReservationStatus.ERROR
     ]
-    return lifecycle.move(
-        lifecycle.with_reservations(lifecycle.with_event(lease, again), pending), LeaseStatus.PENDING
-    )
+    return lifecycle.move(lifecycle.with_reservations(lifecycle.with_event(lease, again), pending), LeaseStatus.PENDING)
 
 
 def _new_timetable(
@@ -338,9 +330,7 @@ def _asks_anew(before: Parameters, after: Parameters) -> bool:
 
 
 def _is_held(allocation: Allocation, held: Collection[Allocation]) -> bool:
-    return any(
-        (a.reservation_id, a.resource_id) == (allocation.reservation_id, allocation.resource_id) for a in held
-    )
+    return any((a.reservation_id, a.resource_id) == (allocation.reservation_id, allocation.resource_id) for a in held)
 
 
 def _new_in_use(after: Lease, works: Collection[Work], planned: Collection[Allocation]) -> frozenset[str]:
@@ -348,9 +338,5 @@ def _new_in_use(after: Lease, works: Collection[Work], planned: Collection[Alloc
     held = {work.reservation.id: {r.id for r in work.resources} for work in works}
     active = {r.id: r for r in after.reservations if r.status is ReservationStatus.ACTIVE}
     return frozenset(
-        a.reservation_id
-        for a in planned
-        if a.reservation_id in active and a.resource_id not in held[a.reservation_id]
+        a.reservation_id for a in planned if a.reservation_id in active and a.resource_id not in held[a.reservation_id]
     )
-
-

@@ -134,7 +134,9 @@ class Worker:
                 return None
         if event.event_type == EventType.START:
             if lease.window.end <= now:
-                claimed = lifecycle.claim(lease, event, owner=self._claims.owner, now=now, until=self._claims.until(now))
+                claimed = lifecycle.claim(
+                    lease, event, owner=self._claims.owner, now=now, until=self._claims.until(now)
+                )
                 error = "the lease was over before it could start" + (f": {event.reason}" if event.reason else "")
                 failed = _all_failed(claimed, now)
                 self._save(lease, lifecycle.settle(failed, _event(claimed, event.id), now=now, error=error), now)
@@ -143,9 +145,7 @@ class Worker:
             if users:
                 later = now + self._settings.relook
                 reason = f"lease {users[0]} has not left its resources yet"
-                self._save(
-                    lease, lifecycle.postpone(lease, event, at=later, reason=reason, failed=False, now=now), now
-                )
+                self._save(lease, lifecycle.postpone(lease, event, at=later, reason=reason, failed=False, now=now), now)
                 return None
         first = event.status is EventStatus.UNDONE
         claimed = lifecycle.claim(lease, event, owner=self._claims.owner, now=now, until=self._claims.until(now))
@@ -157,9 +157,7 @@ class Worker:
 
     def _start(self, lease: Lease, event: Event) -> Result:
         waiting = [work for work in self.works(lease) if work.reservation.status is ReservationStatus.PENDING]
-        return self._each(
-            waiting, lambda kind, work: kind.start(work), then=ReservationStatus.ACTIVE, tolerant=True
-        )
+        return self._each(waiting, lambda kind, work: kind.start(work), then=ReservationStatus.ACTIVE, tolerant=True)
 
     def _before_end(self, lease: Lease, event: Event) -> Result:
         now = self._clock.now()
@@ -210,9 +208,7 @@ class Worker:
             try:
                 progress = act(self.type_of(work.reservation), work)
             except BlazarError as error:
-                LOG.warning(
-                    "Reservation %s of lease %s: %s", work.reservation.id, work.lease.id, error.message
-                )
+                LOG.warning("Reservation %s of lease %s: %s", work.reservation.id, work.lease.id, error.message)
                 if tolerant and not isinstance(error, CloudUnavailable):
                     errors.append(error.message)
                     if then is not None:
@@ -240,9 +236,7 @@ class Worker:
             try:
                 after, release, window = self._recorded(lease, current, result, now)
                 if window is not None:
-                    saved = self._store.rebook(
-                        lease, after, window, {}, cleaning=self._settings.cleaning_time, at=now
-                    )
+                    saved = self._store.rebook(lease, after, window, {}, cleaning=self._settings.cleaning_time, at=now)
                 else:
                     saved = self._save(lease, after, now, release=release)
             except StaleLease:
@@ -285,9 +279,7 @@ class Worker:
         if event.event_type in (EventType.START, EventType.BEFORE_END) and now < lease.window.end < at:
             # A last look at the end itself, so that the end is not kept waiting by a long back-off.
             at = lease.window.end
-        return lifecycle.postpone(
-            lease, event, at=at, reason=result.reason, failed=result.after is None, now=now
-        )
+        return lifecycle.postpone(lease, event, at=at, reason=result.reason, failed=result.after is None, now=now)
 
     def _former(self, lease: Lease, event: Event) -> tuple[Allocation, ...]:
         """Return the allocations from before an update: the same resources for the lease's own window."""

@@ -41,6 +41,12 @@ class Amounts:
             total[name] = total.get(name, 0) + amount
         return Amounts.of(total)
 
+    def minus(self, other: Amounts) -> Amounts:
+        """Return these amounts without the other ones. Raises ValueError if there is less of a class than that."""
+        return Amounts.of(
+            {name: self.get(name) - other.get(name) for name in {**dict(self.items), **dict(other.items)}}
+        )
+
     def times(self, count: int) -> Amounts:
         """Return ``count`` times these amounts."""
         return Amounts.of({name: amount * count for name, amount in self.items})

@@ -198,5 +198,3 @@ def _requirement(parameters: Parameters) -> Requirement:
 def _quoted(value: object) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
-
-

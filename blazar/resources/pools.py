@@ -123,9 +123,7 @@ class HostPools:
             self._delete(pool)
         return 0
 
-    def _bring_in(
-        self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]
-    ) -> None:
+    def _bring_in(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         others = [a for a in aggregates if host in a.hosts and a.id not in (pool.id, freepool.id)]
         foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
         if foreign:

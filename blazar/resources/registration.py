@@ -53,7 +53,9 @@ class HostRegistration:
         except NotFound:
             return
         except Conflict as error:
-            raise CloudRefused(f"Placement keeps the reservation provider of {hypervisor_hostname}: {error.message}") from error
+            raise CloudRefused(
+                f"Placement keeps the reservation provider of {hypervisor_hostname}: {error.message}"
+            ) from error
 
 
 def attributes_of(hypervisor: Hypervisor) -> Mapping[str, PropertyValue]:

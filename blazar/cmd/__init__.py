@@ -1,0 +1,1 @@
+"""Processes: each reads the configuration, puts the rooms together, and runs until it is told to stop."""

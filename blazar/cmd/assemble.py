@@ -1,0 +1,59 @@
+"""Puts a manager together from its configuration, a database and a cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import stevedore
+from oslo_config import cfg
+from sqlalchemy.engine import Engine
+
+from blazar.clouds.ports import Cloud
+from blazar.cmd import config
+from blazar.manager.notifications import MessagingNotifier, Notifier
+from blazar.manager.service import ManagerService
+from blazar.model.clock import Clock
+from blazar.model.errors import BlazarError
+from blazar.resources.base import ResourceType
+from blazar.resources.registration import HostRegistration
+from blazar.store.store import Store
+
+NAMESPACE = "blazar.resource.plugins"
+
+
+class ConfigurationError(BlazarError):
+    """The configuration can not work; the message says what to change."""
+
+
+def manager(
+    conf: cfg.ConfigOpts, *, engine: Engine, cloud: Cloud, clock: Clock, notifier: Notifier | None = None
+) -> ManagerService:
+    """Return a manager that is not started yet. ConfigurationError if it can not be what is configured."""
+    return ManagerService(
+        store=Store(engine),
+        types=resource_types(conf, cloud),
+        registration=HostRegistration(cloud, config.host_settings(conf).pools),
+        notifier=notifier or MessagingNotifier(conf, conf.notifications.publisher_id),
+        clock=clock,
+        settings=config.manager_settings(conf),
+    )
+
+
+def resource_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Sequence[ResourceType]:
+    """Return the enabled resource types. ConfigurationError on an unknown name or two of one type."""
+    names = conf.manager.plugins
+    extensions = {
+        e.name: e for e in stevedore.ExtensionManager(NAMESPACE, invoke_on_load=False, verify_requirements=False)
+    }
+    unknown = [name for name in names if name not in extensions]
+    if unknown:
+        raise ConfigurationError(
+            f"[manager] plugins names {', '.join(unknown)}, which is not installed; there are: "
+            f"{', '.join(sorted(extensions))}"
+        )
+    types: list[ResourceType] = [extensions[name].plugin(cloud, config.host_settings(conf)) for name in names]
+    seen = [kind.resource_type for kind in types]
+    twice = sorted({name for name in seen if seen.count(name) > 1})
+    if twice:
+        raise ConfigurationError(f"[manager] plugins has more than one plugin for {', '.join(twice)}")
+    return types

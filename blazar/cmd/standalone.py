@@ -1,0 +1,143 @@
+"""blazar-standalone: API, manager and a simulated cloud in one process, for trying Blazar out.
+
+There is no Keystone here: whoever can reach the port is who they say they are. So it listens on loopback only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from types import FrameType
+
+import waitress
+from oslo_config import cfg
+
+from blazar import __version__
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.clouds.simulated import open_cloud
+from blazar.cmd import assemble, config
+from blazar.manager.service import ManagerService
+from blazar.model.clock import SystemClock
+from blazar.model.errors import BlazarError
+from blazar.store.engine import connect
+from blazar.store.migrate import upgrade
+
+LOG = logging.getLogger("blazar.standalone")
+THREADS = 16
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run until Ctrl-C or SIGTERM; return the exit code."""
+    parser = argparse.ArgumentParser(prog="blazar-standalone", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1", help="loopback address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", default=os.environ.get("BLAZAR_PORT", "1234"), help="port ($BLAZAR_PORT, 1234)")
+    parser.add_argument("--data", default=os.environ.get("BLAZAR_DATA", "./var"), help="folder ($BLAZAR_DATA, ./var)")
+    parser.add_argument("--config-file", action="append", help="blazar.conf with other than the default settings")
+    parser.add_argument("--debug", action="store_true", help="log what happens, not only what matters")
+    parser.add_argument("--version", action="version", version=__version__)
+    options = parser.parse_args(arguments)
+    logging.basicConfig(
+        level=logging.DEBUG if options.debug else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    for noisy in ("alembic", "waitress.queue", "stevedore", "oslo_config"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    try:
+        return _run(options)
+    except (BlazarError, cfg.Error, OSError) as error:
+        print(f"blazar-standalone: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(options: argparse.Namespace) -> int:
+    listener = _listen(options.host, options.port)
+    data = Path(options.data)
+    data.mkdir(parents=True, exist_ok=True)
+    conf = config.load([], program="blazar-standalone", files=options.config_file or [])
+    engine = connect(f"sqlite:///{(data / 'blazar.sqlite').resolve()}")
+    upgrade(engine)
+    clock = SystemClock()
+    cloud = open_cloud(data / "cloud.json", clock=clock)
+    manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock)
+    app = create_app(manager, identity=StandaloneIdentity())
+    server = waitress.create_server(
+        app, sockets=[listener], threads=THREADS, ident="blazar", clear_untrusted_proxy_headers=True
+    )
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    manager.start(alone=True)
+    _welcome(manager, listener, data)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        print("\nStopping; what is going on is finished first.", file=sys.stderr)
+        server.close()
+        manager.stop()
+        engine.dispose()
+    return 0
+
+
+def _listen(host: str, port: str) -> socket.socket:
+    if not port.isdigit() or not 0 <= int(port) <= 65535:
+        raise assemble.ConfigurationError(f"port {port!r} is not a number from 0 to 65535; set BLAZAR_PORT or --port")
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        address = None
+    if address is None or not address.is_loopback:
+        raise assemble.ConfigurationError(
+            f"refusing to listen on {host!r}: without Keystone everybody who reaches the port is an admin, so "
+            f"standalone mode listens on loopback only (127.0.0.1 or ::1)"
+        )
+    listener = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((str(address), int(port)))
+    except OSError as error:
+        raise assemble.ConfigurationError(
+            f"port {port} of {address} can not be used ({error.strerror}); choose another with BLAZAR_PORT"
+        ) from error
+    return listener
+
+
+def _welcome(manager: ManagerService, listener: socket.socket, data: Path) -> None:
+    host, port = listener.getsockname()[:2]
+    url = f"http://{host}:{port}"
+    registered = len(manager.hosts())
+    lines = [
+        f"Blazar {__version__} (standalone, simulated cloud) on {url}; data in {data.resolve()}",
+        "",
+        "Try, in another terminal:",
+    ]
+    if not registered:
+        lines += [
+            f"  curl -s -X POST {url}/v1/os-hosts -H 'Content-Type: application/json' -d '{{\"name\": \"node-1\"}}'",
+        ]
+    lines += [
+        f"  curl -s {url}/v1/os-hosts",
+        f"  curl -s -X POST {url}/v1/leases -H 'Content-Type: application/json' -d '"
+        '{"name": "first", "start_date": "now", "end_date": "2030-01-01 00:00", "reservations": [{"resource_type": '
+        '"physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}]}'
+        "'",
+        f"  curl -s {url}/v1/leases",
+        "Without a token you are the admin of project demo; -H 'X-Auth-Token: alice:physics' is somebody else.",
+        "Ctrl-C stops; started again it goes on where it was.",
+    ]
+    print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,268 @@
+"""The requirements language: which resources a reservation can use.
+
+Grammar, as JSON (a text that holds it, or the list itself)::
+
+    requirement = "" | [] | [op, "$key", value] | ["in", "$key", [value, ...]]
+                | ["and", requirement, ...] | ["or", requirement, ...] | ["not", requirement]
+    op          = "==" | "=" | "!=" | "<" | "<=" | ">" | ">="
+
+A value is compared as a number where both sides are numbers, and as text otherwise. The value ``null`` means that the
+resource does not tell. A comparison with a property that a resource does not have never holds, not even ``!=``; ``not``
+holds exactly where what it negates does not.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from blazar.model.errors import InvalidInput
+from blazar.model.resource import PropertyValue
+
+DEEPEST = 16
+LONGEST_TEXT = 64 * 1024
+MOST_NODES = 1000
+
+NULL = "null"
+"""The value with which a request asks for a property that the resource does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Every resource will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A property compared with a value; ``op`` is one of ``== != < <= > >=``."""
+
+    op: str
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A property equal to one of the values."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every term holds."""
+
+    terms: tuple[Requirement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one term holds."""
+
+    terms: tuple[Requirement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The term does not hold."""
+
+    term: Requirement
+
+
+Requirement = Anything | Comparison | Membership | All | AnyOf | Not
+
+_ORDERINGS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_NUMBER = re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?", re.ASCII)
+_EXAMPLE = '["and", [">=", "$vcpus", "16"], ["==", "$availability_zone", "az-1"]]'
+
+
+def parse_requirement(source: object, *, field: str) -> Requirement:
+    """Read a requirement from a request's ``field``. InvalidInput says what is wrong with it and how to mend it."""
+    if source is None or source == "":
+        return Anything()
+    if isinstance(source, str):
+        source = _from_text(source, field)
+    if not isinstance(source, list):
+        raise _malformed(field, f"it is {_shown(source)}, not a list")
+    return _Parser(field).requirement(source, depth=1)
+
+
+def matches(requirement: Requirement, properties: Mapping[str, PropertyValue]) -> bool:
+    """Tell whether a resource with these properties meets the requirement."""
+    match requirement:
+        case Anything():
+            return True
+        case Comparison(op, key, value):
+            return key in properties and _compare(op, properties[key], value)
+        case Membership(key, values):
+            return key in properties and any(_compare("==", properties[key], value) for value in values)
+        case All(terms):
+            return all(matches(term, properties) for term in terms)
+        case AnyOf(terms):
+            return any(matches(term, properties) for term in terms)
+        case Not(term):
+            return not matches(term, properties)
+
+
+def keys(requirement: Requirement) -> frozenset[str]:
+    """Return the properties that the requirement asks about."""
+    match requirement:
+        case Anything():
+            return frozenset()
+        case Comparison(_, key, _) | Membership(key, _):
+            return frozenset({key})
+        case All(terms) | AnyOf(terms):
+            return frozenset().union(*(keys(term) for term in terms))
+        case Not(term):
+            return keys(term)
+
+
+def all_of(*requirements: Requirement) -> Requirement:
+    """Return the requirement that all of these hold, as flat as can be."""
+    terms: list[Requirement] = []
+    for requirement in requirements:
+        match requirement:
+            case Anything():
+                continue
+            case All(inner):
+                terms.extend(inner)
+            case _:
+                terms.append(requirement)
+    if not terms:
+        return Anything()
+    return terms[0] if len(terms) == 1 else All(tuple(terms))
+
+
+class _Parser:
+    """Reads one requirement, counting its parts so that nobody can hand in an endless one."""
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+        self._nodes = 0
+
+    def requirement(self, source: object, *, depth: int) -> Requirement:
+        self._nodes += 1
+        if depth > DEEPEST:
+            raise _malformed(self._field, f"it is nested deeper than {DEEPEST} levels")
+        if self._nodes > MOST_NODES:
+            raise _malformed(self._field, f"it has more than {MOST_NODES} parts")
+        if not isinstance(source, list):
+            raise _malformed(self._field, f"{_shown(source)} is not a list")
+        if not source:
+            return Anything()
+        op, *rest = source
+        match op:
+            case "and":
+                return all_of(*self._terms(op, rest, depth))
+            case "or":
+                return AnyOf(tuple(self._terms(op, rest, depth)))
+            case "not":
+                terms = self._terms(op, rest, depth)
+                if len(terms) != 1:
+                    raise _malformed(self._field, '"not" takes exactly one requirement')
+                return Not(terms[0])
+            case "in":
+                return self._membership(rest)
+            case str() if op in _ORDERINGS or op == "=":
+                return self._comparison("==" if op == "=" else op, rest)
+        raise _malformed(self._field, f"{_shown(op)} is no operator; use and, or, not, in, ==, !=, <, <=, > or >=")
+
+    def _terms(self, op: str, rest: Sequence[object], depth: int) -> list[Requirement]:
+        if not rest:
+            raise _malformed(self._field, f'"{op}" stands without a requirement')
+        return [self.requirement(term, depth=depth + 1) for term in rest]
+
+    def _comparison(self, op: str, rest: Sequence[object]) -> Comparison:
+        if len(rest) != 2:
+            raise _malformed(self._field, f'"{op}" takes a $key and a value')
+        return Comparison(op, self._key(rest[0]), self._value(rest[1]))
+
+    def _membership(self, rest: Sequence[object]) -> Membership:
+        if len(rest) < 2:
+            raise _malformed(self._field, '"in" takes a $key and a list of values')
+        key, *values = rest
+        if len(values) == 1 and isinstance(values[0], list):
+            values = values[0]
+        if not values:
+            raise _malformed(self._field, '"in" stands without a value')
+        self._nodes += len(values)
+        if self._nodes > MOST_NODES:
+            raise _malformed(self._field, f"it has more than {MOST_NODES} parts")
+        return Membership(self._key(key), tuple(self._value(value) for value in values))
+
+    def _key(self, source: object) -> str:
+        if not isinstance(source, str) or not source.startswith("$") or len(source) < 2:
+            raise _malformed(self._field, f'{_shown(source)} is no key; keys begin with "$", as "$vcpus"')
+        return source[1:]
+
+    def _value(self, source: object) -> str:
+        match source:
+            case str() if source:
+                return source
+            case bool():
+                return "true" if source else "false"
+            case int() | float():
+                return str(source)
+        raise _malformed(self._field, f"{_shown(source)} is no value; give a text that is not empty, or a number")
+
+
+def _from_text(text: str, field: str) -> object:
+    if len(text) > LONGEST_TEXT:
+        raise _malformed(field, f"it is longer than {LONGEST_TEXT} characters")
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise _malformed(field, "it is not JSON") from None
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is no number")
+
+
+def _compare(op: str, told: PropertyValue, asked: str) -> bool:
+    if asked == NULL:
+        return told is None if op == "==" else (op == "!=" and told is not None)
+    if told is None:
+        return False
+    if isinstance(told, bool):
+        flag = _flag(asked)
+        return flag is not None and _ORDERINGS[op](told, flag)
+    left, right = _number(told), _number(asked)
+    if left is not None and right is not None:
+        return _ORDERINGS[op](left, right)
+    return _ORDERINGS[op](str(told), asked)
+
+
+def _flag(text: str) -> bool | None:
+    return {"true": True, "1": True, "false": False, "0": False}.get(text.lower())
+
+
+def _number(value: PropertyValue) -> int | Decimal | None:
+    if isinstance(value, int):
+        return value
+    text = str(value).strip()
+    if not _NUMBER.fullmatch(text):
+        return None
+    return Decimal(text) if "." in text else int(text)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=str) if not isinstance(value, list | dict) else type(value).__name__
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _malformed(field: str, what: str) -> InvalidInput:
+    return InvalidInput(f"{field} is malformed: {what}. Example: {_EXAMPLE}")
