@@ -74,12 +74,15 @@ def _matching(resources: Sequence[Resource], requirement: Requirement) -> Sequen
 
 def _candidates(demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: int, find: Matching) -> list[Resource]:
     """Return what the demand could take, in the order in which it would: pinned, preferred, by strategy."""
-    generations, occupancy = snapshot.generations, snapshot.occupancy
-    fitting = [
-        r for r in find(demand.requirement) if r.id in generations and r.reservable and r.id not in demand.pinned
-    ]
+    occupancy = snapshot.occupancy
     if demand.whole:
-        fitting = [r for r in fitting if occupancy.is_free(r.id)]
+        fitting = [
+            r
+            for r in find(demand.requirement)
+            if r.reservable and occupancy.is_free(r.id) and r.id not in demand.pinned
+        ]
+    else:
+        fitting = [r for r in find(demand.requirement) if r.reservable and r.id not in demand.pinned]
     ordered = in_order(fitting, strategy, seed)
     if demand.preferred:
         ordered = sorted(ordered, key=lambda r: r.id not in demand.preferred)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blazar.calendar.occupancy import Occupancy
@@ -13,11 +13,8 @@ from blazar.model.resource import Resource
 class Snapshot:
     """The state of the calendar at one instant of reading, for one kind and one window.
 
-    ``resources`` is the whole inventory of the kind, free or not. ``generations`` has the generation of every
-    resource that may be chosen (reservable; when only whole resources are asked for, also free in the window);
-    a booking must raise just these generations, and fails if one of them has moved on.
+    ``resources`` is the whole inventory of the kind, free or not, the smallest first.
     """
 
-    resources: tuple[Resource, ...]
-    generations: Mapping[int, int]
+    resources: Sequence[Resource]
     occupancy: Occupancy

@@ -21,14 +21,16 @@ class Strategy(StrEnum):
 
 
 def in_order(resources: Iterable[Resource], strategy: Strategy, seed: int) -> Sequence[Resource]:
-    """Return the resources in the order in which the strategy would take them."""
+    """Return resources, which come smallest first, in the order in which the strategy would take them."""
+    ordered = list(resources)
     if strategy is Strategy.RANDOM:
-        shuffled = list(resources)
-        random.Random(seed).shuffle(shuffled)
-        return shuffled
-    return sorted(resources, key=_size, reverse=strategy is Strategy.SPREAD)
+        random.Random(seed).shuffle(ordered)
+    elif strategy is Strategy.SPREAD:
+        ordered.reverse()
+    return ordered
 
 
-def _size(resource: Resource) -> tuple[tuple[int, ...], int]:
-    # The name of a class orders the amounts (DISK_GB, MEMORY_MB, VCPU, …); the id makes the order total.
-    return tuple(amount for _, amount in resource.capacity), resource.id
+def size(resource: Resource) -> tuple[tuple[int, ...], str, int]:
+    """Return the key by which resources are sorted, smallest first; the name and id make the order total."""
+    amounts = resource.capacity
+    return (amounts.get("VCPU"), amounts.get("MEMORY_MB"), amounts.get("DISK_GB")), resource.name, resource.id

@@ -69,6 +69,12 @@ class CloudRefused(CloudError):
     status = 409
 
 
+class StoreUnavailable(BlazarError):
+    """The database does not answer, or not in time."""
+
+    status = 503
+
+
 class StaleLease(BlazarError):
     """Somebody else changed the lease since it was read: read again and decide again.
 

@@ -1,0 +1,241 @@
+"""Allocations: what is promised in a window, who has not left, and the generations that make a booking atomic."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.calendar.occupancy import Occupancy
+from blazar.model.clock import to_second
+from blazar.model.demand import Allocation
+from blazar.model.errors import StaleCalendar
+from blazar.model.lease import Lease
+from blazar.model.resource import ResourceKind
+from blazar.model.window import Window
+from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of
+from blazar.store.tables import allocations, resources
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""Where an allocation that was given up before it began blocks until: it never stood in anybody's way."""
+
+CHUNK = 5000
+"""Rows of one insert or keys of one condition: databases have limits (65 535 parameters in PostgreSQL)."""
+
+
+def occupancy(
+    connection: Connection,
+    kind: ResourceKind,
+    window: Window,
+    *,
+    whole_only: bool,
+    now: datetime,
+    besides: str | None,
+    cleaning: timedelta,
+) -> Occupancy:
+    """Return what is promised in a window, in one statement.
+
+    A window that has begun counts from now on. A resource whose last user was to leave but has not is taken as long
+    as the window begins now. The cleaning time is kept free after every use: after others' (it is part of
+    ``blocks_until``) and after this one, before the next user.
+    """
+    begin = max(window.start, to_second(now))
+    mine = () if besides is None else (allocations.c.lease_id != besides,)
+    columns = (allocations.c.resource_id,) if whole_only else (*ALLOCATION_COLUMNS, allocations.c.blocks_until)
+    promised = sa.select(*columns).where(
+        allocations.c.kind == str(kind),
+        allocations.c.blocks_until > begin,
+        allocations.c.starts_at < window.end + cleaning,
+        *mine,
+    )
+    query: Any = promised.distinct() if whole_only else promised
+    if window.start <= now:
+        late = sa.select(*columns).where(
+            allocations.c.kind == str(kind),
+            allocations.c.released_at.is_(None),
+            allocations.c.ends_at <= now,
+            allocations.c.blocks_until <= begin,
+            *mine,
+        )
+        query = sa.union_all(query, late)
+    rows = connection.execute(query).all()
+    if whole_only:
+        return Occupancy.of_busy(row[0] for row in rows)
+    span = Window(begin, max(window.end, begin + timedelta(seconds=1)))
+    return Occupancy.of_allocations(span, (_widened(row, span, cleaning) for row in rows))
+
+
+def generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
+    """Return the generations of resources."""
+    rows = connection.execute(sa.select(resources.c.id, resources.c.generation).where(resources.c.id.in_(sorted(ids))))
+    return {id_: generation for id_, generation in rows}
+
+
+def raise_generations(connection: Connection, expected: Mapping[int, int]) -> None:
+    """Raise the generations of resources where they are still as expected; StaleCalendar if one is not."""
+    pairs = sorted(expected.items())
+    for start in range(0, len(pairs), CHUNK):
+        chunk = pairs[start : start + CHUNK]
+        raised = connection.execute(
+            resources.update()
+            .where(resources.c.live == 1, sa.tuple_(resources.c.id, resources.c.generation).in_(chunk))
+            .values(generation=resources.c.generation + 1)
+        )
+        if raised.rowcount != len(chunk):
+            raise StaleCalendar("a resource was booked by somebody else in the meantime")
+
+
+def insert(connection: Connection, kinds: Mapping[int, str], new: Iterable[Allocation], cleaning: timedelta) -> None:
+    """Insert allocations."""
+    rows = [
+        {
+            "kind": kinds[a.resource_id],
+            "resource_id": a.resource_id,
+            "lease_id": a.lease_id,
+            "reservation_id": a.reservation_id,
+            "starts_at": a.window.start,
+            "ends_at": a.window.end,
+            "blocks_until": a.window.end + cleaning,
+            "units": a.units,
+            "unit": None if a.unit is None else dict(a.unit.items),
+        }
+        for a in new
+    ]
+    if rows:
+        connection.execute(allocations.insert(), rows)
+
+
+def replace(
+    connection: Connection,
+    lease: Lease,
+    wanted: Collection[Allocation],
+    kinds: Mapping[int, str],
+    *,
+    cleaning: timedelta,
+    at: datetime,
+) -> None:
+    """Make the live allocations of a lease those that are wanted, touching only what differs."""
+    rows = connection.execute(
+        sa.select(allocations.c.id, *ALLOCATION_COLUMNS).where(
+            allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
+        )
+    ).all()
+    held = {row.id: allocation_of(row[1:]) for row in rows}  # type: ignore[arg-type]
+    left = list(wanted)
+    moved: list[dict[str, object]] = []
+    gone: list[int] = []
+    for key, allocation in held.items():
+        same = next((w for w in left if _is_same(w, allocation)), None)
+        if same is None:
+            gone.append(key)
+            continue
+        left.remove(same)
+        if same.window != allocation.window:
+            window = same.window
+            moved.append({"key": key, "s": window.start, "e": window.end, "b": window.end + cleaning})
+    if gone:
+        release(connection, allocations.c.id.in_(gone), at=at, cleaning=cleaning)
+    if moved:
+        connection.execute(
+            allocations.update()
+            .where(allocations.c.id == sa.bindparam("key"))
+            .values(starts_at=sa.bindparam("s"), ends_at=sa.bindparam("e"), blocks_until=sa.bindparam("b")),
+            moved,
+        )
+    insert(connection, kinds, left, cleaning)
+
+
+def release(connection: Connection, which: sa.ColumnElement[bool], *, at: datetime, cleaning: timedelta) -> None:
+    """Give up allocations: a use that had begun ends now, one that had not never was."""
+    second = to_second(at)
+    begun = allocations.c.starts_at <= second
+    connection.execute(
+        allocations.update()
+        .where(which, allocations.c.released_at.is_(None))
+        .values(
+            released_at=at,
+            blocks_until=sa.case((begun, second + cleaning), else_=sa.literal(LONG_AGO, allocations.c.starts_at.type)),
+            ends_at=sa.case((sa.and_(begun, allocations.c.ends_at > second), second), else_=allocations.c.ends_at),
+        )
+    )
+
+
+def of_lease(connection: Connection, lease_id: str) -> tuple[Allocation, ...]:
+    """Return the live allocations of a lease."""
+    rows = connection.execute(
+        sa.select(*ALLOCATION_COLUMNS)
+        .where(allocations.c.lease_id == lease_id, allocations.c.released_at.is_(None))
+        .order_by(allocations.c.id)
+    )
+    return tuple(allocation_of(row) for row in rows)
+
+
+def live(
+    connection: Connection,
+    kind: ResourceKind,
+    *,
+    resource_id: int | None,
+    lease_id: str | None,
+    reservation_id: str | None,
+    ending_after: datetime | None,
+) -> tuple[Allocation, ...]:
+    """Return live allocations, earliest first."""
+    where: list[sa.ColumnElement[bool]] = [allocations.c.kind == str(kind), allocations.c.released_at.is_(None)]
+    for column, value in (
+        (allocations.c.resource_id, resource_id),
+        (allocations.c.lease_id, lease_id),
+        (allocations.c.reservation_id, reservation_id),
+    ):
+        if value is not None:
+            where.append(column == value)
+    if ending_after is not None:
+        where.append(allocations.c.ends_at >= ending_after)
+    rows = connection.execute(sa.select(*ALLOCATION_COLUMNS).where(*where)).all()
+    return tuple(sorted((allocation_of(row) for row in rows), key=lambda a: (a.window.start, a.lease_id)))
+
+
+def earlier_users(connection: Connection, lease_id: str, before: datetime) -> tuple[str, ...]:
+    """Return the leases that should have left a resource of this lease by then, and have not."""
+    theirs = allocations.alias("theirs")
+    rows = connection.execute(
+        sa.select(theirs.c.lease_id)
+        .distinct()
+        .join(allocations, allocations.c.resource_id == theirs.c.resource_id)
+        .where(
+            allocations.c.lease_id == lease_id,
+            allocations.c.released_at.is_(None),
+            theirs.c.lease_id != lease_id,
+            theirs.c.released_at.is_(None),
+            theirs.c.ends_at <= before,
+        )
+    )
+    return tuple(row[0] for row in rows)
+
+
+def _is_same(one: Allocation, other: Allocation) -> bool:
+    return (one.resource_id, one.reservation_id, one.units, one.unit) == (
+        other.resource_id,
+        other.reservation_id,
+        other.units,
+        other.unit,
+    )
+
+
+def _widened(row: Any, span: Window, cleaning: timedelta) -> Allocation:
+    """Return an allocation for the time in which it stands in the way of a use of this span."""
+    allocation = allocation_of(row[:-1])
+    start = allocation.window.start - cleaning
+    # A late user, who should have left, is in the way from now on.
+    end = row[-1] if row[-1] > span.start else span.end
+    window = Window(min(start, end - timedelta(seconds=1)), end)
+    return Allocation(
+        allocation.resource_id,
+        allocation.lease_id,
+        allocation.reservation_id,
+        window,
+        allocation.units,
+        allocation.unit,
+    )

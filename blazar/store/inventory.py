@@ -1,0 +1,61 @@
+"""The resources of a kind, kept in the process while nothing about them changes.
+
+Every change of a resource raises its kind's version, so that one row tells whether what is kept is still true.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+from blazar.calendar.strategies import size
+from blazar.model.requirements import Anything, Requirement, matches
+from blazar.model.resource import Resource
+
+REMEMBERED_REQUIREMENTS = 512
+
+
+class Inventory:
+    """All registered resources of one kind at one version."""
+
+    def __init__(self, version: int, resources: Iterable[Resource]) -> None:
+        self.version = version
+        self.resources: tuple[Resource, ...] = tuple(sorted(resources, key=size))
+        self._keys = (
+            frozenset().union(*(r.properties.keys() for r in self.resources)) if self.resources else frozenset()
+        )
+        self._found = lru_cache(maxsize=REMEMBERED_REQUIREMENTS)(self._find)
+
+    def keys(self) -> frozenset[str]:
+        """Return the names of all properties that some resource has."""
+        return self._keys
+
+    def matching(self, requirement: Requirement) -> Sequence[Resource]:
+        """Return the resources that meet a requirement, smallest first."""
+        return self._found(requirement)
+
+    def _find(self, requirement: Requirement) -> Sequence[Resource]:
+        if requirement == Anything():
+            return self.resources
+        return tuple(r for r in self.resources if matches(requirement, r.properties))
+
+
+class InventoryCache:
+    """Keeps the latest inventory of each kind."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Inventory] = {}
+        self._lock = threading.Lock()
+
+    def at(self, kind: str, version: int, load: Callable[[], Iterable[Resource]]) -> Inventory:
+        """Return the inventory at a version, loading it if what is kept is of another."""
+        kept = self._kept.get(kind)
+        if kept is not None and kept.version == version:
+            return kept
+        fresh = Inventory(version, load())
+        with self._lock:
+            latest = self._kept.get(kind)
+            if latest is None or latest.version < version:
+                self._kept[kind] = fresh
+        return fresh

@@ -1,0 +1,136 @@
+"""Leases with their reservations and events."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.errors import NotFound, StaleLease
+from blazar.model.lease import REQUEST_EVENTS, Lease, Reservation
+from blazar.store.rows import (
+    EVENT_COLUMNS,
+    LEASE_COLUMNS,
+    RESERVATION_COLUMNS,
+    assembled,
+    event_row,
+    lease_row,
+    reservation_of,
+    reservation_row,
+)
+from blazar.store.tables import allocations, events, leases, reservations
+
+
+def one(connection: Connection, lease_id: str, *, including_deleted: bool) -> Lease:
+    """Return one lease with everything, in three statements; NotFound."""
+    where = [leases.c.id == lease_id]
+    if not including_deleted:
+        where.append(leases.c.deleted_at.is_(None))
+    rows = connection.execute(sa.select(*LEASE_COLUMNS).where(*where)).all()
+    if not rows:
+        raise NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found")
+    kept = connection.execute(sa.select(*RESERVATION_COLUMNS).where(reservations.c.lease_id == lease_id)).all()
+    due = connection.execute(sa.select(*EVENT_COLUMNS).where(events.c.lease_id == lease_id)).all()
+    return assembled(rows, kept, due)[0]
+
+
+def all_of(connection: Connection, project_id: str | None) -> tuple[Lease, ...]:
+    """Return leases as users see them (without request events), oldest first, in three statements."""
+    where = [leases.c.deleted_at.is_(None)]
+    if project_id is not None:
+        where.append(leases.c.project_id == project_id)
+    return _many(connection, where)
+
+
+def past(
+    connection: Connection, project_id: str | None, since: datetime | None, until: datetime | None
+) -> tuple[Lease, ...]:
+    """Return leases that have ended or were deleted, also long ago, oldest first."""
+    where = [sa.or_(leases.c.deleted_at.is_not(None), leases.c.status == "TERMINATED")]
+    if project_id is not None:
+        where.append(leases.c.project_id == project_id)
+    if since is not None:
+        where.append(leases.c.ends_at >= since)
+    if until is not None:
+        where.append(leases.c.starts_at < until)
+    return _many(connection, where)
+
+
+def insert(connection: Connection, lease: Lease) -> None:
+    """Insert a lease with everything, in three statements."""
+    connection.execute(leases.insert(), [lease_row(lease)])
+    kept = [reservation_row(lease.id, position, r) for position, r in enumerate(lease.reservations)]
+    if kept:
+        connection.execute(reservations.insert(), kept)
+    due = [event_row(lease.id, position, event) for position, event in enumerate(lease.events)]
+    if due:
+        connection.execute(events.insert(), due)
+
+
+def save(connection: Connection, before: Lease, after: Lease, revision: int) -> None:
+    """Write what differs, if the lease is still at the revision of ``before``; else StaleLease."""
+    columns = lease_row(after)
+    changed = {name: value for name, value in columns.items() if value != lease_row(before)[name]}
+    written = connection.execute(
+        leases.update()
+        .where(leases.c.id == before.id, leases.c.revision == before.revision)
+        .values(**{**changed, "revision": revision})
+    )
+    if not written.rowcount:
+        raise StaleLease(f"lease {before.id} has changed since revision {before.revision}")
+    _save_reservations(connection, before, after)
+    _save_events(connection, before, after)
+
+
+def live_reservations_on(connection: Connection, resource_id: int) -> tuple[Reservation, ...]:
+    """Return the reservations to which a resource is promised."""
+    promised = sa.select(allocations.c.reservation_id).where(
+        allocations.c.resource_id == resource_id, allocations.c.released_at.is_(None)
+    )
+    rows = connection.execute(sa.select(*RESERVATION_COLUMNS).where(reservations.c.id.in_(promised))).all()
+    return tuple(reservation_of(row) for row in rows)
+
+
+def _many(connection: Connection, where: list[sa.ColumnElement[bool]]) -> tuple[Lease, ...]:
+    rows = connection.execute(sa.select(*LEASE_COLUMNS).where(*where).order_by(leases.c.created_at, leases.c.id)).all()
+    if not rows:
+        return ()
+    kept = connection.execute(
+        sa.select(*RESERVATION_COLUMNS).join(leases, leases.c.id == reservations.c.lease_id).where(*where)
+    ).all()
+    due = connection.execute(
+        sa.select(*EVENT_COLUMNS)
+        .join(leases, leases.c.id == events.c.lease_id)
+        .where(*where, events.c.event_type.not_in([str(kind) for kind in REQUEST_EVENTS]))
+    ).all()
+    return assembled(rows, kept, due)
+
+
+def _save_reservations(connection: Connection, before: Lease, after: Lease) -> None:
+    known = {r.id: r for r in before.reservations}
+    changed = [
+        reservation_row(after.id, position, r) for position, r in enumerate(after.reservations) if r != known.get(r.id)
+    ]
+    _update(connection, reservations, changed)
+
+
+def _save_events(connection: Connection, before: Lease, after: Lease) -> None:
+    known = {e.id: e for e in before.events}
+    rows = [(e, event_row(after.id, position, e)) for position, e in enumerate(after.events) if e != known.get(e.id)]
+    _update(connection, events, [row for e, row in rows if e.id in known])
+    new = [row for e, row in rows if e.id not in known]
+    if new:
+        connection.execute(events.insert(), new)
+
+
+def _update(connection: Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:
+    if not rows:
+        return
+    names = [name for name in rows[0] if name not in ("id", "lease_id")]
+    connection.execute(
+        table.update()
+        .where(table.c.id == sa.bindparam("key"))
+        .values({name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in names}),
+        [{"key": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows],
+    )

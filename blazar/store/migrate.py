@@ -1,0 +1,77 @@
+"""Migrations, over a connection of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import Connection, Engine
+
+from blazar.store.engine import WRITES
+from blazar.store.tables import metadata
+
+FOLDER = Path(__file__).parent / "migrations"
+
+
+def upgrade(engine: Engine, revision: str = "head") -> None:
+    """Bring the database forward; a new one gets everything."""
+    with _connection(engine) as connection:
+        command.upgrade(_config(connection), revision)
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Bring the database back to a revision, ``base`` being the empty one."""
+    with _connection(engine) as connection:
+        command.downgrade(_config(connection), revision)
+
+
+def stamp(engine: Engine, revision: str) -> None:
+    """Say which revision the database is at, without a change."""
+    with _connection(engine) as connection:
+        command.stamp(_config(connection), revision)
+
+
+def current(engine: Engine) -> str | None:
+    """Return the revision that the database is at; None for a database without one."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def head() -> str:
+    """Return the newest revision."""
+    revision = ScriptDirectory.from_config(_config(None)).get_current_head()
+    assert revision is not None
+    return revision
+
+
+def history() -> list[tuple[str, str]]:
+    """Return all revisions with what they do, the newest first."""
+    return [(script.revision, script.doc) for script in ScriptDirectory.from_config(_config(None)).walk_revisions()]
+
+
+def differences(engine: Engine) -> list[object]:
+    """Return how the database differs from the tables the code works with; empty if it does not."""
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": False})
+        return list(compare_metadata(context, metadata))
+
+
+def new_revision(engine: Engine, message: str) -> None:
+    """Write a new migration script with what differs."""
+    with _connection(engine) as connection:
+        command.revision(_config(connection), message=message, autogenerate=True)
+
+
+def _connection(engine: Engine) -> Connection:
+    return engine.execution_options(**{WRITES: True}).connect()
+
+
+def _config(connection: Connection | None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(FOLDER))
+    config.attributes["connection"] = connection
+    return config

@@ -1,0 +1,1 @@
+"""Alembic's environment: how a database becomes the one that ``tables`` describes."""

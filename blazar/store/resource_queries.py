@@ -1,0 +1,187 @@
+"""Resources, their capabilities and properties."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.amounts import Amounts
+from blazar.model.errors import NotFound
+from blazar.model.resource import (
+    PropertyValue,
+    PropertyValues,
+    Resource,
+    ResourceKind,
+    ResourceProperty,
+)
+from blazar.store.rows import property_of, resource_of
+from blazar.store.tables import inventory_versions, resource_capabilities, resource_properties, resources
+
+
+def version(connection: Connection, kind: ResourceKind) -> int:
+    """Return the version of a kind's inventory."""
+    found = connection.execute(
+        sa.select(inventory_versions.c.version).where(inventory_versions.c.kind == str(kind))
+    ).scalar()
+    return found or 0
+
+
+def load(connection: Connection, kind: ResourceKind, *conditions: sa.ColumnElement[bool]) -> tuple[Resource, ...]:
+    """Return registered resources with their capabilities, oldest first, in two statements."""
+    where = (resources.c.kind == str(kind), resources.c.live == 1, *conditions)
+    rows = connection.execute(sa.select(resources).where(*where).order_by(resources.c.id)).all()
+    if not rows:
+        return ()
+    pairs = connection.execute(
+        sa.select(resource_capabilities.c.resource_id, resource_properties.c.name, resource_capabilities.c.value)
+        .join(resource_properties, resource_properties.c.id == resource_capabilities.c.property_id)
+        .join(resources, resources.c.id == resource_capabilities.c.resource_id)
+        .where(*where)
+    ).all()
+    capabilities: dict[int, dict[str, str]] = defaultdict(dict)
+    for resource_id, name, value in pairs:
+        capabilities[resource_id][name] = value
+    return tuple(resource_of(row, dict(sorted(capabilities[row.id].items()))) for row in rows)
+
+
+def by_ids(connection: Connection, ids: Collection[int]) -> Mapping[int, Resource]:
+    """Return resources, also retired ones, without their capabilities."""
+    rows = connection.execute(sa.select(resources).where(resources.c.id.in_(sorted(ids)))).all()
+    return {row.id: resource_of(row, {}) for row in rows}
+
+
+def one(connection: Connection, kind: ResourceKind, external_id: str) -> Resource:
+    """Return one registered resource; NotFound."""
+    found = load(connection, kind, resources.c.external_id == external_id)
+    if not found:
+        raise NotFound(f"Host with {{'host_id': '{external_id}'}} not found; see the list of hosts for their ids")
+    return found[0]
+
+
+def insert(
+    connection: Connection,
+    kind: ResourceKind,
+    *,
+    external_id: str,
+    name: str,
+    attributes: Mapping[str, PropertyValue],
+    capabilities: Mapping[str, str],
+    capacity: Amounts,
+    at: datetime,
+) -> int:
+    """Insert a resource and return its key."""
+    result = connection.execute(
+        resources.insert().values(
+            kind=str(kind),
+            external_id=external_id,
+            name=name,
+            attributes=dict(attributes),
+            capacity=dict(capacity.items),
+            reservable=True,
+            generation=0,
+            live=1,
+            created_at=at,
+        )
+    )
+    key = result.inserted_primary_key
+    assert key is not None
+    set_capabilities(connection, kind, key[0], capabilities, at)
+    return int(key[0])
+
+
+def set_capabilities(
+    connection: Connection, kind: ResourceKind, resource_id: int, changes: Mapping[str, str | None], at: datetime
+) -> None:
+    """Set and take away capabilities of one resource."""
+    if not changes:
+        return
+    known = _property_ids(connection, kind, changes)
+    new = [name for name, value in changes.items() if value is not None and name not in known]
+    if new:
+        rows = [
+            {"id": str(uuid.uuid4()), "kind": str(kind), "name": name, "private": False, "created_at": at}
+            for name in new
+        ]
+        connection.execute(resource_properties.insert(), rows)
+        known |= {row["name"]: row["id"] for row in rows}  # type: ignore[misc]
+    touched = [known[name] for name in changes if name in known]
+    connection.execute(
+        resource_capabilities.delete().where(
+            resource_capabilities.c.resource_id == resource_id, resource_capabilities.c.property_id.in_(touched)
+        )
+    )
+    values = [
+        {"resource_id": resource_id, "property_id": known[name], "value": value}
+        for name, value in changes.items()
+        if value is not None
+    ]
+    if values:
+        connection.execute(resource_capabilities.insert(), values)
+
+
+def change(connection: Connection, resource_id: int, at: datetime, **columns: object) -> None:
+    """Write columns of one resource; NotFound if it is not registered any more."""
+    result = connection.execute(
+        resources.update()
+        .where(resources.c.id == resource_id, resources.c.live == 1)
+        .values(updated_at=at, generation=resources.c.generation + 1, **columns)
+    )
+    if not result.rowcount:
+        raise NotFound("the resource is not registered any more")
+
+
+def raise_version(connection: Connection, kind: ResourceKind) -> None:
+    """Tell every process that what it keeps of this kind is no longer true."""
+    raised = connection.execute(
+        inventory_versions.update()
+        .where(inventory_versions.c.kind == str(kind))
+        .values(version=inventory_versions.c.version + 1)
+    )
+    if not raised.rowcount:
+        connection.execute(inventory_versions.insert().values(kind=str(kind), version=1))
+
+
+def property_values(connection: Connection, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
+    """Return properties with the distinct values they have on registered resources, by name."""
+    public = () if include_private else (resource_properties.c.private.is_(False),)
+    rows = connection.execute(
+        sa.select(resource_properties)
+        .where(resource_properties.c.kind == str(kind), *public)
+        .order_by(resource_properties.c.name)
+    ).all()
+    pairs = connection.execute(
+        sa.select(resource_capabilities.c.property_id, resource_capabilities.c.value)
+        .distinct()
+        .join(resources, resources.c.id == resource_capabilities.c.resource_id)
+        .where(resources.c.kind == str(kind), resources.c.live == 1)
+    ).all()
+    values: dict[str, set[str]] = defaultdict(set)
+    for property_id, value in pairs:
+        values[property_id].add(value)
+    return tuple(PropertyValues(property_of(row), tuple(sorted(values[row.id]))) for row in rows if values[row.id])
+
+
+def set_private(
+    connection: Connection, kind: ResourceKind, name: str, *, private: bool, at: datetime
+) -> ResourceProperty:
+    """Show a property to everybody or only to operators; NotFound."""
+    where = (resource_properties.c.kind == str(kind), resource_properties.c.name == name)
+    connection.execute(resource_properties.update().where(*where).values(private=private, updated_at=at))
+    row = connection.execute(sa.select(resource_properties).where(*where)).one_or_none()
+    if row is None:
+        raise NotFound(f"no {kind} has ever had the property {name[:80]!r}; see the list of properties for their names")
+    return property_of(row)
+
+
+def _property_ids(connection: Connection, kind: ResourceKind, names: Collection[str]) -> dict[str, str]:
+    rows = connection.execute(
+        sa.select(resource_properties.c.name, resource_properties.c.id).where(
+            resource_properties.c.kind == str(kind), resource_properties.c.name.in_(list(names))
+        )
+    )
+    return {name: id_ for name, id_ in rows}

@@ -1,0 +1,235 @@
+"""Rows to values and back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.engine import Row
+
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Allocation
+from blazar.model.lease import Event, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.resource import Resource, ResourceKind, ResourceProperty
+from blazar.model.window import Window
+from blazar.store.tables import allocations, events, leases, reservations
+
+LEASE_COLUMNS = (
+    leases.c.id,
+    leases.c.name,
+    leases.c.user_id,
+    leases.c.project_id,
+    leases.c.starts_at,
+    leases.c.ends_at,
+    leases.c.status,
+    leases.c.created_at,
+    leases.c.updated_at,
+    leases.c.trust_id,
+    leases.c.degraded,
+    leases.c.deleted_at,
+    leases.c.revision,
+)
+RESERVATION_COLUMNS = (
+    reservations.c.lease_id,
+    reservations.c.position,
+    reservations.c.id,
+    reservations.c.resource_type,
+    reservations.c.resource_id,
+    reservations.c.status,
+    reservations.c.created_at,
+    reservations.c.updated_at,
+    reservations.c.missing_resources,
+    reservations.c.resources_changed,
+    reservations.c.parameters,
+    reservations.c.artefacts,
+)
+EVENT_COLUMNS = (
+    events.c.lease_id,
+    events.c.position,
+    events.c.id,
+    events.c.event_type,
+    events.c.time,
+    events.c.status,
+    events.c.created_at,
+    events.c.updated_at,
+    events.c.due_at,
+    events.c.claimed_by,
+    events.c.claimed_at,
+    events.c.attempts,
+    events.c.reason,
+    events.c.memo,
+)
+ALLOCATION_COLUMNS = (
+    allocations.c.resource_id,
+    allocations.c.lease_id,
+    allocations.c.reservation_id,
+    allocations.c.starts_at,
+    allocations.c.ends_at,
+    allocations.c.units,
+    allocations.c.unit,
+)
+
+_STATUS_OF_LEASE = {str(status): status for status in LeaseStatus}
+_STATUS_OF_RESERVATION = {str(status): status for status in ReservationStatus}
+_STATUS_OF_EVENT: Mapping[str | None, EventStatus | None] = {str(s): s for s in EventStatus} | {None: None}
+
+Rows = Sequence[Row[Any]]
+
+
+def assembled(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tuple[Lease, ...]:
+    """Return leases, in the order of their rows, with their reservations and events in the order they were given."""
+    kept: dict[str, list[tuple[int, Reservation]]] = defaultdict(list)
+    for row in reservation_rows:
+        kept[row[0]].append((row[1], reservation_of(row)))
+    due: dict[str, list[tuple[int, Event]]] = defaultdict(list)
+    for (
+        lease_id,
+        position,
+        id_,
+        kind,
+        time,
+        status,
+        created,
+        updated,
+        at,
+        owner,
+        since,
+        tries,
+        reason,
+        memo,
+    ) in event_rows:
+        due[lease_id].append(
+            (
+                position,
+                Event(
+                    id_,
+                    kind,
+                    time,
+                    _STATUS_OF_EVENT[status],
+                    created,
+                    updated,
+                    at,
+                    owner,
+                    since,
+                    tries,
+                    reason,
+                    memo,
+                ),
+            )
+        )
+    return tuple(
+        Lease(
+            id_,
+            name,
+            user_id,
+            project_id,
+            Window(starts_at, ends_at),
+            _STATUS_OF_LEASE[status],
+            created,
+            updated,
+            trust_id,
+            degraded,
+            deleted,
+            revision,
+            _in_order(kept[id_]),
+            _in_order(due[id_]),
+        )
+        for id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, degraded, deleted, revision in lease_rows
+    )
+
+
+def reservation_of(row: Row[Any]) -> Reservation:
+    """Return a reservation."""
+    _, _, id_, kind, resource_id, status, created, updated, missing, changed, values, made = row
+    return Reservation(
+        id_, kind, resource_id, _STATUS_OF_RESERVATION[status], created, updated, missing, changed, values, made
+    )
+
+
+def lease_row(lease: Lease) -> dict[str, Any]:
+    """Return a lease's own columns."""
+    return {
+        "id": lease.id,
+        "name": lease.name,
+        "user_id": lease.user_id,
+        "project_id": lease.project_id,
+        "trust_id": lease.trust_id,
+        "starts_at": lease.window.start,
+        "ends_at": lease.window.end,
+        "status": str(lease.status),
+        "degraded": lease.degraded,
+        "created_at": lease.created_at,
+        "updated_at": lease.updated_at,
+        "deleted_at": lease.deleted_at,
+        "revision": lease.revision,
+    }
+
+
+def reservation_row(lease_id: str, position: int, reservation: Reservation) -> dict[str, Any]:
+    """Return a reservation's columns."""
+    return {
+        "lease_id": lease_id,
+        "position": position,
+        **{name: getattr(reservation, name) for name in reservation.__dataclass_fields__},
+        "status": str(reservation.status),
+        "parameters": dict(reservation.parameters),
+        "artefacts": dict(reservation.artefacts),
+    }
+
+
+def event_row(lease_id: str, position: int, event: Event) -> dict[str, Any]:
+    """Return an event's columns."""
+    return {
+        "lease_id": lease_id,
+        "position": position,
+        **{name: getattr(event, name) for name in event.__dataclass_fields__},
+        "event_type": str(event.event_type),
+        "status": None if event.status is None else str(event.status),
+        "memo": None if event.memo is None else dict(event.memo),
+    }
+
+
+def allocation_of(row: Row[Any]) -> Allocation:
+    """Return an allocation."""
+    resource_id, lease_id, reservation_id, starts_at, ends_at, units, unit = row
+    return Allocation(
+        resource_id,
+        lease_id,
+        reservation_id,
+        Window(starts_at, ends_at),
+        units,
+        None if unit is None else Amounts.of(unit),
+    )
+
+
+def resource_of(row: Row[Any], capabilities: Mapping[str, str]) -> Resource:
+    """Return a resource."""
+    return Resource(
+        id=row.id,
+        kind=ResourceKind(row.kind),
+        external_id=row.external_id,
+        name=row.name,
+        attributes=row.attributes,
+        capabilities=capabilities,
+        capacity=Amounts.of(row.capacity),
+        reservable=row.reservable,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def property_of(row: Row[Any]) -> ResourceProperty:
+    """Return a property."""
+    return ResourceProperty(
+        id=row.id,
+        kind=ResourceKind(row.kind),
+        name=row.name,
+        private=row.private,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def _in_order(parts: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
+    return tuple(part for _, part in sorted(parts, key=lambda pair: pair[0]))

@@ -1,0 +1,345 @@
+"""The store: what the rest of the service asks of the database, each question in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import IntegrityError
+
+from blazar.calendar.snapshot import Snapshot
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Allocation
+from blazar.model.errors import Conflict
+from blazar.model.lease import Lease, Reservation
+from blazar.model.resource import PropertyValue, PropertyValues, Resource, ResourceKind, ResourceProperty
+from blazar.model.window import Window
+from blazar.store import calendar_queries as calendar
+from blazar.store import event_queries, lease_queries
+from blazar.store import resource_queries as resource_store
+from blazar.store.event_queries import DueEvent
+from blazar.store.inventory import Inventory, InventoryCache
+from blazar.store.tables import allocations as allocation_table
+from blazar.store.tables import resources as resource_table
+from blazar.store.transactions import Transactions
+
+__all__ = ["CalendarView", "DueEvent", "Store"]
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarView:
+    """The calendar as one transaction sees it. Good only while it is open."""
+
+    snapshot: Snapshot
+    inventory: Inventory
+    connection: Connection
+
+    def generations(self, ids: Collection[int]) -> Mapping[int, int]:
+        """Return the generations that belong to what this view showed."""
+        return calendar.generations(self.connection, ids)
+
+
+class Store:
+    """Reads and writes domain values. Raises StoreUnavailable besides what each method names."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._transactions = Transactions(engine)
+        self._cache = InventoryCache()
+
+    # Resources
+
+    def resources(self, kind: ResourceKind) -> tuple[Resource, ...]:
+        """Return the registered resources of a kind, oldest first."""
+        with self._transactions.reading() as connection:
+            return resource_store.load(connection, kind)
+
+    def resource(self, kind: ResourceKind, external_id: str) -> Resource:
+        """Return a registered resource by the cloud's id of it; NotFound."""
+        with self._transactions.reading() as connection:
+            return resource_store.one(connection, kind, external_id)
+
+    def resource_named(self, kind: ResourceKind, name: str) -> Resource | None:
+        """Return a registered resource by its name."""
+        with self._transactions.reading() as connection:
+            found = resource_store.load(connection, kind, resource_table.c.name == name)
+            return found[0] if found else None
+
+    def resources_by_id(self, ids: Collection[int]) -> Mapping[int, Resource]:
+        """Return resources, also retired ones, by calendar id and without their capabilities."""
+        with self._transactions.reading() as connection:
+            return resource_store.by_ids(connection, ids)
+
+    def add_resource(
+        self,
+        kind: ResourceKind,
+        *,
+        external_id: str,
+        name: str,
+        attributes: Mapping[str, PropertyValue],
+        capabilities: Mapping[str, str],
+        capacity: Amounts,
+        at: datetime,
+    ) -> Resource:
+        """Register a resource. Conflict if one of its id or name is registered."""
+
+        def work(connection: Connection) -> Resource:
+            resource_store.insert(
+                connection,
+                kind,
+                external_id=external_id,
+                name=name,
+                attributes=attributes,
+                capabilities=capabilities,
+                capacity=capacity,
+                at=at,
+            )
+            resource_store.raise_version(connection, kind)
+            return resource_store.one(connection, kind, external_id)
+
+        try:
+            return self._transactions.write(work)
+        except IntegrityError as error:
+            if self.resource_named(kind, name) is None and not self._is_registered(kind, external_id):
+                raise Conflict(f"{kind} {name} was changed by somebody else at the same time; try again") from error
+            raise Conflict(f"{kind} {name} is registered already") from error
+
+    def change_capabilities(self, resource_id: int, changes: Mapping[str, str | None], *, at: datetime) -> Resource:
+        """Set capabilities and take away those that are None, all or none. NotFound."""
+
+        def work(connection: Connection) -> Resource:
+            resource_store.change(connection, resource_id, at)
+            resource = resource_store.by_ids(connection, [resource_id])[resource_id]
+            resource_store.set_capabilities(connection, resource.kind, resource_id, changes, at)
+            resource_store.raise_version(connection, resource.kind)
+            return resource_store.one(connection, resource.kind, resource.external_id)
+
+        try:
+            return self._transactions.write(work)
+        except IntegrityError as error:
+            raise Conflict("the same property was added by somebody else at the same time; try again") from error
+
+    def set_reservable(self, resource_id: int, reservable: bool, *, at: datetime) -> None:
+        """Let a resource take new allocations, or not. NotFound."""
+
+        def work(connection: Connection) -> None:
+            resource_store.change(connection, resource_id, at, reservable=reservable)
+            resource_store.raise_version(connection, ResourceKind.HOST)
+
+        self._transactions.write(work)
+
+    def withdraw_resource(self, resource_id: int, *, at: datetime) -> None:
+        """Let a resource take no new allocation, if it has none. Conflict if it has; NotFound."""
+
+        def work(connection: Connection) -> None:
+            # The generation goes up before anybody looks: a booking under way will miss it and place anew.
+            resource_store.change(connection, resource_id, at, reservable=False)
+            kind = resource_store.by_ids(connection, [resource_id])[resource_id].kind
+            held = calendar.live(
+                connection, kind, resource_id=resource_id, lease_id=None, reservation_id=None, ending_after=None
+            )
+            if held:
+                count = len({a.lease_id for a in held})
+                raise Conflict(
+                    f"the host is allocated to {count} leases, as {held[0].lease_id}; delete them or wait for their end"
+                )
+            resource_store.raise_version(connection, kind)
+
+        self._transactions.write(work)
+
+    def retire_resource(self, resource_id: int, *, at: datetime) -> None:
+        """Take a resource off the calendar; what happened on it stays on record. NotFound."""
+
+        def work(connection: Connection) -> None:
+            resource_store.change(connection, resource_id, at, reservable=False, live=None, retired_at=at)
+            resource_store.raise_version(connection, ResourceKind.HOST)
+
+        self._transactions.write(work)
+
+    def property_values(self, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
+        """Return the properties that registered resources have, with their values."""
+        with self._transactions.reading() as connection:
+            return resource_store.property_values(connection, kind, include_private=include_private)
+
+    def set_property_private(self, kind: ResourceKind, name: str, *, private: bool, at: datetime) -> ResourceProperty:
+        """Show a property to everybody or only to operators; NotFound."""
+        return self._transactions.write(lambda c: resource_store.set_private(c, kind, name, private=private, at=at))
+
+    def inventory(self, kind: ResourceKind) -> Inventory:
+        """Return all registered resources of a kind; costs one statement while nothing has changed."""
+        with self._transactions.reading() as connection:
+            return self._inventory(connection, kind)
+
+    # The calendar
+
+    @contextmanager
+    def calendar(
+        self,
+        kind: ResourceKind,
+        window: Window,
+        *,
+        whole_only: bool,
+        now: datetime,
+        besides: str | None,
+        cleaning: timedelta,
+    ) -> Iterator[CalendarView]:
+        """Open the calendar of a kind for a window, without the allocations of the lease ``besides``.
+
+        The view stays one picture while it is open, so that resources can be chosen on it and only then the
+        generations of just these be read; keep it open for as long as that takes, no longer.
+        """
+        with self._transactions.reading() as connection:
+            inventory = self._inventory(connection, kind)
+            occupancy = calendar.occupancy(
+                connection,
+                kind,
+                window,
+                whole_only=whole_only,
+                now=now,
+                besides=besides,
+                cleaning=cleaning,
+            )
+            yield CalendarView(Snapshot(inventory.resources, occupancy), inventory, connection)
+
+    def book(
+        self,
+        lease: Lease,
+        allocations: Collection[Allocation],
+        generations: Mapping[int, int],
+        kinds: Mapping[int, str],
+        *,
+        cleaning: timedelta,
+    ) -> Lease:
+        """Insert a lease with its allocations, if every resource is still at its generation; else StaleCalendar."""
+
+        def work(connection: Connection) -> Lease:
+            calendar.raise_generations(connection, generations)
+            lease_queries.insert(connection, lease)
+            calendar.insert(connection, kinds, allocations, cleaning)
+            return lease
+
+        return self._transactions.write(work)
+
+    def rebook(
+        self,
+        before: Lease,
+        after: Lease,
+        allocations: Collection[Allocation],
+        generations: Mapping[int, int],
+        kinds: Mapping[int, str],
+        *,
+        cleaning: timedelta,
+        at: datetime,
+    ) -> Lease:
+        """Write a changed lease and make its live allocations the given ones, all or nothing.
+
+        ``generations`` are those of the resources that are taken anew or for longer. StaleLease, StaleCalendar.
+        """
+
+        def work(connection: Connection) -> Lease:
+            saved = replace(after, revision=before.revision + 1)
+            calendar.raise_generations(connection, generations)
+            lease_queries.save(connection, before, saved, saved.revision)
+            calendar.replace(connection, saved, allocations, kinds, cleaning=cleaning, at=at)
+            return saved
+
+        return self._transactions.write(work)
+
+    def lease_allocations(self, lease_id: str) -> tuple[Allocation, ...]:
+        """Return what is promised to a lease and not released."""
+        with self._transactions.reading() as connection:
+            return calendar.of_lease(connection, lease_id)
+
+    def live_allocations(
+        self,
+        kind: ResourceKind,
+        *,
+        resource_id: int | None = None,
+        lease_id: str | None = None,
+        reservation_id: str | None = None,
+        ending_after: datetime | None = None,
+    ) -> tuple[Allocation, ...]:
+        """Return what is promised and not released, earliest first."""
+        with self._transactions.reading() as connection:
+            return calendar.live(
+                connection,
+                kind,
+                resource_id=resource_id,
+                lease_id=lease_id,
+                reservation_id=reservation_id,
+                ending_after=ending_after,
+            )
+
+    def live_reservations_on(self, resource_id: int) -> tuple[Reservation, ...]:
+        """Return the reservations to which a resource is promised."""
+        with self._transactions.reading() as connection:
+            return lease_queries.live_reservations_on(connection, resource_id)
+
+    def earlier_users(self, lease_id: str, *, before: datetime) -> tuple[str, ...]:
+        """Return the leases that were to leave a resource of this lease by then, and have not."""
+        with self._transactions.reading() as connection:
+            return calendar.earlier_users(connection, lease_id, before)
+
+    # Leases
+
+    def lease(self, lease_id: str, *, including_deleted: bool = False) -> Lease:
+        """Return one lease; NotFound."""
+        with self._transactions.reading() as connection:
+            return lease_queries.one(connection, lease_id, including_deleted=including_deleted)
+
+    def leases(self, project_id: str | None) -> tuple[Lease, ...]:
+        """Return the leases of a project (None: of all), oldest first, without their request events."""
+        with self._transactions.reading() as connection:
+            return lease_queries.all_of(connection, project_id)
+
+    def past_leases(
+        self, project_id: str | None = None, *, since: datetime | None = None, until: datetime | None = None
+    ) -> tuple[Lease, ...]:
+        """Return leases that have ended or were deleted, oldest first."""
+        with self._transactions.reading() as connection:
+            return lease_queries.past(connection, project_id, since, until)
+
+    def save(
+        self, before: Lease, after: Lease, *, release: Collection[str] = (), at: datetime, cleaning: timedelta
+    ) -> Lease:
+        """Write a changed lease, and release the allocations of the reservations named. StaleLease."""
+
+        def work(connection: Connection) -> Lease:
+            saved = replace(after, revision=before.revision + 1)
+            lease_queries.save(connection, before, saved, saved.revision)
+            if release:
+                which = allocation_table.c.reservation_id.in_(sorted(release))
+                calendar.release(connection, which, at=at, cleaning=cleaning)
+            return saved
+
+        return self._transactions.write(work)
+
+    # Events
+
+    def due_events(self, now: datetime, limit: int) -> tuple[DueEvent, ...]:
+        """Return at most ``limit`` events that are due, the longest waiting first."""
+        with self._transactions.reading() as connection:
+            return event_queries.due(connection, now, limit)
+
+    def next_due(self) -> datetime | None:
+        """Return when the next event is due, which may be in the past; None if nothing is to come."""
+        with self._transactions.reading() as connection:
+            return event_queries.next_due(connection)
+
+    def extend_claims(self, owner: str, *, until: datetime) -> None:
+        """Renew every claim of an owner."""
+        self._transactions.write(lambda connection: event_queries.extend_claims(connection, owner, until=until))
+
+    def drop_claims_of_others(self, owner: str, *, at: datetime) -> None:
+        """Make every event due at ``at`` that somebody else has a claim on."""
+        self._transactions.write(lambda connection: event_queries.drop_claims_of_others(connection, owner, at=at))
+
+    def _inventory(self, connection: Connection, kind: ResourceKind) -> Inventory:
+        version = resource_store.version(connection, kind)
+        return self._cache.at(kind, version, lambda: resource_store.load(connection, kind))
+
+    def _is_registered(self, kind: ResourceKind, external_id: str) -> bool:
+        with self._transactions.reading() as connection:
+            return bool(resource_store.load(connection, kind, resource_table.c.external_id == external_id))

@@ -1,0 +1,197 @@
+"""The tables. The migrations make them; a test holds the two together.
+
+Times are naive UTC in the database and aware UTC outside (``UtcTime``). Texts compare byte by byte on every database.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+from sqlalchemy.engine import Dialect
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+metadata = sa.MetaData(naming_convention=NAMING)
+
+
+class UtcTime(sa.types.TypeDecorator[datetime]):
+    """An instant, to the microsecond."""
+
+    impl = sa.DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> sa.types.TypeEngine[Any]:
+        """MySQL keeps whole seconds unless it is told otherwise."""
+        if dialect.name in ("mysql", "mariadb"):
+            return dialect.type_descriptor(mysql.DATETIME(fsp=6))
+        return dialect.type_descriptor(sa.DateTime())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Take the zone off; an instant in another zone than UTC is a bug of ours."""
+        if value is None:
+            return None
+        if value.utcoffset() != UTC.utcoffset(None):
+            raise ValueError(f"{value!r} is not in UTC")
+        return value.replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Put the zone on."""
+        return None if value is None else value.replace(tzinfo=UTC)
+
+
+LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
+Id = sa.String(36)
+
+_MYSQL = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
+_MARIADB = {"mariadb_engine": "InnoDB", "mariadb_charset": "utf8mb4", "mariadb_collate": "utf8mb4_bin"}
+_OPTIONS = {**_MYSQL, **_MARIADB}
+
+inventory_versions = sa.Table(
+    "inventory_versions",
+    metadata,
+    sa.Column("kind", sa.String(32), primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+    **_OPTIONS,
+)
+
+resources = sa.Table(
+    "resources",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("external_id", sa.String(255), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("attributes", sa.JSON, nullable=False),
+    sa.Column("capacity", sa.JSON, nullable=False),
+    sa.Column("reservable", sa.Boolean, nullable=False),
+    sa.Column("generation", sa.Integer, nullable=False),
+    # 1 while registered and NULL afterwards: unique keys do not count NULLs, so a host may come back.
+    sa.Column("live", sa.Integer),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime),
+    sa.Column("retired_at", UtcTime),
+    sa.UniqueConstraint("kind", "external_id", "live"),
+    sa.UniqueConstraint("kind", "name", "live"),
+    **_OPTIONS,
+)
+
+resource_properties = sa.Table(
+    "resource_properties",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("private", sa.Boolean, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime),
+    sa.UniqueConstraint("kind", "name"),
+    **_OPTIONS,
+)
+
+resource_capabilities = sa.Table(
+    "resource_capabilities",
+    metadata,
+    sa.Column("resource_id", sa.Integer, sa.ForeignKey("resources.id"), primary_key=True),
+    sa.Column("property_id", Id, sa.ForeignKey("resource_properties.id"), primary_key=True),
+    sa.Column("value", LongText, nullable=False),
+    sa.Index(None, "property_id"),
+    **_OPTIONS,
+)
+
+leases = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("user_id", sa.String(255), nullable=False),
+    sa.Column("project_id", sa.String(255), nullable=False),
+    sa.Column("trust_id", sa.String(36)),
+    sa.Column("starts_at", UtcTime, nullable=False),
+    sa.Column("ends_at", UtcTime, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("degraded", sa.Boolean, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime),
+    sa.Column("deleted_at", UtcTime),
+    # The list of a project, oldest first; and the list of all.
+    sa.Index(None, "project_id", "deleted_at", "created_at"),
+    sa.Index(None, "deleted_at", "created_at"),
+    **_OPTIONS,
+)
+
+reservations = sa.Table(
+    "reservations",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("lease_id", Id, sa.ForeignKey("leases.id"), nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("resource_type", sa.String(66), nullable=False),
+    sa.Column("resource_id", Id),
+    sa.Column("status", sa.String(13), nullable=False),
+    sa.Column("missing_resources", sa.Boolean, nullable=False),
+    sa.Column("resources_changed", sa.Boolean, nullable=False),
+    sa.Column("parameters", sa.JSON, nullable=False),
+    sa.Column("artefacts", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime),
+    sa.Index(None, "lease_id"),
+    **_OPTIONS,
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("lease_id", Id, sa.ForeignKey("leases.id"), nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("event_type", sa.String(66), nullable=False),
+    sa.Column("time", UtcTime),
+    sa.Column("status", sa.String(13)),
+    sa.Column("due_at", UtcTime),
+    sa.Column("claimed_by", sa.String(255)),
+    sa.Column("claimed_at", UtcTime),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("reason", LongText),
+    sa.Column("memo", sa.JSON(none_as_null=True)),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime),
+    sa.Index(None, "lease_id"),
+    # What is due, earliest first.
+    sa.Index(None, "due_at"),
+    # The heartbeat of a manager.
+    sa.Index(None, "claimed_by"),
+    **_OPTIONS,
+)
+
+allocations = sa.Table(
+    "allocations",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("resource_id", sa.Integer, sa.ForeignKey("resources.id"), nullable=False),
+    sa.Column("lease_id", Id, sa.ForeignKey("leases.id"), nullable=False),
+    sa.Column("reservation_id", Id, sa.ForeignKey("reservations.id"), nullable=False),
+    sa.Column("starts_at", UtcTime, nullable=False),
+    sa.Column("ends_at", UtcTime, nullable=False),
+    # The end of the use and of the cleaning after it: until then nobody else gets the resource.
+    sa.Column("blocks_until", UtcTime, nullable=False),
+    sa.Column("units", sa.Integer, nullable=False),
+    sa.Column("unit", sa.JSON(none_as_null=True)),
+    sa.Column("released_at", UtcTime),
+    # What is promised in a window, answered from the index alone.
+    sa.Index("ix_allocations_calendar", "kind", "blocks_until", "starts_at", "resource_id"),
+    # Who has not left: the late users of all resources, and of one.
+    sa.Index("ix_allocations_open", "kind", "released_at", "ends_at", "resource_id"),
+    sa.Index("ix_allocations_resource", "resource_id", "released_at", "ends_at"),
+    sa.Index(None, "lease_id"),
+    sa.Index(None, "reservation_id"),
+    **_OPTIONS,
+)
