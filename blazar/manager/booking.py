@@ -37,10 +37,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Allocations that fit, and the generations that a booking of them must find."""
+    """Allocations that fit, the generations that a booking of them must find, and the kinds of their resources."""
 
     allocations: tuple[Allocation, ...]
     generations: Mapping[int, int]
+    kinds: Mapping[int, str]
 
 
 class Booking:
@@ -72,24 +73,26 @@ class Booking:
         """
         allocations: list[Allocation] = []
         generations: dict[int, int] = {}
+        kinds: dict[int, str] = {}
         strategy = self._settings.strategy if attempt == 0 else Strategy.RANDOM
         for kind in _kinds(wishes):
             mine = [wish for wish in wishes if wish.demand.kind is kind]
-            snapshot, inventory = self._store.snapshot(
+            with self._store.calendar(
                 kind,
                 window,
                 whole_only=all(wish.demand.whole for wish in mine),
                 now=now,
                 besides=None if is_new else lease_id,
                 cleaning=self._settings.cleaning_time,
-            )
-            placement = place(
-                [wish.demand for wish in mine],
-                snapshot,
-                strategy=strategy,
-                seed=0 if attempt == 0 else random.getrandbits(32),
-                matching=inventory.matching,
-            )
+            ) as view:
+                placement = place(
+                    [wish.demand for wish in mine],
+                    view.snapshot,
+                    strategy=strategy,
+                    seed=0 if attempt == 0 else random.getrandbits(32),
+                    matching=view.inventory.matching,
+                )
+                generations.update(view.generations(placement.resource_ids))
             for wish, shares in zip(mine, placement.shares, strict=True):
                 for share in shares:
                     allocations.append(
@@ -102,8 +105,8 @@ class Booking:
                             unit=wish.demand.unit,
                         )
                     )
-            generations.update((id_, snapshot.generations[id_]) for id_ in placement.resource_ids)
-        return Plan(tuple(allocations), generations)
+            kinds.update((id_, str(kind)) for id_ in placement.resource_ids)
+        return Plan(tuple(allocations), generations, kinds)
 
     def until_it_holds(self, attempt_once: Callable[[int], T]) -> T:
         """Call ``attempt_once`` with 0, 1, … until no race is lost in it; Contention when the attempts are spent."""

@@ -43,4 +43,4 @@ class Claims:
         """Renew every claim of this process; costs nothing while there is none."""
         if self._held:
             now = self._clock.now()
-            self._store.extend_claims(self.owner, until=self.until(now), at=now)
+            self._store.extend_claims(self.owner, until=self.until(now))

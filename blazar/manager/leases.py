@@ -136,7 +136,9 @@ class LeaseService:
 
     def _book(self, lease: Lease, wishes: list[Wish], attempt: int) -> Lease:
         plan = self._booking.plan(lease.id, lease.window, wishes, now=self._clock.now(), attempt=attempt, is_new=True)
-        return self._store.book(lease, plan.allocations, plan.generations, cleaning=self._settings.cleaning_time)
+        return self._store.book(
+            lease, plan.allocations, plan.generations, plan.kinds, cleaning=self._settings.cleaning_time
+        )
 
     def _prepare(self, booked: Lease) -> Lease:
         """Make what must exist before the start; undo the booking if that fails."""

@@ -114,6 +114,7 @@ class Updates:
                 draft.after,
                 plan.allocations,
                 plan.generations,
+                plan.kinds,
                 cleaning=self._settings.cleaning_time,
                 at=now,
             )
@@ -174,7 +175,7 @@ class Updates:
         after = draft.after
         if not draft.replan:
             # The same resources for a part of the time that they are held anyway: nothing to look up, nothing to lose.
-            return Plan(tuple(replace(a, window=after.window) for a in allocations), {})
+            return Plan(tuple(replace(a, window=after.window) for a in allocations), {}, {})
         wishes = []
         for work in works:
             reservation = after.reservation(work.reservation.id)
@@ -188,7 +189,7 @@ class Updates:
         held = {(a.reservation_id, a.resource_id, a.units) for a in allocations}
         if lease.window.covers(after.window):
             fresh = {a.resource_id for a in plan.allocations if (a.reservation_id, a.resource_id, a.units) not in held}
-            return Plan(plan.allocations, {i: g for i, g in plan.generations.items() if i in fresh})
+            return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 
     def _begin_growth(
@@ -216,7 +217,7 @@ class Updates:
         new = [a for a in plan.allocations if not _is_held(a, allocations)]
         union = (*(replace(a, window=both) for a in allocations), *new)
         return self._store.rebook(
-            lease, updating, union, plan.generations, cleaning=self._settings.cleaning_time, at=now
+            lease, updating, union, plan.generations, plan.kinds, cleaning=self._settings.cleaning_time, at=now
         )
 
     def _grow(self, updating: Lease, growth: _Growth) -> Lease:
@@ -245,7 +246,7 @@ class Updates:
         after = replace(settled, events=tuple(theirs.get(e.id, e) for e in settled.events))
         try:
             return self._store.rebook(
-                updating, after, growth.plan.allocations, {}, cleaning=self._settings.cleaning_time, at=now
+                updating, after, growth.plan.allocations, {}, {}, cleaning=self._settings.cleaning_time, at=now
             )
         except StaleLease:
             fresh = self._store.lease(updating.id, including_deleted=True)

@@ -236,7 +236,9 @@ class Worker:
             try:
                 after, release, window = self._recorded(lease, current, result, now)
                 if window is not None:
-                    saved = self._store.rebook(lease, after, window, {}, cleaning=self._settings.cleaning_time, at=now)
+                    saved = self._store.rebook(
+                        lease, after, window, {}, {}, cleaning=self._settings.cleaning_time, at=now
+                    )
                 else:
                     saved = self._save(lease, after, now, release=release)
             except StaleLease:

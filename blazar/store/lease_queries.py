@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -24,7 +25,7 @@ from blazar.store.tables import allocations, events, leases, reservations
 
 def one(connection: Connection, lease_id: str, *, including_deleted: bool) -> Lease:
     """Return one lease with everything, in three statements; NotFound."""
-    where = [leases.c.id == lease_id]
+    where: list[sa.ColumnElement[bool]] = [leases.c.id == lease_id]
     if not including_deleted:
         where.append(leases.c.deleted_at.is_(None))
     rows = connection.execute(sa.select(*LEASE_COLUMNS).where(*where)).all()
@@ -37,7 +38,7 @@ def one(connection: Connection, lease_id: str, *, including_deleted: bool) -> Le
 
 def all_of(connection: Connection, project_id: str | None) -> tuple[Lease, ...]:
     """Return leases as users see them (without request events), oldest first, in three statements."""
-    where = [leases.c.deleted_at.is_(None)]
+    where: list[sa.ColumnElement[bool]] = [leases.c.deleted_at.is_(None)]
     if project_id is not None:
         where.append(leases.c.project_id == project_id)
     return _many(connection, where)
@@ -47,7 +48,7 @@ def past(
     connection: Connection, project_id: str | None, since: datetime | None, until: datetime | None
 ) -> tuple[Lease, ...]:
     """Return leases that have ended or were deleted, also long ago, oldest first."""
-    where = [sa.or_(leases.c.deleted_at.is_not(None), leases.c.status == "TERMINATED")]
+    where: list[sa.ColumnElement[bool]] = [sa.or_(leases.c.deleted_at.is_not(None), leases.c.status == "TERMINATED")]
     if project_id is not None:
         where.append(leases.c.project_id == project_id)
     if since is not None:
@@ -92,7 +93,7 @@ def live_reservations_on(connection: Connection, resource_id: int) -> tuple[Rese
     return tuple(reservation_of(row) for row in rows)
 
 
-def _many(connection: Connection, where: list[sa.ColumnElement[bool]]) -> tuple[Lease, ...]:
+def _many(connection: Connection, where: Sequence[sa.ColumnElement[bool]]) -> tuple[Lease, ...]:
     rows = connection.execute(sa.select(*LEASE_COLUMNS).where(*where).order_by(leases.c.created_at, leases.c.id)).all()
     if not rows:
         return ()

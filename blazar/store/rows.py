@@ -74,7 +74,8 @@ _STATUS_OF_LEASE = {str(status): status for status in LeaseStatus}
 _STATUS_OF_RESERVATION = {str(status): status for status in ReservationStatus}
 _STATUS_OF_EVENT: Mapping[str | None, EventStatus | None] = {str(s): s for s in EventStatus} | {None: None}
 
-Rows = Sequence[Row[Any]]
+AnyRow = Row[*tuple[Any, ...]]
+Rows = Sequence[AnyRow]
 
 
 def assembled(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tuple[Lease, ...]:
@@ -139,7 +140,7 @@ def assembled(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tup
     )
 
 
-def reservation_of(row: Row[Any]) -> Reservation:
+def reservation_of(row: AnyRow) -> Reservation:
     """Return a reservation."""
     _, _, id_, kind, resource_id, status, created, updated, missing, changed, values, made = row
     return Reservation(
@@ -190,7 +191,7 @@ def event_row(lease_id: str, position: int, event: Event) -> dict[str, Any]:
     }
 
 
-def allocation_of(row: Row[Any]) -> Allocation:
+def allocation_of(row: AnyRow) -> Allocation:
     """Return an allocation."""
     resource_id, lease_id, reservation_id, starts_at, ends_at, units, unit = row
     return Allocation(
@@ -203,7 +204,7 @@ def allocation_of(row: Row[Any]) -> Allocation:
     )
 
 
-def resource_of(row: Row[Any], capabilities: Mapping[str, str]) -> Resource:
+def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
     """Return a resource."""
     return Resource(
         id=row.id,
@@ -219,7 +220,7 @@ def resource_of(row: Row[Any], capabilities: Mapping[str, str]) -> Resource:
     )
 
 
-def property_of(row: Row[Any]) -> ResourceProperty:
+def property_of(row: AnyRow) -> ResourceProperty:
     """Return a property."""
     return ResourceProperty(
         id=row.id,

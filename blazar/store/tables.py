@@ -51,7 +51,7 @@ Id = sa.String(36)
 
 _MYSQL = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
 _MARIADB = {"mariadb_engine": "InnoDB", "mariadb_charset": "utf8mb4", "mariadb_collate": "utf8mb4_bin"}
-_OPTIONS = {**_MYSQL, **_MARIADB}
+_OPTIONS: dict[str, Any] = {**_MYSQL, **_MARIADB}
 
 inventory_versions = sa.Table(
     "inventory_versions",

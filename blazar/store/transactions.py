@@ -52,7 +52,8 @@ class Transactions:
             reraise=True,
         )
         try:
-            return again(self._once, work)
+            result: T = again(self._once, work)
+            return result
         except IntegrityError:
             # What it means is known only where the statement is.
             raise

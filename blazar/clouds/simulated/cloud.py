@@ -1,0 +1,276 @@
+"""The simulated Nova and Placement."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+
+from blazar.clouds.ports import Aggregate, Cloud, Hypervisor, Image, Server
+from blazar.clouds.simulated.faults import Faults
+from blazar.clouds.simulated.keepers import Keeper
+from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
+from blazar.model.clock import Clock
+from blazar.model.errors import Conflict, NotFound
+
+DEFAULT_ZONE = "nova"
+
+
+class SimulatedCloud:
+    """Implements the compute and placement ports over a kept state; rules as in Nova 34 and Placement.
+
+    Deletions of servers and snapshots take as long as is said, by the clock.
+    """
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        *,
+        clock: Clock,
+        faults: Faults | None = None,
+        deletion_takes: timedelta = timedelta(0),
+        snapshot_takes: timedelta = timedelta(0),
+    ) -> None:
+        self.faults = faults or Faults()
+        self.deletion_takes = deletion_takes
+        self.snapshot_takes = snapshot_takes
+        self._keeper = keeper
+        self._clock = clock
+
+    @property
+    def cloud(self) -> Cloud:
+        """The cloud as the rest of the service takes it."""
+        return Cloud(compute=self, placement=self)
+
+    # Compute
+
+    def hypervisors(self) -> tuple[Hypervisor, ...]:
+        """Return all hypervisors."""
+        with self._call("hypervisors"), self._reading() as state:
+            zones = _zones(state)
+            return tuple(_hypervisor(host, zones) for host in state.hosts.values())
+
+    def hypervisor(self, *, id: str | None = None, hostname: str | None = None) -> Hypervisor:
+        """Return the hypervisor with exactly this id or hostname."""
+        with self._call("hypervisor"), self._reading() as state:
+            found = state.hosts.get(id) if id is not None else None
+            if id is None:
+                found = next((host for host in state.hosts.values() if host.name == hostname), None)
+            if found is None:
+                raise NotFound(f"the cloud has no hypervisor {id if id is not None else hostname!r}")
+            return _hypervisor(found, _zones(state))
+
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Return all aggregates."""
+        with self._call("aggregates"), self._reading() as state:
+            return tuple(_aggregate(aggregate) for aggregate in state.aggregates.values())
+
+    def aggregate(self, name: str) -> Aggregate | None:
+        """Return the oldest aggregate of this name."""
+        with self._call("aggregate"), self._reading() as state:
+            found = next((a for a in state.aggregates.values() if a.name == name), None)
+            return _aggregate(found) if found else None
+
+    def create_aggregate(self, name: str, availability_zone: str | None, metadata: Mapping[str, str]) -> Aggregate:
+        """Create an aggregate; a second one of the same name is legal."""
+        with self._call("create_aggregate"), self._changing() as state:
+            made = state.add_aggregate(name, availability_zone)
+            made.metadata.update(metadata)
+            return _aggregate(made)
+
+    def set_aggregate_metadata(self, aggregate_id: int, metadata: Mapping[str, str | None]) -> None:
+        """Set and take away metadata."""
+        with self._call("set_aggregate_metadata"), self._changing() as state:
+            aggregate = _existing(state, aggregate_id)
+            for key, value in metadata.items():
+                if value is None:
+                    aggregate.metadata.pop(key, None)
+                else:
+                    aggregate.metadata[key] = value
+
+    def delete_aggregate(self, aggregate_id: int) -> None:
+        """Delete an aggregate that has no hosts."""
+        with self._call("delete_aggregate"), self._changing() as state:
+            aggregate = _existing(state, aggregate_id)
+            if aggregate.hosts:
+                raise Conflict(f"aggregate {aggregate.name} has hosts")
+            del state.aggregates[aggregate_id]
+
+    def add_host(self, aggregate_id: int, service_name: str) -> None:
+        """Add a host to an aggregate, if that leaves it in one zone and does not move its servers to another."""
+        with self._call("add_host"), self._changing() as state:
+            aggregate = _existing(state, aggregate_id)
+            if all(host.service_name != service_name for host in state.hosts.values()):
+                raise NotFound(f"the cloud has no compute host {service_name}")
+            if service_name in aggregate.hosts:
+                raise Conflict(f"host {service_name} is in aggregate {aggregate.name} already")
+            zones = _zones_of(state, service_name)
+            if aggregate.zone and zones and zones != {aggregate.zone}:
+                raise Conflict(f"host {service_name} is in zone {', '.join(sorted(zones))}")
+            if aggregate.zone and not zones and self._occupants(state, service_name):
+                raise Conflict(f"host {service_name} runs servers and would change its zone")
+            aggregate.hosts.append(service_name)
+
+    def remove_host(self, aggregate_id: int, service_name: str) -> None:
+        """Take a host out of an aggregate, if that does not move its servers to another zone."""
+        with self._call("remove_host"), self._changing() as state:
+            aggregate = _existing(state, aggregate_id)
+            if service_name not in aggregate.hosts:
+                raise NotFound(f"host {service_name} is not in aggregate {aggregate.name}")
+            others = [a for a in state.aggregates.values() if a.id != aggregate_id and service_name in a.hosts]
+            loses = aggregate.zone is not None and all(a.zone != aggregate.zone for a in others)
+            if loses and self._occupants(state, service_name):
+                raise Conflict(f"host {service_name} runs servers and would change its zone")
+            aggregate.hosts.remove(service_name)
+
+    def servers_on(self, service_name: str) -> tuple[Server, ...]:
+        """Return the servers that occupy a host."""
+        with self._call("servers_on"), self._reading() as state:
+            return tuple(_server(server) for server in self._occupants(state, service_name))
+
+    def delete_server(self, server_id: str) -> None:
+        """Begin to delete a server."""
+        with self._call("delete_server"), self._changing() as state:
+            self._sweep(state)
+            server = state.servers.get(server_id)
+            if server is not None and server.gone_at is None:
+                server.status = "DELETING"
+                server.gone_at = (self._clock.now() + self.deletion_takes).isoformat()
+                self._sweep(state)
+
+    def snapshot_server(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
+        """Begin to make an image of a server."""
+        with self._call("snapshot_server"), self._changing() as state:
+            self._sweep(state)
+            server = state.servers.get(server_id)
+            if server is None:
+                raise NotFound(f"there is no server {server_id}")
+            if server.status not in ("ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"):
+                raise Conflict(f"server {server_id} is {server.status}")
+            image = ImageState(
+                str(uuid.uuid4()),
+                name,
+                server.project_id,
+                (self._clock.now() + self.snapshot_takes).isoformat(),
+                dict(metadata),
+            )
+            state.images[image.id] = image
+
+    def images_of_reservation(self, reservation_id: str) -> tuple[Image, ...]:
+        """Return the images that carry a reservation's id."""
+        with self._call("images_of_reservation"), self._reading() as state:
+            return tuple(
+                self._image(image)
+                for image in state.images.values()
+                if image.metadata.get("blazar:reservation") == reservation_id
+            )
+
+    # Placement
+
+    def reservation_provider(self, hypervisor_hostname: str) -> str | None:
+        """Return the host's reservation provider."""
+        with self._call("reservation_provider"), self._reading() as state:
+            return state.providers.get(hypervisor_hostname)
+
+    def create_reservation_provider(self, hypervisor_hostname: str) -> str:
+        """Create the host's reservation provider."""
+        with self._call("create_reservation_provider"), self._changing() as state:
+            if all(host.name != hypervisor_hostname for host in state.hosts.values()):
+                raise NotFound(f"Placement knows no resource provider {hypervisor_hostname}")
+            if hypervisor_hostname in state.providers:
+                raise Conflict(f"there is a resource provider blazar_{hypervisor_hostname} already")
+            state.providers[hypervisor_hostname] = str(uuid.uuid4())
+            return state.providers[hypervisor_hostname]
+
+    def delete_reservation_provider(self, hypervisor_hostname: str) -> None:
+        """Delete the host's reservation provider."""
+        with self._call("delete_reservation_provider"), self._changing() as state:
+            if state.providers.pop(hypervisor_hostname, None) is None:
+                raise NotFound(f"there is no resource provider blazar_{hypervisor_hostname}")
+
+    # What only a simulation can do
+
+    def boot_server(
+        self, name: str, *, project_id: str, user_id: str, host: str, locked: bool = False, status: str = "ACTIVE"
+    ) -> Server:
+        """Let a server run on a host, past every scheduler."""
+        with self._changing() as state:
+            if all(known.service_name != host for known in state.hosts.values()):
+                raise NotFound(f"the cloud has no compute host {host}")
+            server = ServerState(str(uuid.uuid4()), name, project_id, user_id, host, status, locked)
+            state.servers[server.id] = server
+            return _server(server)
+
+    def list_servers(self) -> tuple[Server, ...]:
+        """Return all servers."""
+        with self._reading() as state:
+            return tuple(_server(server) for server in state.servers.values() if not self._is_gone(server))
+
+    def images(self) -> tuple[Image, ...]:
+        """Return all images."""
+        with self._reading() as state:
+            return tuple(self._image(image) for image in state.images.values())
+
+    def _call(self, name: str) -> AbstractContextManager[None]:
+        # Outside the state's lock: one slow call does not hold up the others.
+        return self.faults.around(name)
+
+    def _reading(self) -> AbstractContextManager[State]:
+        return self._keeper.open(to_change=False)
+
+    def _changing(self) -> AbstractContextManager[State]:
+        return self._keeper.open(to_change=True)
+
+    def _is_gone(self, server: ServerState) -> bool:
+        return server.gone_at is not None and datetime.fromisoformat(server.gone_at) <= self._clock.now()
+
+    def _sweep(self, state: State) -> None:
+        for server in [server for server in state.servers.values() if self._is_gone(server)]:
+            del state.servers[server.id]
+
+    def _occupants(self, state: State, service_name: str) -> list[ServerState]:
+        return [s for s in state.servers.values() if s.host == service_name and not self._is_gone(s)]
+
+    def _image(self, image: ImageState) -> Image:
+        done = datetime.fromisoformat(image.active_at) <= self._clock.now()
+        return Image(image.id, image.name, image.project_id, "active" if done else "saving", dict(image.metadata))
+
+
+def _existing(state: State, aggregate_id: int) -> AggregateState:
+    if aggregate_id not in state.aggregates:
+        raise NotFound(f"there is no aggregate {aggregate_id}")
+    return state.aggregates[aggregate_id]
+
+
+def _zones_of(state: State, service_name: str) -> set[str]:
+    return {a.zone for a in state.aggregates.values() if a.zone and service_name in a.hosts}
+
+
+def _zones(state: State) -> Mapping[str, str]:
+    return {host: a.zone for a in state.aggregates.values() if a.zone for host in a.hosts}
+
+
+def _aggregate(aggregate: AggregateState) -> Aggregate:
+    return Aggregate(aggregate.id, aggregate.name, aggregate.zone, tuple(aggregate.hosts), dict(aggregate.metadata))
+
+
+def _server(server: ServerState) -> Server:
+    return Server(server.id, server.name, server.project_id, server.user_id, server.host, server.status, server.locked)
+
+
+def _hypervisor(host: HostState, zones: Mapping[str, str]) -> Hypervisor:
+    return Hypervisor(
+        id=host.id,
+        hypervisor_hostname=host.name,
+        service_name=host.service_name,
+        hypervisor_type=host.hypervisor_type,
+        hypervisor_version=host.hypervisor_version,
+        vcpus=host.vcpus,
+        memory_mb=host.memory_mb,
+        local_gb=host.local_gb,
+        cpu_info=host.cpu_info,
+        availability_zone=zones.get(host.service_name, DEFAULT_ZONE),
+        up=host.up,
+        enabled=host.enabled,
+    )

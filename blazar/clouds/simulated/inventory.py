@@ -1,0 +1,45 @@
+"""What a simulated cloud begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import yaml
+
+from blazar.clouds.simulated.state import HostState, State
+
+FREEPOOL = "freepool"
+
+
+def of_yaml(text: str) -> State:
+    """Return the cloud that a YAML text describes: ``zones``, and ``hosts`` with name, zone and sizes (MiB, GiB)."""
+    data = yaml.safe_load(text)
+    hosts = [
+        (
+            HostState(str(number), entry["name"], entry["name"], entry["vcpus"], entry["memory_mb"], entry["local_gb"]),
+            entry["zone"],
+        )
+        for number, entry in enumerate(data["hosts"], start=1)
+    ]
+    return _state(hosts, data["zones"])
+
+
+def of_size(count: int) -> State:
+    """Return a cloud of ``count`` hosts of three sizes in two zones, for benchmarks."""
+    sizes = ((16, 65536, 400), (32, 131072, 900), (64, 262144, 1800))
+    hosts = []
+    for number in range(1, count + 1):
+        vcpus, memory_mb, local_gb = sizes[number % 3]
+        name = f"node-{number}"
+        hosts.append((HostState(str(number), name, name, vcpus, memory_mb, local_gb), f"az-{1 + number % 2}"))
+    return _state(hosts, ("az-1", "az-2"))
+
+
+def _state(hosts: Iterable[tuple[HostState, str]], zones: Iterable[str]) -> State:
+    state = State()
+    state.add_aggregate(FREEPOOL, None)
+    by_zone = {zone: state.add_aggregate(zone, zone) for zone in zones}
+    for host, zone in hosts:
+        state.hosts[host.id] = host
+        by_zone[zone].hosts.append(host.service_name)
+    return state

@@ -1,0 +1,94 @@
+"""Everything the simulated cloud knows, and its way to JSON and back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class HostState:
+    """A compute node; sizes in MiB and GiB."""
+
+    id: str
+    name: str
+    service_name: str
+    vcpus: int
+    memory_mb: int
+    local_gb: int
+    hypervisor_type: str = "QEMU"
+    hypervisor_version: int = 8002002
+    cpu_info: str = '{"arch": "x86_64", "model": "simulated"}'
+    up: bool = True
+    enabled: bool = True
+
+
+@dataclass(slots=True)
+class AggregateState:
+    """A host aggregate."""
+
+    id: int
+    name: str
+    zone: str | None
+    hosts: list[str] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ServerState:
+    """A server; ``gone_at`` is the instant (ISO 8601) at which its deletion is over."""
+
+    id: str
+    name: str
+    project_id: str
+    user_id: str
+    host: str | None
+    status: str = "ACTIVE"
+    locked: bool = False
+    gone_at: str | None = None
+
+
+@dataclass(slots=True)
+class ImageState:
+    """A snapshot; ``active_at`` is the instant (ISO 8601) at which it is finished."""
+
+    id: str
+    name: str
+    project_id: str
+    active_at: str
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class State:
+    """A whole cloud. ``providers`` has the reservation providers by hypervisor hostname."""
+
+    hosts: dict[str, HostState] = field(default_factory=dict)
+    aggregates: dict[int, AggregateState] = field(default_factory=dict)
+    servers: dict[str, ServerState] = field(default_factory=dict)
+    images: dict[str, ImageState] = field(default_factory=dict)
+    providers: dict[str, str] = field(default_factory=dict)
+    last_aggregate: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``from_json`` takes."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> State:
+        """Return the state that ``to_json`` gave."""
+        return cls(
+            hosts={key: HostState(**value) for key, value in data["hosts"].items()},
+            aggregates={int(key): AggregateState(**value) for key, value in data["aggregates"].items()},
+            servers={key: ServerState(**value) for key, value in data["servers"].items()},
+            images={key: ImageState(**value) for key, value in data["images"].items()},
+            providers=dict(data["providers"]),
+            last_aggregate=data["last_aggregate"],
+        )
+
+    def add_aggregate(self, name: str, zone: str | None) -> AggregateState:
+        """Add an aggregate; ids go up and never come again."""
+        self.last_aggregate += 1
+        aggregate = AggregateState(self.last_aggregate, name, zone)
+        self.aggregates[aggregate.id] = aggregate
+        return aggregate
