@@ -1,0 +1,126 @@
+"""The WSGI application."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from typing import Any
+
+from flask import Flask, Response, g, jsonify, request
+from werkzeug.exceptions import HTTPException
+
+from blazar.api import hosts, leases, microversion, openapi
+from blazar.api.context import EXTENSION, Services, services
+from blazar.api.errors import BadFrame, application_error, frame_error, unauthenticated, unexpected_error
+from blazar.api.identity import Identity, Unauthenticated
+from blazar.api.policy import Policy
+from blazar.model.errors import BlazarError
+from blazar.rpc.interface import Manager
+
+LOG = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 1024 * 1024
+REQUEST_ID = "x-openstack-request-id"
+_GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OPEN = frozenset({"/", "/versions", "/v1", "/v1/", "/healthcheck", "/openapi.json"})
+
+
+def create_app(
+    manager: Manager,
+    *,
+    identity: Identity,
+    policy: Policy | None = None,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    auth_uri: str = "standalone",
+) -> Flask:
+    """Return the application over a manager.
+
+    ``max_body_bytes`` bounds what is read of a request; ``auth_uri`` is where 401 answers send their readers.
+    """
+    app = Flask("blazar.api", static_folder=None)
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.json.compact = True  # type: ignore[attr-defined]
+    app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
+    app.config["BLAZAR_AUTH_URI"] = auth_uri
+    app.url_map.strict_slashes = True
+    app.url_map.merge_slashes = False
+    app.extensions[EXTENSION] = Services(manager, identity, policy or Policy())
+    app.register_blueprint(leases.blueprint, url_prefix="/v1")
+    app.register_blueprint(hosts.blueprint, url_prefix="/v1")
+    for path in ("/", "/versions"):
+        app.add_url_rule(path, f"versions{path}", _versions, methods=["GET"])
+    for path in ("/v1", "/v1/"):
+        app.add_url_rule(path, f"version{path}", _version_one, methods=["GET"])
+    app.add_url_rule("/healthcheck", "healthcheck", _healthcheck, methods=["GET"])
+    app.add_url_rule("/openapi.json", "openapi", _openapi, methods=["GET"])
+    app.before_request(_before)
+    app.after_request(_after)
+    app.register_error_handler(BlazarError, application_error)
+    app.register_error_handler(BadFrame, frame_error)
+    app.register_error_handler(HTTPException, frame_error)
+    app.register_error_handler(Exception, unexpected_error)
+    return app
+
+
+def _before() -> Response | None:
+    g.request_id = f"req-{uuid.uuid4()}"
+    g.version = None
+    given = request.headers.get("X-OpenStack-Request-ID", "")
+    g.global_id = given if _GLOBAL_ID.fullmatch(given) else None
+    if request.path in _OPEN:
+        return None
+    try:
+        g.caller = services().identity.authenticate(request.headers)
+    except Unauthenticated:
+        return unauthenticated()
+    if request.url_rule is not None:
+        g.version = microversion.requested(request.headers.get(microversion.HEADER))
+    return None
+
+
+def _after(response: Response) -> Response:
+    response.headers[REQUEST_ID] = g.request_id
+    if g.version is not None:
+        response.headers["Vary"] = microversion.HEADER
+        response.headers[microversion.HEADER] = f"{microversion.SERVICE} {microversion.as_text(g.version)}"
+    if response.status_code == 204:
+        # Clients take anything after these headers for a broken answer.
+        response.headers.pop("Content-Type", None)
+    LOG.debug("%s %s %d %s %s", request.method, request.path, response.status_code, g.request_id, g.global_id or "-")
+    return response
+
+
+def _link(path: str) -> str:
+    # The root a proxy or a mount gave us is part of the URL that clients know.
+    return request.host_url.rstrip("/") + request.script_root + path
+
+
+def _version() -> dict[str, Any]:
+    return {
+        "id": "v1.0",
+        "status": "CURRENT",
+        "min_version": microversion.as_text(microversion.MIN_VERSION),
+        "max_version": microversion.as_text(microversion.MAX_VERSION),
+        "links": [{"rel": "self", "href": _link("/v1")}],
+    }
+
+
+def _versions() -> tuple[Response, int]:
+    return jsonify({"versions": [_version()]}), 300
+
+
+def _version_one() -> Response:
+    return jsonify({"version": _version()})
+
+
+def _healthcheck() -> tuple[Response, int]:
+    try:
+        services().manager.host_properties(include_private=False)
+    except BlazarError as error:
+        return jsonify({"status": "failing", "reason": error.message}), 503
+    return jsonify({"status": "ok"}), 200
+
+
+def _openapi() -> Response:
+    return jsonify(openapi.document(_link("")))

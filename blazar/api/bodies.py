@@ -1,0 +1,68 @@
+"""Request bodies: from bytes to JSON that is safe to look at."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import Request
+
+from blazar.api.errors import BadFrame
+
+DEEPEST = 40
+
+
+def read_object(request: Request) -> dict[str, Any]:
+    """Return the body, a JSON object; no body at all is an empty one. BadFrame says what is wrong with it."""
+    if request.mimetype not in ("", "application/json"):
+        raise BadFrame(400, f"Content-Type is {request.mimetype[:80]!r}; send application/json")
+    raw = request.get_data(cache=False)
+    if not raw:
+        return {}
+    try:
+        body = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_object)
+    except UnicodeDecodeError:
+        raise BadFrame(400, "The body is not UTF-8; send JSON in UTF-8.") from None
+    except RecursionError:
+        raise BadFrame(400, f"The body is nested too deep; {DEEPEST} levels are allowed.") from None
+    except ValueError as error:
+        raise BadFrame(400, f"The body is not JSON: {str(error)[:200]}") from None
+    if not isinstance(body, dict):
+        raise BadFrame(400, f'The body is a JSON {_kind(body)}; send an object, as in {{"name": …}}.')
+    _check_texts(body)
+    return body
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:80]!r} is there twice")
+    return found
+
+
+def _check_texts(body: object) -> None:
+    """Refuse what no database can keep: characters U+0000 and halves of surrogate pairs; and bottomless nesting."""
+    left = [(body, 1)]
+    while left:
+        value, depth = left.pop()
+        if depth > DEEPEST:
+            raise BadFrame(400, f"The body is nested too deep; {DEEPEST} levels are allowed.")
+        if isinstance(value, str):
+            if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+                raise BadFrame(400, "A text in the body has a NUL character or half of a surrogate pair; remove it.")
+        elif isinstance(value, dict):
+            left.extend((part, depth + 1) for pair in value.items() for part in pair)
+        elif isinstance(value, list):
+            left.extend((part, depth + 1) for part in value)
+
+
+def _kind(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return "literal"
+    return {str: "string", list: "array"}.get(type(value), "number")

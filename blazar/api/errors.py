@@ -1,0 +1,73 @@
+"""Errors as clients read them: one place, three shapes.
+
+Shape A is ours (``error_message``), shape B is the framework's (an unknown URL, a wrong method, a body that is no
+JSON), shape C is that of Keystone's middleware (401).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from flask import Response, current_app, jsonify
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+
+from blazar.model.errors import BlazarError
+
+LOG = logging.getLogger(__name__)
+
+
+class BadFrame(Exception):
+    """The request is wrong as HTTP, before anybody looks at what it means; rendered in shape B."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def application_error(error: BlazarError) -> Response:
+    """Render shape A."""
+    if type(error) is BlazarError or error.status >= 500:
+        LOG.error("Answering %d: %s", error.status, error.message)
+    return _shape_a(error.status, error.message, error.status)
+
+
+def unexpected_error(error: Exception) -> Response:
+    """Render a bug of ours; what happened is in the log, under the request's id."""
+    LOG.exception("A request failed unexpectedly", exc_info=error)
+    return _shape_a(500, "Internal Server Error", "INTERNAL_SERVER_ERROR")
+
+
+def frame_error(error: BadFrame | HTTPException) -> Response:
+    """Render shape B."""
+    if isinstance(error, BadFrame):
+        status, message = error.status, error.message
+    else:
+        status = error.code or 500
+        message = _TEXTS.get(type(error)) or error.description or error.name
+    response = jsonify({"error": status, "error_message": message})
+    response.status_code = status
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
+    return response
+
+
+def unauthenticated() -> Response:
+    """Render shape C."""
+    message = "The request you have made requires authentication."
+    response = jsonify({"error": {"code": 401, "title": "Unauthorized", "message": message}})
+    response.status_code = 401
+    response.headers["WWW-Authenticate"] = f'Keystone uri="{current_app.config["BLAZAR_AUTH_URI"]}"'
+    return response
+
+
+def _shape_a(status: int, message: str, name: int | str) -> Response:
+    response = jsonify({"error_code": status, "error_message": message, "error_name": name})
+    response.status_code = status
+    return response
+
+
+_TEXTS: dict[type[HTTPException], str] = {
+    NotFound: "There is nothing at this URL; see /openapi.json for what there is (paths have no trailing slash).",
+    MethodNotAllowed: "This URL does not take this method; see the Allow header and /openapi.json.",
+}

@@ -1,0 +1,51 @@
+"""Who is asking."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A user, acting in a project with roles."""
+
+    user_id: str
+    project_id: str
+    roles: tuple[str, ...]
+
+
+class Unauthenticated(Exception):
+    """The request does not prove who is asking."""
+
+
+class Identity(Protocol):
+    """Tells who is asking."""
+
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
+        """Return the caller, or raise Unauthenticated."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+
+
+class StandaloneIdentity:
+    """Believes what the request says, for a service that only this machine can reach.
+
+    No token is the admin of project ``demo``; ``<user>:<project>[:<role>,…]`` is somebody else, by default with the
+    roles member and reader.
+    """
+
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
+        """Return the caller that the token names."""
+        token = headers.get("X-Auth-Token")
+        if not token:
+            return Caller("admin", "demo", ("admin", "member", "reader"))
+        user, _, rest = token.partition(":")
+        project, _, given = rest.partition(":")
+        roles = tuple(given.split(",")) if given else ("member", "reader")
+        if not all(_NAME.fullmatch(name) for name in (user, project, *roles)):
+            raise Unauthenticated
+        return Caller(user, project, roles)

@@ -1,0 +1,110 @@
+"""Who may do what: oslo.policy with the rules that operators know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oslo_config import cfg
+from oslo_policy import policy
+
+from blazar.api.identity import Caller
+from blazar.model.errors import Denied
+
+ADMIN = "admin"
+_ADMIN = "rule:admin"
+_READER = "rule:project_reader_or_admin"
+_MEMBER = "rule:project_member_or_admin"
+_SCOPE = ["project"]
+
+
+def _rule(name: str, check: str, description: str, *operations: tuple[str, str]) -> policy.RuleDefault:
+    return policy.DocumentedRuleDefault(
+        name,
+        check,
+        description,
+        [{"method": method, "path": path} for method, path in operations],
+        scope_types=_SCOPE,
+    )
+
+
+def list_rules() -> list[policy.RuleDefault]:
+    """Return all rules with their defaults."""
+    return [
+        policy.RuleDefault("admin", "is_admin:True or role:admin", "Who is an operator."),
+        policy.RuleDefault(
+            "project_member_api", "role:member and project_id:%(project_id)s", "A member of the project."
+        ),
+        policy.RuleDefault(
+            "project_reader_api", "role:reader and project_id:%(project_id)s", "A reader of the project."
+        ),
+        policy.RuleDefault(
+            "project_member_or_admin", "rule:project_member_api or rule:admin", "A member, or an operator."
+        ),
+        policy.RuleDefault(
+            "project_reader_or_admin", "rule:project_reader_api or rule:admin", "A reader, or an operator."
+        ),
+        _rule(
+            "blazar:leases:get",
+            _READER,
+            "List and show leases.",
+            ("GET", "/v1/leases"),
+            ("GET", "/v1/leases/{lease_id}"),
+        ),
+        _rule("blazar:leases:post", _MEMBER, "Create a lease.", ("POST", "/v1/leases")),
+        _rule("blazar:leases:put", _MEMBER, "Change a lease.", ("PUT", "/v1/leases/{lease_id}")),
+        _rule("blazar:leases:delete", _MEMBER, "Delete a lease.", ("DELETE", "/v1/leases/{lease_id}")),
+        _rule(
+            "blazar:oshosts:get",
+            _ADMIN,
+            "List and show hosts.",
+            ("GET", "/v1/os-hosts"),
+            ("GET", "/v1/os-hosts/{host_id}"),
+        ),
+        _rule("blazar:oshosts:post", _ADMIN, "Register a host.", ("POST", "/v1/os-hosts")),
+        _rule("blazar:oshosts:put", _ADMIN, "Change a host's capabilities.", ("PUT", "/v1/os-hosts/{host_id}")),
+        _rule("blazar:oshosts:delete", _ADMIN, "Give a host back.", ("DELETE", "/v1/os-hosts/{host_id}")),
+        _rule(
+            "blazar:oshosts:get_allocations",
+            _ADMIN,
+            "See what is promised of hosts.",
+            ("GET", "/v1/os-hosts/allocations"),
+            ("GET", "/v1/os-hosts/{host_id}/allocation"),
+        ),
+        _rule(
+            "blazar:oshosts:get_resource_properties", _ADMIN, "List capabilities.", ("GET", "/v1/os-hosts/properties")
+        ),
+        _rule(
+            "blazar:oshosts:update_resource_properties",
+            _ADMIN,
+            "Show a capability to everybody or not.",
+            ("PATCH", "/v1/os-hosts/properties/{property_name}"),
+        ),
+    ]
+
+
+class Policy:
+    """Decides by rule, caller and target."""
+
+    def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
+        if conf is None:
+            conf = cfg.ConfigOpts()
+            conf([], project="blazar", default_config_files=[], default_config_dirs=[])
+        self._enforcer = policy.Enforcer(conf)
+        self._enforcer.suppress_deprecation_warnings = True
+        self._enforcer.register_defaults(list_rules())
+
+    def allows(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> bool:
+        """Tell whether the caller may do this to the target, which is the caller's own project if none is given."""
+        credentials = {
+            "user_id": caller.user_id,
+            "project_id": caller.project_id,
+            "roles": list(caller.roles),
+            "is_admin": False,
+        }
+        aim = dict(target) if target is not None else {"project_id": caller.project_id, "user_id": caller.user_id}
+        return bool(self._enforcer.enforce(rule, aim, credentials, do_raise=False))
+
+    def check(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> None:
+        """Raise Denied, naming the rule, if the caller may not."""
+        if not self.allows(rule, caller, target):
+            raise Denied(f"Policy doesn't allow {rule} to be performed.")

@@ -1,0 +1,122 @@
+"""Values as JSON of API 1.0: keys, order and formats that clients parse."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from blazar.model.allocations import ResourceAllocations
+from blazar.model.lease import REQUEST_EVENTS, Event, Lease, Reservation
+from blazar.model.resource import PropertyValues, Resource, ResourceProperty
+
+Json = dict[str, Any]
+_HIDDEN = frozenset(str(kind) for kind in REQUEST_EVENTS)
+
+
+def lease(value: Lease) -> Json:
+    """Render a lease; what the service notes for itself stays inside."""
+    return {
+        "id": value.id,
+        "name": value.name,
+        "user_id": value.user_id,
+        "project_id": value.project_id,
+        "start_date": _iso(value.window.start),
+        "end_date": _iso(value.window.end),
+        "trust_id": value.trust_id,
+        "status": value.status.value,
+        "degraded": value.degraded,
+        "created_at": _spaced(value.created_at),
+        "updated_at": _spaced_or_none(value.updated_at),
+        "reservations": [_reservation(value.id, reservation) for reservation in value.reservations],
+        "events": [_event(value.id, event) for event in value.events if event.event_type not in _HIDDEN],
+    }
+
+
+def host(value: Resource) -> Json:
+    """Render a host, its capabilities beside what it is."""
+    return {
+        **value.capabilities,
+        "id": value.external_id,
+        "status": None,
+        "trust_id": None,
+        **value.attributes,
+        "reservable": value.reservable,
+        "created_at": _spaced(value.created_at),
+        "updated_at": _spaced_or_none(value.updated_at),
+    }
+
+
+def allocation(value: ResourceAllocations) -> Json:
+    """Render what is promised of a host."""
+    return {
+        "resource_id": value.resource.external_id,
+        "reservations": [
+            {
+                "id": a.reservation_id,
+                "lease_id": a.lease_id,
+                "start_date": _iso(a.window.start),
+                "end_date": _iso(a.window.end),
+            }
+            for a in value.allocations
+            for _ in range(a.units)
+        ],
+    }
+
+
+def property_values(value: PropertyValues, *, detail: bool) -> Json:
+    """Render a capability in a list."""
+    if not detail:
+        return {"property": value.property.name}
+    return {"property": value.property.name, "private": value.property.private, "values": list(value.values)}
+
+
+def resource_property(value: ResourceProperty) -> Json:
+    """Render a capability that was changed."""
+    return {
+        "id": value.id,
+        "resource_type": "physical:host",
+        "property_name": value.name,
+        "private": value.private,
+        "created_at": _iso(value.created_at),
+        "updated_at": _iso(value.updated_at) if value.updated_at else None,
+    }
+
+
+def _reservation(lease_id: str, value: Reservation) -> Json:
+    return {
+        **value.parameters,
+        "id": value.id,
+        "lease_id": lease_id,
+        "resource_id": value.resource_id,
+        "resource_type": value.resource_type,
+        "status": value.status.value,
+        "missing_resources": value.missing_resources,
+        "resources_changed": value.resources_changed,
+        "created_at": _spaced(value.created_at),
+        "updated_at": _spaced_or_none(value.updated_at),
+    }
+
+
+def _event(lease_id: str, value: Event) -> Json:
+    return {
+        "id": value.id,
+        "lease_id": lease_id,
+        "event_type": str(value.event_type),
+        "time": _iso(value.time) if value.time else None,
+        "status": value.status.value if value.status else None,
+        "created_at": _spaced(value.created_at),
+        "updated_at": _spaced_or_none(value.updated_at),
+    }
+
+
+def _iso(instant: datetime) -> str:
+    # isoformat leaves a zero fraction out unless told, and appends the zone unless there is none.
+    return instant.replace(tzinfo=None).isoformat(timespec="microseconds")
+
+
+def _spaced(instant: datetime) -> str:
+    return instant.replace(tzinfo=None).isoformat(" ", timespec="seconds")
+
+
+def _spaced_or_none(instant: datetime | None) -> str | None:
+    return None if instant is None else _spaced(instant)

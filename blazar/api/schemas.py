@@ -1,0 +1,199 @@
+"""JSON schemas of request bodies, as data. A property's description is what its user is told when it does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from blazar.model.errors import InvalidInput
+
+Schema = dict[str, Any]
+
+_DATE: Schema = {
+    "type": "string",
+    "maxLength": 64,
+    "description": "a date in UTC. Required format: %Y-%m-%d %H:%M, as 2030-04-01 08:00, or 'now'",
+}
+_OPTIONAL_DATE: Schema = {
+    "type": ["string", "null"],
+    "maxLength": 64,
+    "description": "a date in UTC strictly inside the lease. Required format: %Y-%m-%d %H:%M, or null for the default",
+}
+_NAME: Schema = {"type": "string", "maxLength": 80, "description": "a text of at most 80 characters"}
+
+LEASE_CREATE: Schema = {
+    "type": "object",
+    "required": ["name", "start_date", "end_date"],
+    "additionalProperties": False,
+    "properties": {
+        "name": _NAME,
+        "start_date": _DATE,
+        "end_date": _DATE,
+        "before_end_date": _OPTIONAL_DATE,
+        "reservations": {
+            "type": "array",
+            "maxItems": 100,
+            "description": "a list of at most 100 reservations",
+            "items": {
+                "type": "object",
+                "required": ["resource_type"],
+                "maxProperties": 100,
+                "description": "an object with resource_type, as 'physical:host', and the values of that type",
+                "properties": {
+                    "resource_type": {"type": "string", "maxLength": 66, "description": "a text, as 'physical:host'"}
+                },
+            },
+        },
+        "events": {
+            "type": "array",
+            "maxItems": 100,
+            "description": "a list of at most 100 events of your own; they are kept, and nothing happens at their time",
+            "items": {
+                "type": "object",
+                "required": ["event_type"],
+                "additionalProperties": False,
+                "description": "an object with event_type and event_date",
+                "properties": {
+                    "event_type": {"type": "string", "minLength": 1, "maxLength": 66, "description": "a text"},
+                    "event_date": {**_OPTIONAL_DATE, "description": "a date. Required format: %Y-%m-%d %H:%M"},
+                },
+            },
+        },
+    },
+}
+
+LEASE_UPDATE: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": _NAME,
+        "start_date": _DATE,
+        "end_date": _DATE,
+        "before_end_date": _OPTIONAL_DATE,
+        "reservations": {
+            "type": "array",
+            "maxItems": 100,
+            "description": "a list of the lease's reservations, each with its id and what is to change",
+            "items": {
+                "type": "object",
+                "maxProperties": 100,
+                "description": "an object with the reservation's id and what is to change",
+                "properties": {
+                    "id": {
+                        "type": "string",
+                        "maxLength": 255,
+                        "description": "the id of one of the lease's reservations",
+                    },
+                    "resource_type": {"type": "string", "maxLength": 66, "description": "the reservation's type"},
+                },
+            },
+        },
+    },
+}
+
+_CAPABILITY: Schema = {
+    "type": ["string", "integer", "number", "boolean"],
+    "maxLength": 65535,
+    "description": "a capability's value: a text, a number, true or false (kept as text)",
+}
+
+HOST_CREATE: Schema = {
+    "type": "object",
+    "maxProperties": 500,
+    "description": "an object of at most 500 keys",
+    "properties": {
+        "name": {"type": "string", "maxLength": 255, "description": "the hypervisor's hostname"},
+        "id": {
+            "type": ["string", "integer"],
+            "maxLength": 255,
+            "description": "the number of the hypervisor in Nova",
+        },
+    },
+    "additionalProperties": _CAPABILITY,
+}
+
+HOST_UPDATE: Schema = {
+    "type": "object",
+    "minProperties": 1,
+    "maxProperties": 500,
+    "description": 'an object with at least one capability, as {"gpu": "A100"}',
+    "additionalProperties": {
+        **_CAPABILITY,
+        "type": [*_CAPABILITY["type"], "null"],
+        "description": "a capability's value: a text, a number, true or false; or null to take it away",
+    },
+}
+
+PROPERTY_UPDATE: Schema = {
+    "type": "object",
+    "required": ["private"],
+    "additionalProperties": False,
+    "properties": {"private": {"type": "boolean", "description": "true or false"}},
+}
+
+READ_ONLY = frozenset(
+    {"id", "status", "degraded", "user_id", "project_id", "trust_id", "created_at", "updated_at", "lease_id"}
+)
+
+_VALIDATORS: dict[int, Draft202012Validator] = {}
+
+
+def check(body: dict[str, Any], schema: Schema) -> None:
+    """Raise InvalidInput, naming the field and how to mend it, if the body does not fit the schema."""
+    validator = _VALIDATORS.setdefault(id(schema), Draft202012Validator(schema))
+    errors = sorted(
+        validator.iter_errors(body), key=lambda e: (len(e.absolute_path), e.validator != "required", str(e.message))
+    )
+    if not errors:
+        return
+    missing = [e for e in errors if e.validator == "required" and not e.absolute_path]
+    if missing:
+        wanted = [name for name in schema["required"] if name not in body]
+        raise InvalidInput(f"Missing parameter {', '.join(wanted)}")
+    raise InvalidInput(_sentence(errors[0]))
+
+
+def _sentence(error: ValidationError) -> str:
+    field = _field(error)
+    help_text = error.schema.get("description", "") if isinstance(error.schema, dict) else ""
+    match error.validator:
+        case "required":
+            wanted = [name for name in error.validator_value if name not in error.instance]
+            return f"Missing parameter {', '.join(wanted)} in {field}; give {help_text}"
+        case "additionalProperties":
+            known = sorted(error.schema["properties"])
+            unknown = sorted(set(error.instance) - set(known))
+            what = "is set by the service and can not be given" if unknown[0] in READ_ONLY else "is not known"
+            return f"{_path(error, unknown[0])} {what}; the fields here are: {', '.join(known)}"
+        case "maxLength":
+            return f"{field} is too long ({len(error.instance)} characters, at most {error.validator_value}); give {help_text}"
+    if field == "the body":
+        return f"The body does not fit: send {help_text}."
+    return f"{field} is {_shown(error.instance)}, which does not fit; give {help_text}"
+
+
+def _field(error: ValidationError) -> str:
+    return _path(error) or "the body"
+
+
+def _path(error: ValidationError, *more: str) -> str:
+    text = ""
+    for part in (*error.absolute_path, *more):
+        text += f"[{part}]" if isinstance(part, int) else f".{str(part)[:80]}"
+    return text.lstrip(".")
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return f"a list of {len(value)}"
+        case dict():
+            return "an object"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

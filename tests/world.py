@@ -1,0 +1,192 @@
+"""A whole service to test: a manager on a real database, a simulated cloud, and a clock that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy.engine import Engine
+
+from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, State, of_size
+from blazar.manager.service import ManagerService
+from blazar.manager.settings import Settings
+from blazar.model.lease import Lease
+from blazar.model.requests import (
+    NOW,
+    HostRequest,
+    LeaseChange,
+    LeaseRequest,
+    Moment,
+    ReservationChange,
+    ReservationRequest,
+)
+from blazar.model.resource import Resource
+from blazar.resources.physical_host import HostSettings, PhysicalHost
+from blazar.resources.registration import HostRegistration
+from blazar.store.store import Store
+
+NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
+PROJECT = "physics"
+
+
+@dataclass(slots=True)
+class ManualClock:
+    """Time passes when the test says so."""
+
+    instant: datetime = NOON
+
+    def now(self) -> datetime:
+        return self.instant
+
+    def to(self, instant: datetime) -> None:
+        self.instant = max(self.instant, instant)
+
+    def by(self, **span: float) -> None:
+        self.instant += timedelta(**span)
+
+
+@dataclass(slots=True)
+class RecordingNotifier:
+    """Remembers what the world was told: (type, status of the lease)."""
+
+    told: list[tuple[str, Lease]] = field(default_factory=list)
+
+    def notify(self, notification: str, lease: Lease) -> None:
+        self.told.append((notification, lease))
+
+    @property
+    def types(self) -> list[str]:
+        return [notification for notification, _ in self.told]
+
+
+class World:
+    """A service with its surroundings. Events run when the test calls ``run``."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        hosts: int = 3,
+        settings: Settings | None = None,
+        host_settings: HostSettings | None = None,
+        state: State | None = None,
+        clock: ManualClock | None = None,
+        cloud: SimulatedCloud | None = None,
+        register: bool = True,
+    ) -> None:
+        self.clock = clock or ManualClock()
+        self.faults = Faults(sleep=lambda _: None)
+        self.simulated = cloud or SimulatedCloud(
+            MemoryKeeper(state or of_size(max(hosts, 1))), clock=self.clock, faults=self.faults
+        )
+        self.faults = self.simulated.faults
+        self.store = Store(engine)
+        self.engine = engine
+        self.notifier = RecordingNotifier()
+        self.settings = settings or Settings(claim_ttl=timedelta(seconds=30))
+        self.host_settings = host_settings or HostSettings()
+        self.manager = self.another_manager()
+        if register:
+            for number in range(1, hosts + 1):
+                self.register(f"node-{number}")
+
+    def another_manager(self) -> ManagerService:
+        """Return one more manager on the same database and cloud, with claims of its own."""
+        cloud = self.simulated.cloud
+        return ManagerService(
+            self.store,
+            [PhysicalHost(cloud, self.host_settings)],
+            HostRegistration(cloud, self.host_settings.pools),
+            self.notifier,
+            self.clock,
+            self.settings,
+        )
+
+    def register(self, name: str, **capabilities: str) -> Resource:
+        return self.manager.create_host(HostRequest(name=name, id=None, capabilities=capabilities))
+
+    def lease(
+        self,
+        *reservations: ReservationRequest,
+        start: Moment | timedelta = NOW,
+        hours: float = 2,
+        end: Moment | None = None,
+        name: str = "a lease",
+        before_end: datetime | None = None,
+        project: str = PROJECT,
+    ) -> Lease:
+        """Create a lease; by default on one host, from now on, for two hours."""
+        begins = self.clock.now() + start if isinstance(start, timedelta) else start
+        if isinstance(begins, datetime):
+            begins = begins.replace(second=0, microsecond=0)
+        base = begins if isinstance(begins, datetime) else self.clock.now().replace(second=0, microsecond=0)
+        return self.manager.create_lease(
+            LeaseRequest(
+                name=name,
+                user_id="curie",
+                project_id=project,
+                start=begins,
+                end=end or base + timedelta(hours=hours),
+                before_end=before_end,
+                reservations=reservations or (a_host(),),
+            )
+        )
+
+    def change(self, lease: Lease, **changes: Any) -> Lease:
+        return self.manager.update_lease(lease.id, LeaseChange(**changes))
+
+    def resize(self, lease: Lease, **parameters: Any) -> Lease:
+        change = ReservationChange(id=lease.reservations[0].id, parameters=parameters)
+        return self.manager.update_lease(lease.id, LeaseChange(reservations=(change,)))
+
+    def run(self) -> None:
+        """Work on everything that is due at this moment."""
+        self.manager.engine.run_due()
+
+    def run_to(self, instant: datetime) -> None:
+        """Let time pass until then, working on events as they fall due."""
+        while (due := self.store.next_due()) is not None and due <= instant:
+            self.clock.to(due)
+            self.run()
+        self.clock.to(instant)
+        self.run()
+
+    def now(self, lease: Lease) -> Lease:
+        """Return the lease as it is by now, deleted or not."""
+        return self.store.lease(lease.id, including_deleted=True)
+
+    def pool(self, name: str = "freepool") -> frozenset[str]:
+        """Return the hosts of an aggregate; none if it does not exist."""
+        found = self.simulated.aggregate(name)
+        return frozenset(found.hosts) if found else frozenset()
+
+    def hosts_of(self, lease: Lease) -> frozenset[str]:
+        """Return the names of the hosts that are promised to a lease."""
+        allocations = self.store.lease_allocations(lease.id)
+        found = self.store.resources_by_id({a.resource_id for a in allocations})
+        return frozenset(resource.name for resource in found.values())
+
+    def reservation_pools(self) -> list[str]:
+        """Return the aggregates that belong to reservations."""
+        return [a.name for a in self.simulated.aggregates() if (a.availability_zone or "").startswith("blazar_")]
+
+
+def a_host(
+    minimum: int = 1, maximum: int | None = None, needs: object = "", before_end: str = "default"
+) -> ReservationRequest:
+    """Ask for hosts."""
+    return ReservationRequest(
+        "physical:host",
+        {
+            "min": minimum,
+            "max": minimum if maximum is None else maximum,
+            "hypervisor_properties": "",
+            "resource_properties": needs,
+            "before_end": before_end,
+        },
+    )
+
+
+WorldMaker = Callable[..., World]
