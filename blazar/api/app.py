@@ -71,7 +71,7 @@ def _before() -> Response | None:
     if request.path in _OPEN:
         return None
     try:
-        g.caller = services().identity.authenticate(request.headers)
+        g.caller = services().identity.authenticate(dict(request.headers))
     except Unauthenticated:
         return unauthenticated()
     if request.url_rule is not None:

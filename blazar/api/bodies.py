@@ -65,4 +65,6 @@ def _check_texts(body: object) -> None:
 def _kind(value: object) -> str:
     if value is None or isinstance(value, bool):
         return "literal"
-    return {str: "string", list: "array"}.get(type(value), "number")
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "number"

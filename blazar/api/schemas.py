@@ -157,18 +157,20 @@ def check(body: dict[str, Any], schema: Schema) -> None:
 
 def _sentence(error: ValidationError) -> str:
     field = _field(error)
-    help_text = error.schema.get("description", "") if isinstance(error.schema, dict) else ""
+    schema: Any = error.schema
+    limit: Any = error.validator_value
+    help_text = schema.get("description", "")
     match error.validator:
         case "required":
-            wanted = [name for name in error.validator_value if name not in error.instance]
+            wanted = [name for name in limit if name not in _keys(error)]
             return f"Missing parameter {', '.join(wanted)} in {field}; give {help_text}"
         case "additionalProperties":
-            known = sorted(error.schema["properties"])
-            unknown = sorted(set(error.instance) - set(known))
+            known = sorted(schema["properties"])
+            unknown = sorted(set(_keys(error)) - set(known))
             what = "is set by the service and can not be given" if unknown[0] in READ_ONLY else "is not known"
             return f"{_path(error, unknown[0])} {what}; the fields here are: {', '.join(known)}"
         case "maxLength":
-            return f"{field} is too long ({len(error.instance)} characters, at most {error.validator_value}); give {help_text}"
+            return f"{field} is too long ({len(str(error.instance))} characters, at most {limit}); give {help_text}"
     if field == "the body":
         return f"The body does not fit: send {help_text}."
     return f"{field} is {_shown(error.instance)}, which does not fit; give {help_text}"
@@ -197,3 +199,7 @@ def _shown(value: object) -> str:
             return "an object"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _keys(error: ValidationError) -> list[str]:
+    return list(error.instance) if isinstance(error.instance, dict) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import stevedore
 from oslo_config import cfg
@@ -42,7 +43,7 @@ def manager(
 def resource_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Sequence[ResourceType]:
     """Return the enabled resource types. ConfigurationError on an unknown name or two of one type."""
     names = conf.manager.plugins
-    extensions = {
+    extensions: dict[str, Any] = {
         e.name: e for e in stevedore.ExtensionManager(NAMESPACE, invoke_on_load=False, verify_requirements=False)
     }
     unknown = [name for name in names if name not in extensions]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import oslo_messaging
 from oslo_config import cfg
 
 from blazar.calendar.strategies import Strategy
@@ -12,10 +11,10 @@ from blazar.manager.settings import Settings
 from blazar.resources.physical_host import HostSettings
 from blazar.resources.pools import PoolNames
 
-DEFAULT_OPTIONS = [
+DEFAULT_OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt("cleaning_time", default=0, min=0, help="Minutes between two users of the same resource."),
 ]
-MANAGER_OPTIONS = [
+MANAGER_OPTIONS: list[cfg.Opt] = [
     cfg.ListOpt("plugins", default=["physical.host.plugin"], help="Resource types to offer, by entry point name."),
     cfg.IntOpt(
         "minutes_before_end_lease",
@@ -31,15 +30,15 @@ MANAGER_OPTIONS = [
         help="Seconds after which the work of a manager that gave no sign of life is taken over by another.",
     ),
 ]
-NOTIFICATION_OPTIONS = [
+NOTIFICATION_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("publisher_id", default="blazar.lease", help="The publisher named in notifications."),
 ]
-NOVA_OPTIONS = [
+NOVA_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("aggregate_freepool_name", default="freepool", help="Aggregate of all hosts that can be reserved."),
     cfg.StrOpt("blazar_owner", default="blazar:owner", help="Aggregate metadata key that names the owning project."),
     cfg.StrOpt("image_prefix", default="reserved_", help="Prefix of the names of snapshots made before an end."),
 ]
-HOST_OPTIONS = [
+HOST_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("blazar_az_prefix", default="blazar_", help="Prefix of the zones of reservations' aggregates."),
     cfg.StrOpt(
         "before_end",
@@ -50,7 +49,7 @@ HOST_OPTIONS = [
     cfg.BoolOpt("randomize_host_selection", default=False, help="Choose among fitting hosts at random."),
 ]
 
-DATABASE_OPTIONS = [
+DATABASE_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
 ]
 GROUPS: dict[str, list[cfg.Opt]] = {
@@ -72,8 +71,7 @@ def load(arguments: list[str], *, program: str, files: list[str] | None = None) 
     """Read the configuration. Raises oslo.config's errors, whose text names the option and the file."""
     conf = cfg.ConfigOpts()
     for group, options in GROUPS.items():
-        conf.register_opts(options, group=group)
-    oslo_messaging.set_transport_defaults("blazar")
+        conf.register_opts(options, group=None if group == "DEFAULT" else group)
     conf(arguments, project="blazar", prog=program, default_config_files=files)
     for group, options in GROUPS.items():
         for option in options:

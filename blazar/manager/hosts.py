@@ -90,7 +90,7 @@ class HostService:
         """Give a host back to the cloud. Conflict while it is allocated or runs servers; it then stays as it was."""
         host = self.one(host_id)
         service_name = str(host.attributes["service_name"])
-        # First of all no new allocation can come in between; a crash after this leaves a host that can be deleted again.
+        # First, so that no allocation comes in between; after a crash the host can be deleted again.
         self._store.withdraw_resource(host.id, at=self._clock.now())
         try:
             self._registration.check_empty(host.name, service_name)

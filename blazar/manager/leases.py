@@ -130,7 +130,7 @@ class LeaseService:
     def _type(self, resource_type: str) -> ResourceType:
         if resource_type not in self._types:
             raise InvalidInput(
-                f"resource_type {resource_type[:80]!r} is not offered here; use one of: {', '.join(sorted(self._types))}"
+                f"resource_type {resource_type[:80]!r} is not offered; use one of: {', '.join(sorted(self._types))}"
             )
         return self._types[resource_type]
 

@@ -6,9 +6,9 @@ import logging
 from datetime import datetime
 from typing import Any, Protocol
 
-import oslo_messaging
 from oslo_config import cfg
 
+from blazar.manager.messaging import oslo_messaging
 from blazar.model.lease import REQUEST_EVENTS, Event, Lease, Reservation
 
 LOG = logging.getLogger(__name__)

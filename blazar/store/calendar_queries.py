@@ -71,7 +71,7 @@ def occupancy(
 def generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
     """Return the generations of resources."""
     rows = connection.execute(sa.select(resources.c.id, resources.c.generation).where(resources.c.id.in_(sorted(ids))))
-    return {id_: generation for id_, generation in rows}
+    return {row.id: row.generation for row in rows}
 
 
 def raise_generations(connection: Connection, expected: Mapping[int, int]) -> None:

@@ -9,10 +9,23 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError as MigrationError
 from sqlalchemy.engine import Connection, Engine
 
 from blazar.store.engine import WRITES
 from blazar.store.tables import metadata
+
+__all__ = [
+    "MigrationError",
+    "current",
+    "differences",
+    "downgrade",
+    "head",
+    "history",
+    "new_revision",
+    "stamp",
+    "upgrade",
+]
 
 FOLDER = Path(__file__).parent / "migrations"
 

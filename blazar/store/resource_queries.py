@@ -184,4 +184,4 @@ def _property_ids(connection: Connection, kind: ResourceKind, names: Collection[
             resource_properties.c.kind == str(kind), resource_properties.c.name.in_(list(names))
         )
     )
-    return {name: id_ for name, id_ in rows}
+    return {row.name: row.id for row in rows}

@@ -119,24 +119,26 @@ def assembled(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tup
                 ),
             )
         )
-    return tuple(
-        Lease(
-            id_,
-            name,
-            user_id,
-            project_id,
-            Window(starts_at, ends_at),
-            _STATUS_OF_LEASE[status],
-            created,
-            updated,
-            trust_id,
-            degraded,
-            deleted,
-            revision,
-            _in_order(kept[id_]),
-            _in_order(due[id_]),
-        )
-        for id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, degraded, deleted, revision in lease_rows
+    return tuple(_lease(row, _in_order(kept[row[0]]), _in_order(due[row[0]])) for row in lease_rows)
+
+
+def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
+    id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, degraded, deleted, rev = row
+    return Lease(
+        id_,
+        name,
+        user_id,
+        project_id,
+        Window(starts_at, ends_at),
+        _STATUS_OF_LEASE[status],
+        created,
+        updated,
+        trust_id,
+        degraded,
+        deleted,
+        rev,
+        reservations,
+        events,
     )
 
 

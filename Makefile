@@ -1,0 +1,55 @@
+# Everything that users and contributors do is one command; `make` lists them.
+SHELL := /bin/sh
+VENV ?= .venv
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := $(VENV)/bin
+t ?= tests
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-slow test-one lint format bench db-revision clean
+
+help: ## list what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/.run: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Blazar needs Python 3.11 or newer, and found none; install it or set PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(BIN)/.dev: $(BIN)/.run
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+run: $(BIN)/.run ## serve on 127.0.0.1:1234 with a simulated cloud (BLAZAR_PORT, BLAZAR_DATA)
+	@exec $(BIN)/blazar-standalone $(ARGS)
+
+test: $(BIN)/.dev ## the fast tests (under 3 minutes)
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" $(ARGS)
+
+test-slow: $(BIN)/.dev ## the tests that take long: races, kill -9, ten thousand cases, the upstream client
+	BLAZAR_CASES=$${BLAZAR_CASES:-10000} $(BIN)/python -m pytest -q -m slow --timeout 1500 --durations 15 $(ARGS)
+
+test-one: $(BIN)/.dev ## one file or test: make test-one t=tests/unit/test_dates.py
+	$(BIN)/python -m pytest -q $(t) $(ARGS)
+
+lint: $(BIN)/.dev ## style, types, import order
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(BIN)/.dev ## put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BIN)/.dev ## measure; ARGS="--json --hosts 10,1000 --leases 0,10000"
+	$(BIN)/python -m bench $(ARGS)
+
+db-revision: $(BIN)/.dev ## a new migration: make db-revision m="what it does"
+	@rm -f /tmp/blazar-revision.sqlite && url=sqlite:////tmp/blazar-revision.sqlite && \
+	$(BIN)/blazar-db-manage --database-url $$url upgrade && $(BIN)/blazar-db-manage --database-url $$url revision -m "$(m)"
+
+clean: ## remove what the other targets made (not the data in ./var)
+	rm -rf $(VENV) .venv-client build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

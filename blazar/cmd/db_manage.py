@@ -1,0 +1,152 @@
+"""blazar-db-manage: the database's tables, and the record of past leases."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from oslo_config import cfg
+from sqlalchemy.engine import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from blazar.cmd import config
+from blazar.model.errors import BlazarError, InvalidInput
+from blazar.model.lease import Lease
+from blazar.store import migrate
+from blazar.store.engine import connect
+from blazar.store.store import Store
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; return the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        command: Callable[[Engine, argparse.Namespace], int] = options.command
+        return command(connect(_url(options)), options)
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        print(f"blazar-db-manage: the database can not be used: {reason}", file=sys.stderr)
+    except (BlazarError, cfg.Error) as error:
+        print(f"blazar-db-manage: {error}", file=sys.stderr)
+    except migrate.MigrationError as error:
+        print(f"blazar-db-manage: {error}; 'history' lists the revisions", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="blazar-db-manage", description=__doc__)
+    parser.add_argument("--config-file", action="append", help="blazar.conf, read for [database] connection")
+    parser.add_argument("--database-url", help="SQLAlchemy URL of the database, instead of the configured one")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    def add(name: str, command: Callable[[Engine, argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(command=command)
+        return sub
+
+    add("upgrade", _upgrade, "Bring the tables forward.").add_argument("revision", nargs="?", default="head")
+    add("downgrade", _downgrade, "Bring the tables back.").add_argument("revision")
+    add("current", _current, "Print the revision of the tables.")
+    add("history", _history, "List all revisions, the newest first.")
+    add("stamp", _stamp, "Say which revision the tables are at, without a change.").add_argument("revision")
+    add("check", _check, "Tell whether the tables are what this version works with.")
+    add("revision", _revision, "Write a new migration (for developers).").add_argument("-m", "--message", required=True)
+    past = add("past-leases", _past_leases, "Print leases that have ended or were deleted.")
+    past.add_argument("--project", help="only of this project")
+    past.add_argument("--since", type=_date, help="that ended on or after this date (YYYY-MM-DD)")
+    past.add_argument("--until", type=_date, help="that started before this date (YYYY-MM-DD)")
+    past.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def _url(options: argparse.Namespace) -> str:
+    if options.database_url:
+        return str(options.database_url)
+    conf = config.load([], program="blazar-db-manage", files=options.config_file)
+    if not conf.database.connection:
+        raise InvalidInput("no database is configured; set connection in [database] of blazar.conf, or --database-url")
+    return str(conf.database.connection)
+
+
+def _upgrade(engine: Engine, options: argparse.Namespace) -> int:
+    migrate.upgrade(engine, options.revision)
+    return _current(engine, options)
+
+
+def _downgrade(engine: Engine, options: argparse.Namespace) -> int:
+    migrate.downgrade(engine, options.revision)
+    return _current(engine, options)
+
+
+def _current(engine: Engine, options: argparse.Namespace) -> int:
+    revision = migrate.current(engine)
+    newest = " (the newest)" if revision == migrate.head() else ""
+    print(f"{revision or 'no tables yet'}{newest}")
+    return 0
+
+
+def _history(engine: Engine, options: argparse.Namespace) -> int:
+    for revision, text in migrate.history():
+        print(f"{revision}  {text}")
+    return 0
+
+
+def _stamp(engine: Engine, options: argparse.Namespace) -> int:
+    migrate.stamp(engine, options.revision)
+    return _current(engine, options)
+
+
+def _check(engine: Engine, options: argparse.Namespace) -> int:
+    differences = migrate.differences(engine)
+    if migrate.current(engine) != migrate.head():
+        print("the tables are not at the newest revision; run: blazar-db-manage upgrade")
+        return 1
+    for difference in differences:
+        print(difference)
+    print("the tables differ from what this version works with" if differences else "the tables are as they should be")
+    return 1 if differences else 0
+
+
+def _revision(engine: Engine, options: argparse.Namespace) -> int:
+    migrate.new_revision(engine, options.message)
+    return 0
+
+
+def _past_leases(engine: Engine, options: argparse.Namespace) -> int:
+    leases = Store(engine).past_leases(options.project, since=options.since, until=options.until)
+    if options.json:
+        print(json.dumps([_record(lease) for lease in leases], indent=2))
+        return 0
+    row = "{:36}  {:20}  {:16}  {:16}  {:10}  {}"
+    print(row.format("id", "project", "start", "end", "status", "name"))
+    for lease in leases:
+        record = _record(lease)
+        print(row.format(*(record[k] for k in ("id", "project_id", "start_date", "end_date", "status", "name"))))
+    return 0
+
+
+def _record(lease: Lease) -> dict[str, str]:
+    return {
+        "id": lease.id,
+        "name": lease.name,
+        "project_id": lease.project_id,
+        "user_id": lease.user_id,
+        "start_date": f"{lease.window.start:%Y-%m-%d %H:%M}",
+        "end_date": f"{lease.window.end:%Y-%m-%d %H:%M}",
+        "status": "deleted" if lease.deleted_at else "ended",
+        "deleted_at": f"{lease.deleted_at:%Y-%m-%d %H:%M}" if lease.deleted_at else "",
+    }
+
+
+def _date(text: str) -> datetime:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no date; write it as 2030-04-01") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Fixtures that every kind of test may use: fresh databases on three servers, and a world on each."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, settings
+from sqlalchemy.engine import Engine
+
+from blazar.store.engine import connect
+from blazar.store.migrate import upgrade
+from tests.world import World
+
+POSTGRESQL = os.environ.get("BLAZAR_TEST_POSTGRESQL", "postgresql+psycopg://postgres@127.0.0.1:5432")
+MARIADB = os.environ.get("BLAZAR_TEST_MARIADB", "mysql+pymysql://root@127.0.0.1:3306")
+RABBITMQ = os.environ.get("BLAZAR_TEST_RABBITMQ", "rabbit://guest:guest@127.0.0.1:5672/")
+SERVERS = {"postgresql": (POSTGRESQL, "postgres"), "mariadb": (MARIADB, "mysql")}
+
+settings.register_profile("blazar", deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+settings.load_profile("blazar")
+
+
+def missing(what: str, error: object) -> None:
+    """A server that is not there: no test on a contributor's laptop, a failure in CI."""
+    text = f"{what} can not be reached: {str(error).strip().splitlines()[0]}"
+    if os.environ.get("CI"):
+        pytest.fail(text)
+    pytest.skip(text)
+
+
+def fresh_database(kind: str, folder: Path) -> Iterator[str]:
+    """Yield the URL of an empty database and drop it afterwards."""
+    if kind == "sqlite":
+        yield f"sqlite:///{folder / 'blazar.sqlite'}"
+        return
+    base, maintenance = SERVERS[kind]
+    name = f"blazar_test_{uuid.uuid4().hex[:12]}"
+    admin = sa.create_engine(f"{base}/{maintenance}", isolation_level="AUTOCOMMIT", connect_args={"connect_timeout": 5})
+    try:
+        with admin.connect() as connection:
+            connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    except sa.exc.OperationalError as error:
+        missing(kind, error.orig)
+    try:
+        yield f"{base}/{name}"
+    finally:
+        with admin.connect() as connection:
+            force = " WITH (FORCE)" if kind == "postgresql" else ""
+            connection.exec_driver_sql(f"DROP DATABASE {name}{force}")
+        admin.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database on each of the three servers."""
+    yield from fresh_database(request.param, tmp_path)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """An empty SQLite database."""
+    return f"sqlite:///{tmp_path / 'blazar.sqlite'}"
+
+
+@pytest.fixture
+def postgresql_url(tmp_path: Path) -> Iterator[str]:
+    """An empty PostgreSQL database."""
+    yield from fresh_database("postgresql", tmp_path)
+
+
+def opened(url: str) -> Iterator[Engine]:
+    """Yield an engine on a database with tables."""
+    engine = connect(url)
+    upgrade(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """An engine on each of the three databases, with tables."""
+    yield from opened(database_url)
+
+
+@pytest.fixture
+def sqlite(sqlite_url: str) -> Iterator[Engine]:
+    """An engine on SQLite, with tables."""
+    yield from opened(sqlite_url)
+
+
+@pytest.fixture
+def world(sqlite: Engine) -> World:
+    """Three registered hosts on SQLite."""
+    return World(sqlite)
+
+
+@pytest.fixture
+def a_world(sqlite: Engine) -> Callable[..., World]:
+    """Make a world on SQLite as the test wants it."""
+    return lambda **wishes: World(sqlite, **wishes)
