@@ -7,6 +7,7 @@ import pytest
 from blazar.manager.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.model.requests import NOW, LeaseRequest
 from tests.world import NOON, World, a_host
 
 DOWN = CloudUnavailable("the cloud does not answer")
@@ -57,18 +58,11 @@ def test_at_the_end_servers_are_deleted_and_hosts_return_to_the_freepool_and_the
 
 
 def test_a_lease_without_reservations_goes_through_its_whole_life(world):
-    lease = world.lease(name="empty")
-    lease = world.manager.create_lease(__import__("dataclasses").replace(_request(world), reservations=()))
+    lease = world.manager.create_lease(LeaseRequest("empty", "curie", "physics", NOW, NOON + 2 * HOUR))
     world.run()
     assert world.now(lease).status is LeaseStatus.ACTIVE
     world.run_to(NOON + 2 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED
-
-
-def _request(world):
-    from blazar.model.requests import NOW, LeaseRequest
-
-    return LeaseRequest("empty", "curie", "physics", NOW, NOON + 2 * HOUR)
 
 
 def test_min_one_max_three_with_three_free_hosts_gets_three(world):
@@ -254,9 +248,7 @@ def test_two_reservations_of_one_lease_never_share_the_last_host(world):
     assert world.hosts_of(lease) == {"node-1", "node-2", "node-3"}
 
 
-def test_an_update_that_makes_no_manager_wait_can_be_taken_over_after_a_crash(world):
-    """A creation that nobody finished is undone by whoever finds its claim expired."""
-
+def test_a_creation_that_nobody_finished_is_undone_by_whoever_finds_it(world):
     class Crash(BaseException):
         pass
 
@@ -315,6 +307,7 @@ def test_a_lease_can_be_deleted_while_its_start_keeps_failing(world):
     world.faults.fail_before("add_host", DOWN, times=5)
     world.run()
     assert world.now(lease).status is LeaseStatus.STARTING
+    world.faults.clear()
     world.manager.delete_lease(lease.id)
     assert world.manager.leases(None) == ()
     assert world.pool() == {"node-1", "node-2", "node-3"}

@@ -1,0 +1,172 @@
+"""Hosts entering, changing and leaving."""
+
+from datetime import timedelta
+
+import pytest
+
+from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotFound, StoreUnavailable
+from blazar.model.requests import HostChange, HostRequest
+from tests.world import NOON, World, a_host
+
+
+@pytest.fixture
+def bare(a_world):
+    return a_world(hosts=12, register=False)
+
+
+def test_a_registered_host_is_in_the_freepool_and_has_a_provider(bare):
+    host = bare.register("node-1", gpu="A100")
+    assert (host.external_id, host.name, host.capabilities) == ("1", "node-1", {"gpu": "A100"})
+    assert bare.pool() == {"node-1"}
+    assert bare.simulated.reservation_provider("node-1")
+
+
+def test_node_1_is_not_node_10(bare):
+    assert bare.register("node-1").external_id == "1"
+    assert bare.register("node-10").external_id == "10"
+    with pytest.raises(NotFound):
+        bare.register("node")
+
+
+def test_the_id_wins_over_the_name(bare):
+    assert bare.manager.create_host(HostRequest(name="node-1", id="7", capabilities={})).name == "node-7"
+
+
+def test_a_host_can_be_registered_once(bare):
+    bare.register("node-1")
+    with pytest.raises(Conflict, match="registered already"):
+        bare.register("node-1")
+    assert bare.pool() == {"node-1"}
+
+
+def test_a_host_that_runs_servers_is_refused(bare):
+    bare.simulated.boot_server("busy", project_id="p", user_id="u", host="node-1")
+    with pytest.raises(Conflict, match="runs 1 servers"):
+        bare.register("node-1")
+    assert bare.pool() == frozenset()
+    assert bare.simulated.reservation_provider("node-1") is None
+
+
+def test_a_capability_with_a_key_that_is_too_long_has_no_side_effects(bare):
+    with pytest.raises(InvalidInput, match="Extra capability key too long"):
+        bare.register("node-1", **{"k" * 65: "v"})
+    assert bare.pool() == frozenset()
+
+
+def test_registration_can_be_repeated_after_any_failure(bare):
+    for call in ("create_reservation_provider", "add_host"):
+        for plan in (bare.faults.fail_before, bare.faults.fail_after):
+            plan(call, CloudUnavailable("lost"))
+            with pytest.raises(CloudUnavailable):
+                bare.register("node-1")
+    assert bare.register("node-1").name == "node-1"
+    assert bare.pool() == {"node-1"}
+
+
+def test_a_database_that_fails_leaves_the_cloud_as_it_was(bare, monkeypatch):
+    def fail(*_, **__):
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(bare.store, "add_resource", fail)
+    with pytest.raises(StoreUnavailable):
+        bare.register("node-1")
+    assert bare.pool() == frozenset()
+    assert bare.simulated.reservation_provider("node-1") is None
+
+
+def test_a_cloud_without_a_freepool_is_told_how_to_get_one(a_world):
+    world = a_world(hosts=1, register=False)
+    world.simulated.delete_aggregate(1)
+    with pytest.raises(NotFound, match="create it"):
+        world.register("node-1")
+
+
+def test_a_host_leaves_and_may_come_back(bare):
+    host = bare.register("node-1", gpu="A100")
+    bare.manager.delete_host(host.external_id)
+    assert bare.manager.hosts() == ()
+    assert bare.pool() == frozenset()
+    assert bare.simulated.reservation_provider("node-1") is None
+    assert bare.register("node-1").capabilities == {}
+
+
+def test_a_host_that_is_promised_can_not_leave(world):
+    lease = world.lease(a_host(3), start=timedelta(days=3))
+    with pytest.raises(Conflict, match=lease.id):
+        world.manager.delete_host("1")
+    world.manager.delete_lease(lease.id)
+    world.manager.delete_host("1")
+
+
+def test_a_removal_that_fails_half_way_leaves_the_host_as_it_was_or_can_be_repeated(world):
+    world.faults.fail_before("delete_reservation_provider", CloudUnavailable("lost"))
+    with pytest.raises(CloudUnavailable):
+        world.manager.delete_host("1")
+    assert world.manager.host("1").reservable
+    assert world.pool() == {"node-1", "node-2", "node-3"}
+    world.manager.delete_host("1")
+    assert world.pool() == {"node-2", "node-3"}
+
+
+def test_capabilities_are_added_changed_and_taken_away(world):
+    world.manager.update_host("1", HostChange({"gpu": "A100", "rack": "r1"}))
+    changed = world.manager.update_host("1", HostChange({"gpu": "H100", "rack": None}))
+    assert changed.capabilities == {"gpu": "H100"}
+
+
+def test_a_capability_that_a_live_reservation_asks_for_can_not_be_changed(world):
+    world.manager.update_host("1", HostChange({"gpu": "A100", "rack": "r1"}))
+    lease = world.lease(a_host(needs='["==", "$gpu", "A100"]'), start=timedelta(hours=1))
+    for value in ("H100", None):
+        with pytest.raises(Conflict, match="gpu can not be changed"):
+            world.manager.update_host("1", HostChange({"gpu": value, "rack": "r2"}))
+    assert world.manager.host("1").capabilities == {"gpu": "A100", "rack": "r1"}
+    world.manager.update_host("1", HostChange({"rack": "r2"}))
+    world.manager.delete_lease(lease.id)
+    world.manager.update_host("1", HostChange({"gpu": "H100"}))
+
+
+def test_properties_show_values_and_can_be_private(world):
+    world.manager.update_host("1", HostChange({"gpu": "A100", "rack": "r1"}))
+    world.manager.update_host("2", HostChange({"gpu": "H100"}))
+    world.manager.set_host_property("rack", private=True)
+    shown = world.manager.host_properties(include_private=False)
+    assert [(p.property.name, p.values) for p in shown] == [("gpu", ("A100", "H100"))]
+    assert [p.property.name for p in world.manager.host_properties(include_private=True)] == ["gpu", "rack"]
+    with pytest.raises(NotFound):
+        world.manager.set_host_property("nothing", private=True)
+
+
+def test_requirements_compare_numbers_as_numbers_and_refuse_what_no_host_has(world):
+    world.manager.update_host("1", HostChange({"gpus": "16"}))
+    world.manager.update_host("2", HostChange({"gpus": "8"}))
+    lease = world.lease(a_host(1, 9, needs='[">=", "$gpus", "10"]'))
+    assert world.hosts_of(lease) == {"node-1"}
+    with pytest.raises(InvalidInput, match=r"\$colour"):
+        world.lease(a_host(needs='["==", "$colour", "red"]'))
+    with pytest.raises(InvalidInput, match=r"\$trust_id"):
+        world.lease(a_host(needs='["==", "$trust_id", "x"]'))
+
+
+def test_allocations_are_listed_by_host(world):
+    lease = world.lease(a_host(2), start=timedelta(hours=1))
+    listed = {a.resource.name: [x.lease_id for x in a.allocations] for a in world.manager.host_allocations()}
+    assert sorted(map(len, listed.values())) == [0, 1, 1]
+    narrowed = world.manager.host_allocations(lease_id="nobodys")
+    assert len(narrowed) == 3
+    assert all(not a.allocations for a in narrowed)
+    with pytest.raises(NotFound):
+        world.manager.host_allocations(host_id="99")
+    world.run_to(NOON + timedelta(hours=9))
+    assert all(not a.allocations for a in world.manager.host_allocations(lease_id=lease.id))
+
+
+def test_hosts_are_the_same_on_every_database(engine):
+    world = World(engine, hosts=2)
+    world.manager.update_host("1", HostChange({"gpu": "ä" * 1000, "Gpu": "1"}))
+    assert world.manager.host("1").capabilities == {"Gpu": "1", "gpu": "ä" * 1000}
+    with pytest.raises(Conflict):
+        world.register("node-1")
+    world.manager.delete_host("1")
+    world.register("node-1")
+    assert [host.name for host in world.manager.hosts()] == ["node-2", "node-1"]
