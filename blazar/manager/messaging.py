@@ -1,14 +1,18 @@
-"""oslo.messaging on native threads.
+"""oslo.messaging on native threads, without eventlet.
 
-It takes eventlet along unless it is told otherwise before its import. Libraries below it still look whether
-eventlet is installed; that import patches nothing, but warns, and the warning is not for our users.
+It takes eventlet along unless it is told otherwise before its import; libraries below it import eventlet wherever it
+is installed (and it is, as a dependency of theirs), which puts hooks of its own into the process. Here it
+counts as not installed.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 
+sys.modules.setdefault("eventlet", None)  # type: ignore[arg-type]
 with warnings.catch_warnings():
+    # The libraries warn their developers about their own deprecated parts: nothing that our users could act on.
     warnings.simplefilter("ignore")
     from oslo_service import backend
 
