@@ -157,6 +157,10 @@ class World:
         """Return the lease as it is by now, deleted or not."""
         return self.store.lease(lease.id, including_deleted=True)
 
+    def now_of(self, lease_id: str) -> Lease:
+        """Return the lease with this id as it is by now, deleted or not."""
+        return self.store.lease(lease_id, including_deleted=True)
+
     def pool(self, name: str = "freepool") -> frozenset[str]:
         """Return the hosts of an aggregate; none if it does not exist."""
         found = self.simulated.aggregate(name)

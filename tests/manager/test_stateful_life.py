@@ -1,0 +1,224 @@
+"""Any sequence of requests, passing time and trouble in the cloud: what must always hold, holds."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+import hypothesis.strategies as st
+from hypothesis import settings
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
+
+from blazar.manager import lifecycle
+from blazar.manager.settings import Settings
+from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable
+from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
+from blazar.model.requests import NOW, LeaseChange, ReservationChange
+from blazar.model.resource import ResourceKind
+from blazar.store.engine import connect
+from blazar.store.migrate import upgrade
+from tests.world import World, a_host
+
+HOSTS = 3
+TTL = timedelta(seconds=30)
+
+
+class Crash(BaseException):
+    """The manager dies on the spot."""
+
+
+class Life(RuleBasedStateMachine):
+    """A world in which everything can happen."""
+
+    leases = Bundle("leases")
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.engine = connect(f"sqlite:///{Path(self.folder.name) / 'blazar.sqlite'}")
+        upgrade(self.engine)
+        self.world = World(self.engine, hosts=HOSTS, settings=Settings(claim_ttl=TTL))
+        self.seen: dict[str, LeaseStatus] = {}
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            self.everything_ends_well()
+            self.engine.dispose()
+            self.folder.cleanup()
+
+    @rule(
+        target=leases,
+        minimum=st.integers(1, 2),
+        more=st.integers(0, 2),
+        second=st.booleans(),
+        start=st.integers(0, 4),
+        minutes=st.integers(5, 200),
+        action=st.sampled_from(["default", "snapshot"]),
+    )
+    def create(self, minimum: int, more: int, second: bool, start: int, minutes: int, action: str) -> object:
+        rooms = [a_host(minimum, minimum + more, before_end=action)] + ([a_host(1)] if second else [])
+        when = timedelta(hours=start) if start else NOW
+        lease = self.attempt(lambda: self.world.lease(*rooms, start=when, hours=minutes / 60))
+        return multiple() if lease is None else lease.id
+
+    @rule(lease=leases, minutes=st.integers(-60, 200))
+    def change_the_end(self, lease: str, minutes: int) -> None:
+        end = self.world.now_of(lease).window.end + timedelta(minutes=minutes)
+        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(end=end)))
+
+    @rule(lease=leases, minutes=st.integers(-60, 200))
+    def move(self, lease: str, minutes: int) -> None:
+        window = self.world.now_of(lease).window
+        shift = timedelta(minutes=minutes)
+        change = LeaseChange(start=window.start + shift, end=window.end + shift)
+        self.attempt(lambda: self.world.manager.update_lease(lease, change))
+
+    @rule(lease=leases, minimum=st.integers(1, 3), more=st.integers(0, 2))
+    def resize(self, lease: str, minimum: int, more: int) -> None:
+        reservation = self.world.now_of(lease).reservations[0].id
+        change = ReservationChange(reservation, {"min": minimum, "max": minimum + more})
+        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(reservations=(change,))))
+
+    @rule(lease=leases)
+    def end_now(self, lease: str) -> None:
+        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(end=NOW)))
+
+    @rule(lease=leases)
+    def delete(self, lease: str) -> None:
+        self.attempt(lambda: self.world.manager.delete_lease(lease))
+
+    @rule(lease=leases, locked=st.booleans())
+    def boot(self, lease: str, locked: bool) -> None:
+        now = self.world.now_of(lease)
+        if now.status is LeaseStatus.ACTIVE:
+            for host in sorted(self.world.pool(now.reservations[0].id)):
+                self.world.simulated.boot_server("work", project_id="p", user_id="u", host=host, locked=locked)
+
+    @rule(seconds=st.sampled_from([0, 1, 20, 45, 600, 3600]))
+    def time_passes(self, seconds: int) -> None:
+        self.attempt(lambda: self.world.run_to(self.world.clock.now() + timedelta(seconds=seconds)))
+
+    @rule(
+        nth=st.integers(1, 8),
+        phase=st.sampled_from(["before", "after"]),
+        kind=st.sampled_from([CloudUnavailable, CloudRefused, Crash]),
+    )
+    def trouble_at_a_call(self, nth: int, phase: str, kind: type[BaseException]) -> None:
+        """Let the n-th call to the cloud from now on go wrong, whatever it is."""
+        left = [nth]
+
+        def strike(name: str, when: str) -> None:
+            if left[0] == 0 and kind is Crash:
+                raise Crash  # the dead make no calls
+            if when == phase:
+                left[0] -= 1
+                if left[0] == 0:
+                    raise kind(f"{name} went wrong") if kind is not Crash else Crash()
+
+        self.world.faults.on_call = strike
+
+    @rule()
+    def trouble_ends(self) -> None:
+        self.world.faults.on_call = None
+
+    @precondition(lambda self: self.world.faults.on_call is None)
+    @rule(minutes=st.sampled_from([0, 2]))
+    def deletions_take(self, minutes: int) -> None:
+        self.world.simulated.deletion_takes = timedelta(minutes=minutes)
+
+    def attempt(self, act: object) -> Lease | None:
+        """Do something that may be refused, or during which the manager may die; then another one goes on."""
+        try:
+            return act()
+        except BlazarError as error:
+            assert error.status in (400, 404, 409, 503), error
+        except Crash:
+            self.world.faults.on_call = None
+            self.world.manager = self.world.another_manager()
+        return None
+
+    @invariant()
+    def nothing_is_promised_twice(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        now = self.world.clock.now()
+        by_host: dict[int, list] = {}
+        for allocation in self.world.store.live_allocations(ResourceKind.HOST):
+            by_host.setdefault(allocation.resource_id, []).append(allocation)
+        for allocations in by_host.values():
+            for number, one in enumerate(allocations):
+                for other in allocations[number + 1 :]:
+                    # Who has overstayed is waited for; nobody else may meet anybody.
+                    late = min(one.window.end, other.window.end) <= now
+                    assert late or one.lease_id == other.lease_id or not one.window.overlaps(other.window)
+
+    @invariant()
+    def every_host_is_in_exactly_one_pool(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        with self.world.simulated._keeper.open(to_change=False) as state:
+            for host in state.hosts.values():
+                pools = [
+                    a.name
+                    for a in state.aggregates.values()
+                    if host.name in a.hosts and (a.name == "freepool" or (a.zone or "").startswith("blazar_"))
+                ]
+                reservations = [name for name in pools if name != "freepool"]
+                assert pools, f"{host.name} is in no pool"
+                assert len(reservations) <= 1, f"{host.name} is in two reservations"
+
+    @invariant()
+    def leases_move_as_the_table_says(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        for lease in self.world.manager.leases(None):
+            before = self.seen.get(lease.id)
+            if before is not None and before is not lease.status:
+                assert lease.status in reachable(before), (before, lease.status)
+            self.seen[lease.id] = lease.status
+            if lease.status is LeaseStatus.ACTIVE:
+                assert {r.status for r in lease.reservations} == {ReservationStatus.ACTIVE}
+                for reservation in lease.reservations:
+                    assert self.world.pool(reservation.id) == self.hosts_of(lease.id, reservation.id)
+
+    def hosts_of(self, lease_id: str, reservation_id: str) -> frozenset[str]:
+        mine = [a for a in self.world.store.lease_allocations(lease_id) if a.reservation_id == reservation_id]
+        return frozenset(r.name for r in self.world.store.resources_by_id({a.resource_id for a in mine}).values())
+
+    def everything_ends_well(self) -> None:
+        """When the trouble is over and time has passed, every lease is over and the cloud is as it was."""
+        world = self.world
+        world.faults.on_call = None
+        world.manager = world.another_manager()
+        world.run_to(world.clock.now() + timedelta(days=3))
+        for lease in world.manager.leases(None):
+            assert lease.status is LeaseStatus.TERMINATED, (lease.status, lease.events)
+            assert lease.event(EventType.END).status is EventStatus.DONE
+        for lease in (*world.store.past_leases(), *world.manager.leases(None)):
+            whole = world.store.lease(lease.id, including_deleted=True)
+            assert all(e.status is not EventStatus.IN_PROGRESS and e.due_at is None for e in whole.events), whole
+        assert world.reservation_pools() == []
+        assert world.pool() == {f"node-{n}" for n in range(1, HOSTS + 1)}
+        zones = [a.hosts for a in world.simulated.aggregates() if a.availability_zone]
+        assert sorted(host for hosts in zones for host in hosts) == [f"node-{n}" for n in range(1, HOSTS + 1)]
+        assert world.simulated.list_servers() == ()
+        assert world.store.live_allocations(ResourceKind.HOST) == ()
+
+
+def reachable(status: LeaseStatus) -> frozenset[LeaseStatus]:
+    """Return every status that a lease can get to, in any number of moves."""
+    found: set[LeaseStatus] = set()
+    left = [status]
+    while left:
+        for following in lifecycle.MOVES[left.pop()] - found:
+            found.add(following)
+            left.append(following)
+    return frozenset(found)
+
+
+Life.TestCase.settings = settings(
+    max_examples=int(os.environ.get("BLAZAR_LIVES", "25")), stateful_step_count=30, deadline=None
+)
+TestLife = Life.TestCase
