@@ -1,0 +1,377 @@
+"""Requests that make no sense, each with the answer it gets. Data: who runs them brings the world.
+
+Placeholders in paths and bodies: ``{lease}`` pending and ours, ``{active}``, ``{ended}``, ``{foreign}`` of another
+project, ``{reservation}`` of ``{lease}``, ``{running}`` the reservation of ``{active}``, ``{host}`` registered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+NOBODY = "11111111-2222-3333-4444-555555555555"
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A request and what must come of it: the status, and a part of the sentence."""
+
+    name: str
+    method: str
+    path: str
+    status: int
+    says: str
+    body: Any = None
+    raw: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+MEMBER = {"X-Auth-Token": "curie:physics"}
+READER = {"X-Auth-Token": "pierre:physics:reader"}
+OTHER = {"X-Auth-Token": "frida:art"}
+FORMAT = "Required format: %Y-%m-%d %H:%M"
+
+ROOM = {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
+LEASE = {"name": "x", "start_date": "2030-05-01 10:00", "end_date": "2030-05-01 12:00", "reservations": [ROOM]}
+
+
+def without(key: str) -> dict[str, Any]:
+    return {k: v for k, v in LEASE.items() if k != key}
+
+
+def room(**changes: Any) -> dict[str, Any]:
+    return {**LEASE, "reservations": [{**ROOM, **changes}]}
+
+
+def room_without(key: str) -> dict[str, Any]:
+    return {**LEASE, "reservations": [{k: v for k, v in ROOM.items() if k != key}]}
+
+
+def post(name: str, body: Any, says: str, status: int = 400) -> Bad:
+    return Bad(f"create: {name}", "POST", "/v1/leases", status, says, body, headers=MEMBER)
+
+
+def put(name: str, body: Any, says: str, status: int = 400, lease: str = "{lease}") -> Bad:
+    return Bad(f"update: {name}", "PUT", f"/v1/leases/{lease}", status, says, body, headers=MEMBER)
+
+
+def change(
+    name: str, says: str, status: int = 400, lease: str = "{lease}", id: str = "{reservation}", **values: Any
+) -> Bad:
+    return put(name, {"reservations": [{"id": id, **values}]}, says, status, lease)
+
+
+def raw(name: str, data: bytes, says: str, method: str = "POST", path: str = "/v1/leases") -> Bad:
+    return Bad(
+        f"body: {name}", method, path, 400, says, raw=data, headers={**MEMBER, "Content-Type": "application/json"}
+    )
+
+
+def host(name: str, body: Any, says: str, status: int = 400) -> Bad:
+    return Bad(f"host: {name}", "POST", "/v1/os-hosts", status, says, body)
+
+
+def set_(name: str, body: Any, says: str, status: int = 400, host: str = "{host}") -> Bad:
+    return Bad(f"capability: {name}", "PUT", f"/v1/os-hosts/{host}", status, says, body)
+
+
+CREATION = [
+    post("nothing", {}, "Missing parameter name, start_date, end_date"),
+    post("no name", without("name"), "Missing parameter name"),
+    post("no start", without("start_date"), "Missing parameter start_date"),
+    post("no end", without("end_date"), "Missing parameter end_date"),
+    *(post(f"name {v!r}", {**LEASE, "name": v}, "name") for v in (None, 5, True, [], {}, 1.5)),
+    post("a name too long", {**LEASE, "name": "n" * 81}, "at most 80"),
+    *(
+        post(f"{key} {v!r}", {**LEASE, key: v}, FORMAT)
+        for key in ("start_date", "end_date")
+        for v in (
+            "",
+            "tomorrow",
+            "NOW",
+            "2030-05-01",
+            "2030-05-01T10:00",
+            "2030-05-01 10:00:00",
+            "2030-05-01 10:00Z",
+            "2030-13-01 10:00",
+            "2030-02-30 10:00",
+            "2030-05-01 25:00",
+            "0000-01-01 00:00",
+            " 2030-05-01 10:00 x",
+            "2030-05-01 10:00\n",
+            1893456000,
+            None,
+            True,
+            ["2030-05-01 10:00"],
+            {"date": "2030-05-01 10:00"},
+        )
+        if not (isinstance(v, str) and v.endswith("\n"))
+    ),
+    post("a date of a thousand characters", {**LEASE, "start_date": "2" * 1000}, "start_date"),
+    post("a start in the past", {**LEASE, "start_date": "2001-01-01 10:00"}, "in the past"),
+    post(
+        "an end before the start", {**LEASE, "end_date": "2030-05-01 09:00"}, "End date must be later than start date."
+    ),
+    post("an end at the start", {**LEASE, "end_date": "2030-05-01 10:00"}, "End date must be later than start date."),
+    post("an end now", {**LEASE, "start_date": "now", "end_date": "now"}, "End date must be later than start date."),
+    post("an end at the end of time", {**LEASE, "end_date": "9999-12-31 23:59"}, "too far away"),
+    *(
+        post(f"before_end_date {v!r}", {**LEASE, "before_end_date": v}, FORMAT)
+        for v in ("now", "", "soon", 5, [], False)
+    ),
+    post("a warning before the start", {**LEASE, "before_end_date": "2030-05-01 09:00"}, "out of lease limits"),
+    post("a warning at the start", {**LEASE, "before_end_date": "2030-05-01 10:00"}, "out of lease limits"),
+    post("a warning at the end", {**LEASE, "before_end_date": "2030-05-01 12:00"}, "out of lease limits"),
+    *(
+        post(f"reservations {v!r}", {**LEASE, "reservations": v}, "reservations")
+        for v in (None, "x", 1, {}, [None], [1], ["x"], [[]])
+    ),
+    post("too many reservations", {**LEASE, "reservations": [ROOM] * 101}, "reservations"),
+    post("a reservation without a type", room_without("resource_type"), "Missing parameter resource_type"),
+    *(
+        post(f"type {v!r}", room(resource_type=v), "resource_type")
+        for v in (None, 1, [], "", "virtual:instance", "x" * 500)
+    ),
+    *(post(f"events {v!r}", {**LEASE, "events": v}, "events") for v in (None, "x", {}, [1], [{}], [{"event_type": 1}])),
+    post("an event with a status", {**LEASE, "events": [{"event_type": "x", "status": "DONE"}]}, "status"),
+    post("an event at no date", {**LEASE, "events": [{"event_type": "x", "event_date": "soon"}]}, FORMAT),
+    *(
+        post(f"{key} is given", {**LEASE, key: "x"}, f"{key} is set by the service")
+        for key in ("id", "status", "project_id", "user_id", "trust_id", "degraded", "created_at")
+    ),
+    post("an unknown key", {**LEASE, "colour": "red"}, "colour is not known"),
+    *(
+        post(f"no {key}", room_without(key), f"Missing parameter {key}")
+        for key in ("min", "max", "hypervisor_properties", "resource_properties")
+    ),
+    *(
+        post(f"{key} {v!r}", room(**{key: v}), key)
+        for key in ("min", "max")
+        for v in (0, -1, "", "foo", "1.5", 1.5, None, True, [], {}, 2**40, "٣", 10**300)
+    ),
+    post("max below min", room(min=3, max=2), "max (2) is less than min (3)"),
+    *(post(f"before_end {v!r}", room(before_end=v), "before_end") for v in (None, "email", 1, [], {}, True)),
+    *(
+        post(f"{key} {v!r}"[:60], room(**{key: v}), key)
+        for key in ("hypervisor_properties", "resource_properties")
+        for v in (
+            "x",
+            "{}",
+            "5",
+            "null",
+            '"text"',
+            '["and"]',
+            '["like", "$vcpus", "1"]',
+            '["==", "vcpus", "1"]',
+            '["==", "$", "1"]',
+            '["==", "$vcpus", ""]',
+            '["==", "$vcpus"]',
+            '["==", "$vcpus", "1", "2"]',
+            '["==", "$vcpus", null]',
+            '["==", "$vcpus", {}]',
+            '["==", "$vcpus", NaN]',
+            '["not"]',
+            '["not", [], []]',
+            '["in", "$vcpus"]',
+            '["in", "$vcpus", []]',
+            '["==", "$colour", "red"]',
+            '["==", "$trust_id", "x"]',
+            "[" * 5000 + "]" * 5000,
+            '["and", ' * 20 + "[]" + "]" * 20,
+            "x" * 70000,
+            5,
+            {"a": 1},
+            True,
+        )
+    ),
+    post("more hosts than there are", room(min=99, max=99), "Not enough hosts", 409),
+    post("more hosts than match", room(min=1, max=1, resource_properties='[">", "$vcpus", "4096"]'), "0 match", 409),
+]
+
+CHANGES = [
+    put("an unknown key", {"colour": "red"}, "colour is not known"),
+    *(
+        put(f"{key} is given", {key: "x"}, f"{key} is set by the service")
+        for key in ("id", "status", "project_id", "degraded")
+    ),
+    *(put(f"name {v!r}", {"name": v}, "name") for v in (None, 5, [], "n" * 81)),
+    *(put(f"{k} {v!r}", {k: v}, FORMAT) for k in ("start_date", "end_date") for v in (5, None, "soon", "2030-05-01")),
+    put("an end in the past", {"end_date": "2001-01-01 10:00"}, "End date"),
+    put("a start in the past", {"start_date": "2001-01-01 10:00"}, "in the past"),
+    put("an end before the start", {"start_date": "2031-01-01 10:00"}, "End date must be later than start date."),
+    put("a start that was", {"start_date": "2030-05-01 10:00"}, "can not be changed any more", lease="{active}"),
+    put("a warning outside", {"before_end_date": "2040-01-01 10:00"}, "out of lease limits"),
+    put("a warning now", {"before_end_date": "now"}, FORMAT),
+    put("dates of what is over", {"end_date": "2031-01-01 10:00"}, "only its name", lease="{ended}"),
+    *(put(f"reservations {v!r}", {"reservations": v}, "reservations") for v in (None, "x", {}, [1], [None])),
+    put("a reservation without id", {"reservations": [{"max": 2}]}, "Missing parameter reservation ID"),
+    put("a reservation with a numeric id", {"reservations": [{"id": 5}]}, "id"),
+    put("a reservation twice", {"reservations": [{"id": "{reservation}"}] * 2}, "twice"),
+    change("a foreign reservation", "has no reservation", id=NOBODY),
+    change("another type", "can not be changed", 409, resource_type="virtual:instance"),
+    *(change(f"min {v!r}", "min", min=v) for v in (0, -1, "x", None, [])),
+    *(change(f"max {v!r}", "max", max=v) for v in (0, "y", True)),
+    change("max below min", "max (1) is less than min (2)", min=2, max=1),
+    change("before_end", "before_end", before_end="email"),
+    change("a malformed requirement", "resource_properties", resource_properties="["),
+    change("a requirement that nothing tells", "$colour", resource_properties='["==", "$colour", "red"]'),
+    change("more hosts than there are", "Not enough hosts", 409, min=50, max=50),
+    change("fewer hosts while active", "can not shrink", 409, lease="{active}", id="{running}", min=1, max=1),
+    Bad("update: nobody's", "PUT", f"/v1/leases/{NOBODY}", 404, f"{{'lease_id': '{NOBODY}'}} not found", {"name": "x"}),
+    Bad(
+        "update: a foreign lease",
+        "PUT",
+        "/v1/leases/{foreign}",
+        403,
+        "blazar:leases:get",
+        {"name": "x"},
+        headers=MEMBER,
+    ),
+    Bad("update: as a reader", "PUT", "/v1/leases/{lease}", 403, "blazar:leases:put", {"name": "x"}, headers=READER),
+    Bad("delete: nobody's", "DELETE", f"/v1/leases/{NOBODY}", 404, "not found"),
+    Bad("delete: a foreign lease", "DELETE", "/v1/leases/{foreign}", 403, "blazar:leases:get", headers=MEMBER),
+    Bad("delete: as a reader", "DELETE", "/v1/leases/{lease}", 403, "blazar:leases:delete", headers=READER),
+    Bad("create: as a reader", "POST", "/v1/leases", 403, "blazar:leases:post", LEASE, headers=READER),
+    Bad("show: nobody's", "GET", f"/v1/leases/{NOBODY}", 404, "not found"),
+    Bad("show: a foreign lease", "GET", "/v1/leases/{foreign}", 403, "blazar:leases:get", headers=MEMBER),
+    Bad("show: no id", "GET", "/v1/leases/%00", 404, "not found"),
+    Bad("show: an id that breaks out", "GET", "/v1/leases/'%20OR%201=1", 404, "not found"),
+    Bad("show: a very long id", "GET", "/v1/leases/" + "a" * 3000, 404, "not found"),
+]
+
+BODIES = [
+    raw("no JSON", b"{", "not JSON"),
+    raw("a text", b'"x"', "string"),
+    raw("a number", b"5", "number"),
+    raw("a list", b"[]", "array"),
+    raw("null", b"null", "literal"),
+    raw("NaN", b'{"name": NaN}', "NaN"),
+    raw("infinity", b'{"name": -Infinity}', "Infinity"),
+    raw("not UTF-8", b'{"name": "\xff\xfe"}', "UTF-8"),
+    raw("UTF-16", '{"name": "x"}'.encode("utf-16"), "UTF-8"),
+    raw("a key twice", b'{"name": "a", "name": "b"}', "twice"),
+    raw("a NUL character", b'{"name": "a\\u0000b"}', "NUL"),
+    raw("half of a pair", b'{"name": "\\ud800"}', "surrogate"),
+    raw("bottomless", b"[" * 100000 + b"]" * 100000, "deep"),
+    raw("bottomless inside", b'{"reservations": ' + b"[" * 60 + b"]" * 60 + b"}", "deep"),
+    raw("a number without end", b'{"name": ' + b"9" * 5000 + b"}", "JSON"),
+    raw("an update that is a list", b"[]", "array", "PUT", "/v1/leases/{lease}"),
+    Bad("body: XML", "POST", "/v1/leases", 400, "application/json", raw=b"<x/>", headers={"Content-Type": "text/xml"}),
+    Bad(
+        "body: a form",
+        "POST",
+        "/v1/os-hosts",
+        400,
+        "application/json",
+        raw=b"a=b",
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    ),
+    Bad(
+        "body: too big",
+        "POST",
+        "/v1/leases",
+        413,
+        "",
+        raw=b'{"name": "' + b"x" * 1100000 + b'"}',
+        headers={"Content-Type": "application/json"},
+    ),
+]
+
+HOSTS = [
+    host("nothing", {}, "give name"),
+    host("an empty name", {"name": ""}, "give name"),
+    *(host(f"name {v!r}", {"name": v}, "name") for v in (None, 5, [], True)),
+    *(host(f"id {v!r}", {"id": v}, "id") for v in (None, [], 1.5, {}, "x" * 300)),
+    host("unknown to the cloud", {"name": "no-such-node"}, "no hypervisor", 404),
+    host("an id unknown to the cloud", {"id": "4711"}, "no hypervisor", 404),
+    host("registered already", {"name": "node-1"}, "registered already", 409),
+    host("a key too long", {"name": "node-3", "k" * 65: "v"}, "Extra capability key too long"),
+    host("an empty key", {"name": "node-3", "": "v"}, "needs a name"),
+    *(host(f"a capability {v!r}", {"name": "node-3", "gpu": v}, "gpu") for v in (None, [], {})),
+    host("a capability too long", {"name": "node-3", "gpu": "v" * 65536}, "too long"),
+    host("a fact", {"name": "node-3", "reservable": "x"}, "reservable is read from the cloud"),
+    Bad("host: as a member", "POST", "/v1/os-hosts", 403, "blazar:oshosts:post", {"name": "node-3"}, headers=MEMBER),
+    set_("nothing", {}, "at least one capability"),
+    set_("a list", {"gpu": []}, "gpu"),
+    set_("a fact", {"vcpus": "5"}, "vcpus is read from the cloud"),
+    set_("a name", {"name": "x"}, "name is not a capability"),
+    set_("a key too long", {"k" * 65: "v"}, "Extra capability key too long"),
+    set_("asked for by a live reservation", {"gpu": "other"}, "gpu can not be changed", 409),
+    set_("of no host", {"a": "b"}, "{'host_id': '4711'} not found", 404, host="4711"),
+    Bad("capability: as a member", "PUT", "/v1/os-hosts/{host}", 403, "blazar:oshosts:put", {"a": "b"}, headers=MEMBER),
+    Bad("host: no such", "GET", "/v1/os-hosts/4711", 404, "{'host_id': '4711'} not found"),
+    Bad("host: no such allocation", "GET", "/v1/os-hosts/4711/allocation", 404, "not found"),
+    Bad("host: by name", "GET", "/v1/os-hosts/node-1", 404, "not found"),
+    Bad("host: delete no such", "DELETE", "/v1/os-hosts/4711", 404, "not found"),
+    Bad("host: delete a promised one", "DELETE", "/v1/os-hosts/{host}", 409, "allocated"),
+    Bad("host: list as a member", "GET", "/v1/os-hosts", 403, "blazar:oshosts:get", headers=MEMBER),
+    Bad("host: delete as a member", "DELETE", "/v1/os-hosts/{host}", 403, "blazar:oshosts:delete", headers=MEMBER),
+    Bad("allocations: as a member", "GET", "/v1/os-hosts/allocations", 403, "get_allocations", headers=MEMBER),
+    Bad("properties: as a member", "GET", "/v1/os-hosts/properties", 403, "get_resource_properties", headers=MEMBER),
+    *(
+        Bad(f"property: {v!r}", "PATCH", "/v1/os-hosts/properties/gpu", 400, says, v)
+        for v, says in (
+            ({}, "Missing parameter private"),
+            ({"private": "true"}, "private"),
+            ({"private": 1}, "private"),
+            ({"private": None}, "private"),
+            ({"private": True, "x": 1}, "x is not known"),
+        )
+    ),
+    Bad("property: no such", "PATCH", "/v1/os-hosts/properties/nothing", 404, "nothing", {"private": True}),
+    Bad(
+        "property: as a member",
+        "PATCH",
+        "/v1/os-hosts/properties/gpu",
+        403,
+        "update_resource_properties",
+        {"private": True},
+        headers=MEMBER,
+    ),
+]
+
+FRAMES = [
+    Bad("frame: no such path", "GET", "/v1/nothing", 404, "openapi"),
+    Bad("frame: no such version", "GET", "/v3/leases", 404, "openapi"),
+    Bad("frame: a trailing slash", "GET", "/v1/leases/", 404, "slash"),
+    Bad("frame: a method", "PATCH", "/v1/leases", 405, "method"),
+    Bad("frame: a method of a lease", "POST", "/v1/leases/{lease}", 405, "method"),
+    Bad(
+        "frame: a malformed version",
+        "GET",
+        "/v1/leases",
+        400,
+        "no version",
+        headers={"OpenStack-API-Version": "reservation one"},
+    ),
+    Bad(
+        "frame: a version too high",
+        "GET",
+        "/v1/leases",
+        406,
+        "not supported",
+        headers={"OpenStack-API-Version": "reservation 9.9"},
+    ),
+    Bad(
+        "frame: a version too low",
+        "GET",
+        "/v1/leases",
+        406,
+        "not supported",
+        headers={"OpenStack-API-Version": "reservation 0.9"},
+    ),
+    Bad("frame: no caller", "GET", "/v1/leases", 401, "requires authentication", headers={"X-Auth-Token": "x"}),
+    Bad(
+        "frame: half a caller", "GET", "/v1/leases", 401, "requires authentication", headers={"X-Auth-Token": "curie:"}
+    ),
+    Bad(
+        "frame: a strange role",
+        "GET",
+        "/v1/leases",
+        401,
+        "requires authentication",
+        headers={"X-Auth-Token": "a:b:c d"},
+    ),
+]
+
+ALL = [*CREATION, *CHANGES, *BODIES, *HOSTS, *FRAMES]

@@ -1,0 +1,74 @@
+"""The whole service behind its HTTP interface; every answer is held against the OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from jsonschema import Draft202012Validator
+from werkzeug.test import TestResponse
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from tests.world import World
+
+
+class ValidatingClient(FlaskClient):
+    """Checks every answer: documented, in the documented shape, with the headers that every answer has."""
+
+    document: dict[str, Any]
+
+    def open(self, *args: Any, **kwargs: Any) -> TestResponse:
+        response = super().open(*args, **kwargs)
+        path = response.request.path
+        assert response.headers["x-openstack-request-id"].startswith("req-")
+        if response.status_code == 204:
+            assert response.data == b""
+            assert "Content-Type" not in response.headers
+        template = next((t for t in self.document["paths"] if matches(t, path)), None)
+        methods = self.document["paths"].get(template, {})
+        operation = methods.get(response.request.method.lower())
+        if operation is None:
+            if path != "/openapi.json" and response.request.method not in ("OPTIONS", "HEAD"):
+                assert response.status_code in (401, 404, 405), f"{path} is not documented"
+            return response
+        documented = operation["responses"].get(str(response.status_code))
+        assert documented is not None, f"{response.status_code} of {path} is not documented: {response.text[:300]}"
+        if "content" in documented and response.request.method != "HEAD":
+            schema = documented["content"]["application/json"]["schema"]
+            validator = Draft202012Validator({**schema, "components": self.document["components"]})
+            validator.validate(response.json)
+        return response
+
+
+def matches(template: str, path: str) -> bool:
+    path = path.removesuffix(".json") or "/"
+    # What is fixed in a path comes before what is a parameter, as in the router.
+    if "{" in template and path in ("/v1/os-hosts/allocations", "/v1/os-hosts/properties"):
+        return False
+    return re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", template), path) is not None
+
+
+def client_of(app: Flask) -> FlaskClient:
+    ValidatingClient.document = app.test_client().get("/openapi.json").json
+    app.test_client_class = ValidatingClient
+    return app.test_client()
+
+
+@pytest.fixture
+def app(world: World) -> Flask:
+    return create_app(world.manager, identity=StandaloneIdentity())
+
+
+@pytest.fixture
+def http(app: Flask) -> FlaskClient:
+    """An HTTP client of a service with three registered hosts."""
+    return client_of(app)
+
+
+def token(user: str = "curie", project: str = "physics", *roles: str) -> dict[str, str]:
+    """Return the headers with which somebody speaks."""
+    return {"X-Auth-Token": f"{user}:{project}" + (f":{','.join(roles)}" if roles else "")}

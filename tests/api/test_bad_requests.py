@@ -1,0 +1,86 @@
+"""Nothing that a user can send makes the service fail, and every answer says how to mend it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.model.requests import NOW, HostChange
+from blazar.store.engine import connect
+from blazar.store.migrate import upgrade
+from blazar.store.tables import metadata
+from tests.api.bad_requests import ALL, Bad
+from tests.api.conftest import client_of
+from tests.world import World, a_host
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
+    engine = connect(f"sqlite:///{tmp_path_factory.mktemp('bad') / 'blazar.sqlite'}")
+    upgrade(engine)
+    world = World(engine, hosts=6, register=False)
+    for number in (1, 2, 4, 5, 6):
+        world.register(f"node-{number}")
+    world.manager.update_host("1", HostChange({"gpu": "A100"}))
+    ended = world.lease(hours=1)
+    world.run_to(world.clock.now() + timedelta(hours=1))
+    active = world.lease(a_host(2, needs='["in", "$hypervisor_hostname", ["node-5", "node-6"]]'), hours=24 * 400)
+    world.run()
+    lease = world.lease(a_host(needs='["==", "$gpu", "A100"]'), start=timedelta(days=40))
+    foreign = world.lease(start=timedelta(days=80), project="art")
+    names = {
+        "lease": lease.id,
+        "active": active.id,
+        "ended": ended.id,
+        "foreign": foreign.id,
+        "reservation": lease.reservations[0].id,
+        "running": active.reservations[0].id,
+        "host": "1",
+    }
+    assert NOW is not None
+    return world, client_of(create_app(world.manager, identity=StandaloneIdentity())), names
+
+
+def filled(value: Any, names: dict[str, str]) -> Any:
+    text = value if isinstance(value, str) else json.dumps(value)
+    for name, known in names.items():
+        text = text.replace("{" + name + "}", known)
+    return text
+
+
+def contents(world: World) -> dict[str, list[Any]]:
+    with world.engine.connect() as connection:
+        return {t.name: sorted(map(repr, connection.execute(sa.select(t)).all())) for t in metadata.sorted_tables}
+
+
+def test_there_are_at_least_150_of_them():
+    assert len(ALL) >= 150
+    assert len({bad.name for bad in ALL}) == len(ALL)
+
+
+@pytest.mark.parametrize("bad", ALL, ids=lambda bad: bad.name)
+def test_a_bad_request_is_refused_with_a_sentence_and_changes_nothing(place, bad: Bad):
+    world, http, names = place
+    before = contents(world), world.simulated.aggregates()
+    data = bad.raw if bad.raw is not None else (None if bad.body is None else filled(bad.body, names))
+    headers = {"Content-Type": "application/json", **bad.headers} if data is not None else bad.headers
+    answer = http.open(filled(bad.path, names), method=bad.method, data=data, headers=headers)
+
+    assert answer.status_code == bad.status, answer.text
+    body = answer.json
+    if answer.status_code == 401:
+        assert body["error"]["message"] == "The request you have made requires authentication."
+    elif "error" in body:
+        assert body["error"] == bad.status
+        assert bad.says in body["error_message"]
+    else:
+        assert (body["error_code"], body["error_name"]) == (bad.status, bad.status)
+        assert bad.says in body["error_message"]
+        assert len(body["error_message"]) < 600
+    assert (contents(world), world.simulated.aggregates()) == before
