@@ -1,0 +1,257 @@
+"""API 1.0 as its clients know it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from openapi_spec_validator import validate
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.model.errors import StoreUnavailable
+from tests.api.conftest import client_of, token
+from tests.world import NOON
+
+ROOM = {"resource_type": "physical:host", "min": 1, "max": 2, "hypervisor_properties": "", "resource_properties": ""}
+LEASE = {
+    "name": "nightly",
+    "start_date": "2030-04-02 08:00",
+    "end_date": "2030-04-02 20:00",
+    "before_end_date": None,
+    "events": [],
+    "reservations": [ROOM],
+}
+
+
+def create(http, **changes):
+    answer = http.post("/v1/leases", json={**LEASE, **changes}, headers=token())
+    assert answer.status_code == 201, answer.text
+    return answer.json["lease"]
+
+
+def test_a_lease_has_all_keys_in_the_formats_that_clients_parse(http):
+    lease = create(http)
+    assert list(lease) == [
+        "id",
+        "name",
+        "user_id",
+        "project_id",
+        "start_date",
+        "end_date",
+        "trust_id",
+        "status",
+        "degraded",
+        "created_at",
+        "updated_at",
+        "reservations",
+        "events",
+    ]
+    assert (lease["user_id"], lease["project_id"], lease["status"]) == ("curie", "physics", "PENDING")
+    assert lease["start_date"] == "2030-04-02T08:00:00.000000"
+    assert lease["created_at"] == "2030-04-01 12:00:00"
+    assert {e["event_type"]: e["time"] for e in lease["events"]} == {
+        "start_lease": "2030-04-02T08:00:00.000000",
+        "end_lease": "2030-04-02T20:00:00.000000",
+        "before_end_lease": "2030-04-02T19:00:00.000000",
+    }
+    (reservation,) = lease["reservations"]
+    assert reservation["lease_id"] == lease["id"]
+    assert (reservation["min"], reservation["max"], reservation["before_end"]) == (1, 2, "default")
+    assert (reservation["status"], reservation["missing_resources"], reservation["resources_changed"]) == (
+        "pending",
+        False,
+        False,
+    )
+
+
+def test_what_clients_send_beside_the_point_is_tolerated(http):
+    room = {**ROOM, "min": "1", "max": "2", "amount": 1, "affinity": "None", "required_floatingips": [], "vcpus": ""}
+    lease = create(http, reservations=[room], events=[{"event_type": "notification", "event_date": "2030-04-02 10:00"}])
+    assert (lease["reservations"][0]["min"], lease["reservations"][0]["max"]) == (1, 2)
+    assert "vcpus" not in lease["reservations"][0]
+    assert "notification" in {event["event_type"] for event in lease["events"]}
+
+
+def test_a_requirement_may_be_a_list(http):
+    lease = create(http, reservations=[{**ROOM, "resource_properties": [">=", "$vcpus", 2]}])
+    assert lease["reservations"][0]["resource_properties"] == '[">=", "$vcpus", 2]'
+
+
+def test_dates_are_read_as_strptime_reads_them(http):
+    lease = create(http, start_date="2030-4-2 8:05")
+    assert lease["start_date"] == "2030-04-02T08:05:00.000000"
+
+
+def test_now_is_the_current_minute(http, world):
+    world.clock.by(seconds=42)
+    assert create(http, start_date="now")["start_date"] == "2030-04-01T12:00:00.000000"
+
+
+def test_a_lease_goes_through_its_life_in_the_api(http, world):
+    lease = create(http, start_date="now", end_date="2030-04-01 14:00")
+    world.run()
+    shown = http.get(f"/v1/leases/{lease['id']}", headers=token()).json["lease"]
+    assert shown["status"] == "ACTIVE"
+    assert shown["reservations"][0]["status"] == "active"
+    changed = http.put(f"/v1/leases/{lease['id']}", json={"end_date": "2030-04-01 15:00"}, headers=token())
+    assert changed.status_code == 200
+    assert changed.json["lease"]["status"] == "ACTIVE"
+    world.run_to(NOON + timedelta(hours=3))
+    shown = http.get(f"/v1/leases/{lease['id']}.json", headers=token()).json["lease"]
+    assert shown["status"] == "TERMINATED"
+    assert shown["reservations"][0]["status"] == "deleted"
+    assert {e["event_type"]: e["status"] for e in shown["events"]}["end_lease"] == "DONE"
+    assert http.delete(f"/v1/leases/{lease['id']}", headers=token()).status_code == 204
+    assert http.get(f"/v1/leases/{lease['id']}", headers=token()).status_code == 404
+
+
+def test_an_empty_change_changes_nothing(http):
+    lease = create(http)
+    for empty in ({"json": {}}, {}):
+        answer = http.put(f"/v1/leases/{lease['id']}", headers=token(), **empty)
+        assert (answer.status_code, answer.json["lease"]) == (200, lease)
+
+
+def test_a_project_sees_its_own_leases_and_operators_see_all(http):
+    mine = create(http)["id"]
+    theirs = http.post("/v1/leases", json=LEASE, headers=token("frida", "art")).json["lease"]["id"]
+
+    def seen(headers):
+        return {lease["id"] for lease in http.get("/v1/leases?project_id=art&all=1", headers=headers).json["leases"]}
+
+    assert seen(token()) == {mine}
+    assert seen(token("frida", "art", "reader")) == {theirs}
+    assert seen({}) == {mine, theirs}
+
+
+def test_a_relaxed_rule_to_see_leases_lets_nobody_change_them(world):
+    from blazar.api.policy import Policy
+
+    policy = Policy()
+    from oslo_policy import policy as oslo
+
+    policy._enforcer.set_rules(
+        oslo.Rules.from_dict(
+            {**{r.name: r.check_str for r in policy._enforcer.registered_rules.values()}, "blazar:leases:get": "@"}
+        ),
+        overwrite=True,
+        use_conf=False,
+    )
+    http = client_of(create_app(world.manager, identity=StandaloneIdentity(), policy=policy))
+    lease = create(http)
+    frida = token("frida", "art")
+    assert http.get(f"/v1/leases/{lease['id']}", headers=frida).status_code == 200
+    assert http.put(f"/v1/leases/{lease['id']}", json={"name": "hers"}, headers=frida).status_code == 403
+    assert http.delete(f"/v1/leases/{lease['id']}", headers=frida).status_code == 403
+
+
+def test_a_host_shows_what_it_is_and_its_capabilities_as_texts(http, world):
+    world.manager.delete_host("3")
+    made = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": True, "slots": 5, "vcpus": 9999, "status": "x"})
+    assert made.status_code == 400
+    host = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": True, "slots": 5, "vcpus": 9999}).json["host"]
+    assert (host["id"], host["gpu"], host["slots"], host["vcpus"], host["reservable"]) == ("3", "True", "5", 16, True)
+    assert (host["status"], host["trust_id"], host["availability_zone"]) == (None, None, "az-2")
+    changed = http.put("/v1/os-hosts/3", json={"slots": None, "gpu": "no"}).json["host"]
+    assert "slots" not in changed
+    assert changed["gpu"] == "no"
+    assert [h["id"] for h in http.get("/v1/os-hosts").json["hosts"]] == ["1", "2", "3"]
+    assert http.delete("/v1/os-hosts/3").status_code == 204
+
+
+def test_allocations_are_shown_by_host(http):
+    lease = create(http)
+    listed = http.get("/v1/os-hosts/allocations").json["allocations"]
+    assert [a["resource_id"] for a in listed] == ["1", "2", "3"]
+    busy = [a for a in listed if a["reservations"]]
+    assert len(busy) == 2
+    assert busy[0]["reservations"] == [
+        {
+            "id": lease["reservations"][0]["id"],
+            "lease_id": lease["id"],
+            "start_date": "2030-04-02T08:00:00.000000",
+            "end_date": "2030-04-02T20:00:00.000000",
+        }
+    ]
+    one = http.get(f"/v1/os-hosts/{busy[0]['resource_id']}/allocation").json["allocation"]
+    assert one == busy[0]
+    none = http.get("/v1/os-hosts/allocations?lease_id=%00'").json["allocations"]
+    assert len(none) == 3
+    assert not any(a["reservations"] for a in none)
+
+
+def test_properties_are_listed_and_hidden(http):
+    http.put("/v1/os-hosts/1", json={"gpu": "A100", "rack": "r1"})
+    assert http.get("/v1/os-hosts/properties").json["resource_properties"] == [
+        {"property": "gpu"},
+        {"property": "rack"},
+    ]
+    hidden = http.patch("/v1/os-hosts/properties/rack", json={"private": True}).json["resource_property"]
+    assert (hidden["property_name"], hidden["private"], hidden["resource_type"]) == ("rack", True, "physical:host")
+    detailed = http.get("/v1/os-hosts/properties?detail=True").json["resource_properties"]
+    assert detailed == [{"property": "gpu", "private": False, "values": ["A100"]}]
+    assert len(http.get("/v1/os-hosts/properties?all=True").json["resource_properties"]) == 2
+
+
+@pytest.mark.parametrize("path", ["/", "/versions"])
+def test_versions_are_found_without_a_token_below_any_mount(http, path):
+    answer = http.get(path, base_url="http://controller:1234", environ_overrides={"SCRIPT_NAME": "/reservation"})
+    assert answer.status_code == 300
+    (version,) = answer.json["versions"]
+    assert version["links"] == [{"rel": "self", "href": "http://controller:1234/reservation/v1"}]
+    assert (version["id"], version["status"]) == ("v1.0", "CURRENT")
+
+
+def test_every_answer_names_its_request_and_a_versioned_one_its_version(http):
+    plain = http.get("/v1/leases", headers={"X-OpenStack-Request-ID": "req-11111111-2222-3333-4444-555555555555"})
+    assert re.fullmatch(r"req-[0-9a-f-]{36}", plain.headers["x-openstack-request-id"])
+    assert "11111111-2222" not in plain.headers["x-openstack-request-id"]
+    assert plain.headers["OpenStack-API-Version"] == "reservation 1.0"
+    assert plain.headers["Vary"] == "OpenStack-API-Version"
+    for header in ("reservation latest", "reservation 1.0", "compute 2.90", "compute 2.90, reservation 1.0"):
+        assert http.get("/v1/leases", headers={"OpenStack-API-Version": header}).status_code == 200
+    error = http.get("/v1/leases/nobody")
+    assert error.headers["OpenStack-API-Version"] == "reservation 1.0"
+    for refused in (
+        http.get("/v1/nothing"),
+        http.get("/v1/leases", headers={"OpenStack-API-Version": "reservation 7.0"}),
+    ):
+        assert "OpenStack-API-Version" not in refused.headers
+        assert refused.headers["x-openstack-request-id"]
+
+
+@pytest.mark.parametrize("accept", [None, "text/html", "application/json", "*/*;q=0.1", "nonsense"])
+def test_any_accept_header_or_none_will_do(http, accept):
+    assert http.get("/v1/leases", headers={"Accept": accept} if accept else {}).status_code == 200
+
+
+def test_the_served_document_is_valid_openapi(http):
+    validate(http.get("/openapi.json").json)
+
+
+def test_the_health_of_the_service_can_be_asked(http, world, monkeypatch):
+    assert http.get("/healthcheck").json == {"status": "ok"}
+
+    def fail(**_):
+        raise StoreUnavailable("the database does not answer")
+
+    monkeypatch.setattr(world.manager, "host_properties", fail)
+    answer = http.get("/healthcheck")
+    assert (answer.status_code, answer.json["status"]) == (503, "failing")
+
+
+def test_a_bug_of_ours_is_a_500_with_nothing_of_its_inside(http, world, monkeypatch, caplog):
+    def fail(_):
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(world.manager, "leases", fail)
+    answer = http.get("/v1/leases")
+    assert answer.status_code == 500
+    assert answer.json == {
+        "error_code": 500,
+        "error_message": "Internal Server Error",
+        "error_name": "INTERNAL_SERVER_ERROR",
+    }
+    assert "secret detail" in caplog.text

@@ -1,0 +1,79 @@
+"""What a request costs does not grow with hosts, leases or reservations."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from tests.statements import counted
+from tests.world import World, a_host
+
+STATEMENTS = {
+    "create": 12,
+    "create for ten hosts": 12,
+    "create with three reservations": 14,
+    "show": 3,
+    "list": 3,
+    "rename": 7,
+    "prolong": 17,
+    "grow": 17,
+    "delete": 15,
+    "hosts": 2,
+    "host": 2,
+    "allocations": 3,
+    "allocation of a host": 3,
+    "properties": 2,
+}
+
+
+def cost_of_everything(world: World) -> dict[str, int]:
+    http = create_app(world.manager, identity=StandaloneIdentity()).test_client()
+    cost = {}
+
+    def ask(name: str, method: str, path: str, json: object = None) -> dict:
+        with counted(world.engine) as statements:
+            answer = http.open(path, method=method, json=json)
+        assert answer.status_code < 300, answer.text
+        cost[name] = statements.count
+        return answer.json or {}
+
+    room = {"resource_type": "physical:host", "hypervisor_properties": "", "resource_properties": ""}
+
+    def body(*sizes: int) -> dict:
+        rooms = [{**room, "min": n, "max": n} for n in sizes]
+        return {"name": "x", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 12:00", "reservations": rooms}
+
+    ask("the first one", "POST", "/v1/leases", body(1))  # reads the inventory, which is kept from then on
+    lease = ask("create", "POST", "/v1/leases", body(1))["lease"]
+    ten = ask("create for ten hosts", "POST", "/v1/leases", body(10))["lease"]
+    ask("create with three reservations", "POST", "/v1/leases", body(1, 1, 1))
+    ask("show", "GET", f"/v1/leases/{lease['id']}")
+    ask("list", "GET", "/v1/leases")
+    ask("rename", "PUT", f"/v1/leases/{lease['id']}", {"name": "y"})
+    ask("prolong", "PUT", f"/v1/leases/{ten['id']}", {"end_date": "2031-05-01 13:00"})
+    more = {"id": lease["reservations"][0]["id"], "min": 2, "max": 2}
+    ask("grow", "PUT", f"/v1/leases/{lease['id']}", {"reservations": [more]})
+    ask("hosts", "GET", "/v1/os-hosts")
+    ask("host", "GET", "/v1/os-hosts/1")
+    ask("allocations", "GET", "/v1/os-hosts/allocations")
+    ask("allocation of a host", "GET", "/v1/os-hosts/1/allocation")
+    ask("properties", "GET", "/v1/os-hosts/properties?detail=True")
+    ask("delete", "DELETE", f"/v1/leases/{ten['id']}")
+    del cost["the first one"]
+    return cost
+
+
+def test_the_number_of_statements_is_pinned_and_the_same_on_every_database(engine):
+    world = World(engine, hosts=16)
+    assert cost_of_everything(world) == STATEMENTS
+
+
+@pytest.mark.parametrize(("hosts", "leases"), [(16, 40), (48, 10)])
+def test_the_number_of_statements_does_not_grow(sqlite, hosts, leases):
+    world = World(sqlite, hosts=hosts)
+    for number in range(leases):
+        world.lease(a_host(1, 3), start=timedelta(hours=3 * number + 1))
+    assert cost_of_everything(world) == STATEMENTS
