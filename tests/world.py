@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Any
 from sqlalchemy.engine import Engine
 
 from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, State, of_size
+from blazar.clouds.simulated.state import AggregateState
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
 from blazar.model.lease import Lease
@@ -163,8 +165,12 @@ class World:
 
     def pool(self, name: str = "freepool") -> frozenset[str]:
         """Return the hosts of an aggregate; none if it does not exist."""
-        found = self.simulated.aggregate(name)
-        return frozenset(found.hosts) if found else frozenset()
+        return frozenset(host for a in self.aggregates() if a.name == name for host in a.hosts)
+
+    def aggregates(self) -> list[AggregateState]:
+        """Return what there is in the cloud, past its faults."""
+        with self.simulated._keeper.open(to_change=False) as state:
+            return copy.deepcopy(list(state.aggregates.values()))
 
     def hosts_of(self, lease: Lease) -> frozenset[str]:
         """Return the names of the hosts that are promised to a lease."""
@@ -174,7 +180,7 @@ class World:
 
     def reservation_pools(self) -> list[str]:
         """Return the aggregates that belong to reservations."""
-        return [a.name for a in self.simulated.aggregates() if (a.availability_zone or "").startswith("blazar_")]
+        return [a.name for a in self.aggregates() if (a.zone or "").startswith("blazar_")]
 
 
 def a_host(

@@ -158,16 +158,11 @@ class Life(RuleBasedStateMachine):
     def every_host_is_in_exactly_one_pool(self) -> None:
         if not hasattr(self, "world"):
             return
-        with self.world.simulated._keeper.open(to_change=False) as state:
-            for host in state.hosts.values():
-                pools = [
-                    a.name
-                    for a in state.aggregates.values()
-                    if host.name in a.hosts and (a.name == "freepool" or (a.zone or "").startswith("blazar_"))
-                ]
-                reservations = [name for name in pools if name != "freepool"]
-                assert pools, f"{host.name} is in no pool"
-                assert len(reservations) <= 1, f"{host.name} is in two reservations"
+        pools = [a for a in self.world.aggregates() if a.name == "freepool" or (a.zone or "").startswith("blazar_")]
+        for number in range(1, HOSTS + 1):
+            inside = [a.name for a in pools if f"node-{number}" in a.hosts]
+            assert inside, f"node-{number} is in no pool"
+            assert len([name for name in inside if name != "freepool"]) <= 1, f"node-{number} is in two reservations"
 
     @invariant()
     def leases_move_as_the_table_says(self) -> None:
@@ -201,7 +196,7 @@ class Life(RuleBasedStateMachine):
             assert all(e.status is not EventStatus.IN_PROGRESS and e.due_at is None for e in whole.events), whole
         assert world.reservation_pools() == []
         assert world.pool() == {f"node-{n}" for n in range(1, HOSTS + 1)}
-        zones = [a.hosts for a in world.simulated.aggregates() if a.availability_zone]
+        zones = [a.hosts for a in world.aggregates() if a.zone]
         assert sorted(host for hosts in zones for host in hosts) == [f"node-{n}" for n in range(1, HOSTS + 1)]
         assert world.simulated.list_servers() == ()
         assert world.store.live_allocations(ResourceKind.HOST) == ()

@@ -1,0 +1,51 @@
+"""A machine that reads our OpenAPI document finds nothing that makes the service fail."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import pytest
+import schemathesis
+from hypothesis import given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.store.engine import connect
+from blazar.store.migrate import upgrade
+from tests.world import World
+
+CASES = int(os.environ.get("BLAZAR_FUZZ", "15"))
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    schemathesis.checks.response_schema_conformance,
+    schemathesis.checks.status_code_conformance,
+    schemathesis.checks.content_type_conformance,
+]
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=lambda mode: mode.value)
+def test_no_request_makes_the_service_fail(tmp_path, mode):
+    engine = connect(f"sqlite:///{tmp_path / 'blazar.sqlite'}")
+    upgrade(engine)
+    app = create_app(World(engine).manager, identity=StandaloneIdentity())
+    schema = schemathesis.openapi.from_wsgi("/openapi.json", app)
+    asked = 0
+    for found in schema.get_all_operations():
+        operation = found.ok()
+
+        @settings(max_examples=CASES, deadline=None)
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def check(case):
+            nonlocal asked
+            answer = case.call()
+            asked += 1
+            assert answer.status_code < 500
+            case.validate_response(answer, checks=CHECKS)
+
+        # An operation whose requests can not be wrong (no parameter, no body) has no wrong requests to try.
+        with contextlib.suppress(Unsatisfiable):
+            check()
+    assert asked > CASES * 3

@@ -1,0 +1,239 @@
+"""The client that everybody has, unmodified, against standalone mode, as its users type it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+CLIENT = ROOT / ".venv-client"
+
+
+@pytest.fixture(scope="session")
+def blazar_command() -> Path:
+    """The ``blazar`` command of python-blazarclient from PyPI, in a virtual environment of its own."""
+    stamp = CLIENT / REQUIREMENTS.read_text(encoding="utf-8").strip()
+    if not stamp.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(CLIENT)], check=True)
+        pip = [
+            str(CLIENT / "bin" / "pip"),
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "-r",
+            str(REQUIREMENTS),
+        ]
+        subprocess.run(pip, check=True, timeout=600)
+        stamp.touch()
+    return CLIENT / "bin" / "blazar"
+
+
+class Service:
+    """A standalone service in a process of its own, and the client's commands against it."""
+
+    def __init__(self, command: Path, data: Path) -> None:
+        self.command = command
+        self.data = data
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        environment = {**os.environ, "BLAZAR_PORT": str(self.port), "BLAZAR_DATA": str(self.data)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "blazar.cmd.standalone"],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        limit = time.monotonic() + 30
+        while time.monotonic() < limit:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthcheck", timeout=5):
+                    return
+            except OSError:
+                assert self.process.poll() is None, self.process.stderr.read()
+                time.sleep(0.1)
+        raise AssertionError("the service did not start")
+
+    def stop(self, how: int = signal.SIGINT) -> int:
+        self.process.send_signal(how)
+        return self.process.wait(30)
+
+    def run(self, *arguments: str) -> str:
+        """Run a command as a user would, and return what it prints."""
+        done = self.try_(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def try_(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        base = [str(self.command), "--os-auth-type", "none", "--os-endpoint", self.url]
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("OS_")}
+        return subprocess.run([*base, *arguments], capture_output=True, text=True, timeout=60, env=clean)
+
+    def json(self, *arguments: str) -> object:
+        text = self.run(*arguments, "-f", "json")
+        # A creation says so in a line of its own before the JSON.
+        return json.loads(text[min(text.find(c) for c in "{[" if c in text) :])
+
+    def lease(self, name: str) -> dict:
+        """Return a lease by the shortest way, for waiting."""
+        with urllib.request.urlopen(f"{self.url}/leases", timeout=5) as answer:
+            return next(lease for lease in json.load(answer)["leases"] if lease["name"] == name)
+
+    def wait(self, name: str, status: str, since: float, limit: float) -> float:
+        """Wait until a lease has a status; return the seconds it took since then."""
+        while self.lease(name)["status"] != status:
+            assert time.time() - since < limit, f"{name} is {self.lease(name)['status']} after {limit} s"
+            time.sleep(0.02)
+        return time.time() - since
+
+    def freepool(self) -> list[str]:
+        state = json.loads((self.data / "cloud.json").read_text(encoding="utf-8"))
+        return next(a["hosts"] for a in state["aggregates"].values() if a["name"] == "freepool")
+
+
+@pytest.fixture
+def service(blazar_command, tmp_path):
+    service = Service(blazar_command, tmp_path / "var")
+    service.start()
+    yield service
+    if service.process.poll() is None:
+        service.process.kill()
+        service.process.wait()
+
+
+def minute(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M}"
+
+
+def test_everything_that_the_upstream_client_does_works(service):
+    # Hosts
+    service.run("host-create", "node-1", "--extra", "gpu=A100")
+    service.run("host-create", "node-2")
+    hosts = service.json("host-list")
+    assert [(host["id"], host["hypervisor_hostname"]) for host in hosts] == [("1", "node-1"), ("2", "node-2")]
+    assert "Updated" in service.run("host-update", "node-1", "--extra", "rack=r7")
+    shown = service.json("host-show", "node-1")
+    assert (shown["gpu"], shown["rack"], shown["vcpus"]) == ("A100", "r7", 16)
+    service.run("host-unset", "node-1", "--extra", "rack")
+    assert "rack" not in service.json("host-show", "1")
+
+    # Properties
+    assert service.json("host-property-list") == [{"property": "gpu"}]
+    assert service.json("host-property-show", "gpu")["property_values"] == ["A100"]
+    service.run("host-property-set", "gpu", "--private")
+    assert service.json("host-property-list") == []
+    assert service.json("host-property-list", "--all", "--detail")[0]["private"] is True
+    service.run("host-property-set", "gpu", "--public")
+
+    # A lease from now on
+    asked = time.time()
+    end = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=2)
+    room = 'min=1,max=1,hypervisor_properties=,resource_properties=["==","$gpu","A100"]'
+    created = service.json(
+        "lease-create", "now", "--physical-reservation", room, "--start-date", "now", "--end-date", minute(end)
+    )
+    taken = service.wait("now", "ACTIVE", asked, 10)
+    sent = datetime.fromisoformat(created["created_at"]).replace(tzinfo=UTC)
+    started = service.lease("now")["reservations"][0]["updated_at"]
+    assert datetime.fromisoformat(started).replace(tzinfo=UTC) - sent <= timedelta(seconds=2)
+    print(f"the command took {taken:.1f} s until its lease was ACTIVE")
+    assert service.freepool() == ["node-2"]
+
+    # A lease in the future, moved about
+    begin = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(days=2)
+    service.run(
+        "lease-create", "later", "--physical-reservation", "min=1,max=2", "--start-date", minute(begin),
+        "--end-date", minute(begin + timedelta(days=1)), "--before-end-date", minute(begin + timedelta(hours=23)),
+    )  # fmt: skip
+    for option, span, start, end_ in (
+        ("--prolong-for", "2h", 0, 26),
+        ("--reduce-by", "1h", 0, 25),
+        ("--defer-by", "3h", 3, 25),
+        ("--advance-by", "1h", 2, 25),
+    ):
+        service.run("lease-update", "later", option, span)
+        lease = service.json("lease-show", "later")
+        assert lease["start_date"] == f"{begin + timedelta(hours=start):%Y-%m-%dT%H:%M:%S}.000000"
+        assert lease["end_date"] == f"{begin + timedelta(hours=end_):%Y-%m-%dT%H:%M:%S}.000000"
+    service.run("lease-update", "later", "--name", "much-later")
+    assert {lease["name"] for lease in service.json("lease-list")} == {"now", "much-later"}
+    reservation = service.lease("much-later")["reservations"][0]["id"]
+    service.run("lease-update", "much-later", "--reservation", f"id={reservation},min=2,max=2")
+    assert service.lease("much-later")["reservations"][0]["min"] == 2
+
+    # Allocations
+    assert {a["resource_id"] for a in service.json("allocation-list", "host")} == {"1", "2"}
+    assert len(service.json("allocation-show", "host", "node-1")["reservations"]) >= 1
+
+    # What is refused says why
+    refused = service.try_("lease-create", "big", "--physical-reservation", "min=9,max=9", "--end-date", minute(end))
+    assert refused.returncode != 0
+    assert "Not enough hosts available" in refused.stdout + refused.stderr
+
+    # The end, on the second
+    late = service.wait("now", "TERMINATED", end.timestamp(), 2)
+    print(f"TERMINATED {late:.2f} s after the end")
+    assert sorted(service.freepool()) == ["node-1", "node-2"]
+
+    service.run("lease-delete", "much-later")
+    service.run("lease-delete", "now")
+    assert service.json("lease-list") == []
+    service.run("host-delete", "node-1")
+    service.run("host-delete", "2")
+    assert service.json("host-list") == []
+
+
+def test_the_service_stops_on_ctrl_c_and_goes_on_where_it_was(service):
+    service.run("host-create", "node-1")
+    end = datetime.now(UTC) + timedelta(hours=3)
+    service.run("lease-create", "kept", "--physical-reservation", "min=1,max=1", "--end-date", minute(end))
+    service.wait("kept", "ACTIVE", time.time(), 2)
+    assert service.stop() == 0
+    service.start()
+    assert service.lease("kept")["status"] == "ACTIVE"
+    service.stop(signal.SIGKILL)
+    service.start()
+    service.run("lease-delete", "kept")
+    assert service.freepool() == ["node-1"]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org"])
+def test_it_refuses_to_listen_beyond_loopback(tmp_path, host):
+    done = subprocess.run(
+        [sys.executable, "-m", "blazar.cmd.standalone", "--host", host, "--data", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "loopback only" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told_in_one_sentence(service, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "blazar.cmd.standalone", "--port", str(service.port), "--data", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines() == [done.stderr.strip()]
+    assert "choose another with BLAZAR_PORT" in done.stderr
