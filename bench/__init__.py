@@ -1,0 +1,1 @@
+"""Measurements: how long and how many statements requests take, and how that grows."""

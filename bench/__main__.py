@@ -1,0 +1,65 @@
+"""``make bench``: print a table, or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import platform
+import sys
+from dataclasses import asdict
+
+from bench import requests, starts
+from bench.requests import Figure
+
+ROW = "{:<11}{:<17}{:>7}{:>9}{:>11}{:>11}{:>12}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench", description="Measure Blazar.")
+    parser.add_argument("--hosts", default="10,100,1000,10000")
+    parser.add_argument("--leases", default="0,1000,10000,100000")
+    parser.add_argument("--databases", default="sqlite,postgresql")
+    parser.add_argument("--only", choices=["grid", "throughput", "starts"])
+    parser.add_argument("--json", action="store_true", help="figures for machines, on standard output")
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    hosts, leases = ([int(n) for n in text.split(",")] for text in (options.hosts, options.leases))
+    out = sys.stderr if options.json else sys.stdout
+
+    def say(text: str) -> None:
+        print(text, file=out, flush=True)
+
+    def say_figure(f: Figure) -> None:
+        times = (f"{f.median_ms:.1f}", f"{f.p99_ms:.1f}")
+        say(ROW.format(f.database, f.request, f.hosts, f.leases, *times, f.statements))
+
+    report: dict[str, object] = {"machine": platform.platform(), "python": platform.python_version()}
+    if options.only in (None, "grid"):
+        say(ROW.format("database", "request", "hosts", "leases", "median ms", "p99 ms", "statements"))
+        figures = [
+            f for kind in options.databases.split(",") for f in requests.measure(kind, hosts, leases, say_figure)
+        ]
+        report["requests"] = [asdict(figure) for figure in figures]
+        report["growth"] = requests.exponents(figures)
+        say("\ngrowth: time ~ size^exponent")
+        for growth in report["growth"]:
+            say("  " + ", ".join(f"{key} {value}" for key, value in growth.items()))
+    for name, measure in (
+        ("throughput", requests.throughput),
+        ("starts", starts.burst),
+        ("starts", starts.beside_slow_ends),
+    ):
+        if options.only in (None, name):
+            for kind in options.databases.split(","):
+                figures_of = measure(kind)
+                report.setdefault(measure.__name__, []).append(figures_of)
+                say(f"\n{measure.__name__}: " + ", ".join(f"{key} {value}" for key, value in figures_of.items()))
+    if options.json:
+        json.dump(report, sys.stdout, indent=2)
+        print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

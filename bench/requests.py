@@ -1,0 +1,169 @@
+"""The grid: requests over hosts × leases."""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+
+from bench.ground import BEGIN, END, Ground, database
+from tests.statements import counted
+
+FORMAT = "%Y-%m-%d %H:%M"
+CREATORS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measurement; times in milliseconds."""
+
+    database: str
+    request: str
+    hosts: int
+    leases: int
+    median_ms: float
+    p99_ms: float
+    statements: int
+    samples: int
+
+
+def room(count: int) -> dict[str, object]:
+    return {
+        "resource_type": "physical:host",
+        "min": count,
+        "max": count,
+        "hypervisor_properties": "",
+        "resource_properties": "",
+    }
+
+
+def body(count: int, shift: int = 0) -> dict[str, object]:
+    start, end = BEGIN + timedelta(minutes=shift), END + timedelta(minutes=shift)
+    return {
+        "name": "measured",
+        "start_date": f"{start:{FORMAT}}",
+        "end_date": f"{end:{FORMAT}}",
+        "reservations": [room(count)],
+    }
+
+
+def measure(kind: str, hosts: list[int], leases: list[int], say: Callable[[Figure], None]) -> Iterator[Figure]:
+    """Measure every request on every cell of the grid."""
+    for number in hosts:
+        with database(kind) as engine:
+            ground = Ground(engine, number)
+            for count in leases:
+                ground.fill(count, most=max(leases))
+                for figure in cell(kind, ground, number, count):
+                    say(figure)
+                    yield figure
+
+
+def cell(kind: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]:
+    """Measure one cell."""
+    http = ground.http
+
+    def timed(name: str, samples: int, act: Callable[[], object], after: Callable[[], None] = lambda: None) -> Figure:
+        spans = []
+        act()
+        after()
+        with counted(ground.engine) as statements:
+            act()
+        after()
+        gc.collect()
+        for _ in range(samples):
+            begin = time.perf_counter()
+            act()
+            spans.append(1000 * (time.perf_counter() - begin))
+            after()
+        p99 = sorted(spans)[max(0, math.ceil(0.99 * len(spans)) - 1)]
+        return Figure(kind, name, hosts, leases, statistics.median(spans), p99, statements.count, samples)
+
+    made: list[str] = []
+
+    def create(count: int) -> Callable[[], None]:
+        def act() -> None:
+            answer = http.post("/v1/leases", json=body(count))
+            assert answer.status_code == 201, answer.text
+            made.append(answer.json["lease"]["id"])
+
+        return act
+
+    def remove() -> None:
+        for lease in made:
+            assert http.delete(f"/v1/leases/{lease}").status_code == 204
+        made.clear()
+
+    def get(path: str) -> Callable[[], None]:
+        def act() -> None:
+            assert http.get(path).status_code == 200
+
+        return act
+
+    free = hosts - len(ground.busy)
+    yield timed("create 1 host", 100, create(1), remove)
+    if free >= 10:
+        yield timed("create 10 hosts", 40, create(10), remove)
+    create(1)()
+    yield timed("show", 50, get(f"/v1/leases/{made[0]}"))
+    remove()
+    slow = leases >= 100_000 or hosts >= 10_000
+    yield timed("list", 1 if leases >= 100_000 else 5, get("/v1/leases"))
+    yield timed("allocations", 1 if slow else 5, get("/v1/os-hosts/allocations"))
+
+
+def throughput(kind: str, *, hosts: int = 1000, leases: int = 1000, each: int = 25) -> dict[str, object]:
+    """Let eight creators book at once; return leases a second."""
+    with database(kind) as engine:
+        ground = Ground(engine, hosts)
+        ground.fill(leases, most=leases)
+        statuses: list[int] = []
+
+        def creator(number: int) -> None:
+            http = ground.app.test_client()
+            for turn in range(each):
+                # After the month of the ground, where all hosts are free: the rivals want the same hosts.
+                statuses.append(http.post("/v1/leases", json=body(1, shift=60 * 24 * 40)).status_code)
+                assert turn >= 0 <= number
+
+        threads = [threading.Thread(target=creator, args=(number,)) for number in range(CREATORS)]
+        begin = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        span = time.perf_counter() - begin
+    return {
+        "database": kind,
+        "creators": CREATORS,
+        "hosts": hosts,
+        "leases": leases,
+        "created": statuses.count(201),
+        "refused": len(statuses) - statuses.count(201),
+        "per_second": round(statuses.count(201) / span, 1),
+    }
+
+
+def exponents(figures: list[Figure]) -> list[dict[str, object]]:
+    """Return how time grows: the exponent b of time ~ size^b between neighbouring sizes of 1 000 and more."""
+    found = []
+    for axis, other in (("leases", "hosts"), ("hosts", "leases")):
+        groups: dict[tuple[object, ...], list[dict[str, object]]] = {}
+        for figure in map(asdict, figures):
+            groups.setdefault((figure["database"], figure["request"], figure[other]), []).append(figure)
+        for (base, request, size), group in groups.items():
+            points = sorted((f for f in group if f[axis]), key=lambda f: f[axis])
+            if len(points) < 2:
+                continue
+            first, last = points[0], points[-1]
+            growth = math.log(last["median_ms"] / first["median_ms"]) / math.log(last[axis] / first[axis])
+            found.append(
+                {"database": base, "request": request, "in": axis, other: size, "exponent": round(growth, 2)}
+                | {"from": first[axis], "to": last[axis]}
+            )
+    return found

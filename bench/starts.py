@@ -1,0 +1,101 @@
+"""Bursts: many starts at one instant, and starts beside ends that take minutes."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from bench.ground import Ground, database
+from blazar.clouds.simulated import Faults
+from blazar.model.lease import EventType, Lease, LeaseStatus
+from blazar.model.requests import LeaseRequest, ReservationRequest
+
+LATENCY = timedelta(milliseconds=50)
+ROOM = {"min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
+
+
+class ShiftedClock:
+    """The clock of the machine, some way ahead."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta(0)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+
+def burst(kind: str, count: int = 500) -> dict[str, object]:
+    """Start ``count`` leases that are due at once in a cloud that takes 50 ms for every call."""
+    with database(kind) as engine:
+        clock, faults = ShiftedClock(), Faults()
+        ground = Ground(engine, count, faults=faults, clock=clock)
+        start = clock.now().replace(second=0, microsecond=0) + timedelta(hours=2)
+        for _ in range(count):
+            create(ground, start)
+        faults.latency = LATENCY
+        # Three seconds before the hour, so that the engine sleeps when it comes.
+        clock.ahead = start - datetime.now(UTC) - timedelta(seconds=3)
+        calls = faults.calls.total()
+        ground.manager.start()
+        leases = wait(ground, LeaseStatus.ACTIVE, count)
+        ground.manager.stop()
+        late = lateness(leases, EventType.START, start)
+    return {
+        "database": kind,
+        "starts": count,
+        "latency_ms": 50,
+        "calls_each": round((faults.calls.total() - calls) / count, 1),
+        "first_late_s": round(late[0], 2),
+        "last_late_s": round(late[-1], 2),
+        "per_second": round(count / late[-1], 1),
+    }
+
+
+def beside_slow_ends(kind: str, starts: int = 10, ends: int = 3) -> dict[str, object]:
+    """Start leases while others end whose servers take minutes to go."""
+    with database(kind) as engine:
+        clock, faults = ShiftedClock(), Faults()
+        ground = Ground(engine, starts + ends, faults=faults, clock=clock, deletion_takes=timedelta(minutes=5))
+        begin = clock.now().replace(second=0, microsecond=0)
+        turn = begin + timedelta(hours=2)
+        ending = [create(ground, begin, turn) for _ in range(ends)]
+        ground.manager.engine.run_due()
+        for aggregate in ground.simulated.aggregates():
+            for host in aggregate.hosts if (aggregate.availability_zone or "").startswith("blazar_") else ():
+                ground.simulated.boot_server("busy", project_id="p", user_id="u", host=host)
+        for _ in range(starts):
+            create(ground, turn)
+        faults.latency = LATENCY
+        clock.ahead = turn - datetime.now(UTC) - timedelta(seconds=2)
+        ground.manager.start()
+        late = lateness(wait(ground, LeaseStatus.ACTIVE, starts), EventType.START, turn)
+        still = [ground.store.lease(lease.id).status for lease in ending]
+        ground.manager.stop()
+    return {
+        "database": kind,
+        "starts": starts,
+        "slow_ends": ends,
+        "ends_still_going": sum(status is LeaseStatus.TERMINATING for status in still),
+        "last_start_late_s": round(late[-1], 2),
+    }
+
+
+def create(ground: Ground, start: datetime, end: datetime | None = None) -> Lease:
+    reservation = ReservationRequest("physical:host", ROOM)
+    until = end or start + timedelta(hours=5)
+    return ground.manager.create_lease(LeaseRequest("x", "u", "p", start, until, reservations=(reservation,)))
+
+
+def wait(ground: Ground, status: LeaseStatus, count: int) -> list[Lease]:
+    limit = time.monotonic() + 180
+    while time.monotonic() < limit:
+        found = [lease for lease in ground.store.leases(None) if lease.status is status]
+        if len(found) >= count:
+            return found
+        time.sleep(0.5)
+    raise RuntimeError(f"{len(found)} of {count} leases are {status} after three minutes")
+
+
+def lateness(leases: list[Lease], kind: EventType, due: datetime) -> list[float]:
+    events = [lease.event(kind) for lease in leases]
+    return sorted((event.updated_at - due).total_seconds() for event in events)
