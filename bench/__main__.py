@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 from bench import requests, starts
 from bench.requests import Figure
+from blazar.cmd import memory
 
 ROW = "{:<11}{:<17}{:>7}{:>9}{:>11}{:>11}{:>12}"
 
@@ -24,6 +25,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="figures for machines, on standard output")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
+    memory.settle()
     hosts, leases = ([int(n) for n in text.split(",")] for text in (options.hosts, options.leases))
     out = sys.stderr if options.json else sys.stdout
 

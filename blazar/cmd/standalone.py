@@ -22,7 +22,7 @@ from blazar import __version__
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.simulated import open_cloud
-from blazar.cmd import assemble, config
+from blazar.cmd import assemble, config, memory
 from blazar.manager.service import ManagerService
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
@@ -76,6 +76,7 @@ def _run(options: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, stop)
+    memory.settle()
     manager.start(alone=True)
     _welcome(manager, listener, data)
     try:

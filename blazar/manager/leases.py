@@ -15,6 +15,7 @@ from blazar.manager.settings import Settings
 from blazar.manager.updates import Updates
 from blazar.manager.worker import Worker
 from blazar.model.clock import Clock
+from blazar.model.demand import Demand
 from blazar.model.errors import BlazarError, InvalidInput, StaleLease, WrongState
 from blazar.model.lease import (
     Event,
@@ -83,7 +84,7 @@ class LeaseService:
             until=self._claims.until(now),
         )
         wishes = [
-            Wish(reservation.id, kind.demand(reservation.parameters, known=self._store.inventory(kind.kind).keys()))
+            Wish(reservation.id, self._demand(kind, reservation.parameters))
             for reservation, (kind, _, _) in zip(lease.reservations, checked, strict=True)
         ]
         with self._claims:
@@ -126,6 +127,13 @@ class LeaseService:
                 self._worker.perform(saved, deletion.id)
             self._wake()
             return
+
+    def _demand(self, kind: ResourceType, parameters: Parameters) -> Demand:
+        try:
+            return kind.demand(parameters, known=self._store.known_properties(kind.kind))
+        except InvalidInput:
+            # It may ask for a property that has come since this process last looked.
+            return kind.demand(parameters, known=self._store.inventory(kind.kind).keys())
 
     def _type(self, resource_type: str) -> ResourceType:
         if resource_type not in self._types:

@@ -13,12 +13,13 @@ MariaDB    REPEATABLE READ                   READ COMMITTED
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DisconnectionError, NoSuchModuleError
 
 from blazar.model.errors import InvalidInput
 
@@ -28,6 +29,7 @@ WRITES = "blazar_writes"
 LOCK_SECONDS = 20
 STATEMENT_SECONDS = 60
 CONNECT_SECONDS = 10
+IDLE_SECONDS = 5
 
 
 def connect(url: str, *, pool_size: int = 20) -> Engine:
@@ -45,7 +47,11 @@ def connect(url: str, *, pool_size: int = 20) -> Engine:
         raise InvalidInput(f"the database URL can not be used: {error}") from error
     if backend == "sqlite":
         event.listen(engine, "connect", _sqlite_pragmas)
-    event.listen(engine, "begin", _BEGIN[backend])
+    else:
+        event.listen(engine, "checkin", _note_idle)
+        event.listen(engine, "checkout", _check_after_idle(engine))
+    if backend in _BEGIN:
+        event.listen(engine, "begin", _BEGIN[backend])
     return engine
 
 
@@ -59,7 +65,6 @@ def _postgresql(pool_size: int) -> dict[str, Any]:
         "connect_args": {"connect_timeout": CONNECT_SECONDS, "options": limits},
         "pool_size": pool_size,
         "max_overflow": 20,
-        "pool_pre_ping": True,
         "isolation_level": "READ COMMITTED",
     }
 
@@ -75,7 +80,6 @@ def _mysql(pool_size: int) -> dict[str, Any]:
         },
         "pool_size": pool_size,
         "max_overflow": 20,
-        "pool_pre_ping": True,
         "pool_recycle": 1800,
         "isolation_level": "READ COMMITTED",
     }
@@ -88,17 +92,40 @@ def _sqlite_pragmas(connection: Any, _: object) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
+def for_reading(engine: Engine) -> Engine:
+    """Return the engine for reads; of PostgreSQL's kind, whose driver says so without a statement of its own."""
+    if engine.dialect.name != "postgresql":
+        return engine
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def _note_idle(connection: object, record: Any) -> None:
+    record.info["idle_since"] = time.monotonic()
+
+
+def _check_after_idle(engine: Engine) -> Any:
+    """Look whether a connection still lives before it is used, but only after a pause: most need no look."""
+
+    def check(connection: Any, record: Any, proxy: object) -> None:
+        since = record.info.get("idle_since")
+        if since is None or time.monotonic() - since < IDLE_SECONDS:
+            return
+        try:
+            alive = engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error:
+            alive = False
+        if not alive:
+            raise DisconnectionError("the connection was closed while it was idle")
+
+    return check
+
+
 def _is_write(connection: Connection) -> bool:
     return bool(connection.get_execution_options().get(WRITES))
 
 
 def _sqlite_begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if _is_write(connection) else "BEGIN")
-
-
-def _postgresql_begin(connection: Connection) -> None:
-    if not _is_write(connection):
-        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
 
 def _mysql_begin(connection: Connection) -> None:
@@ -109,7 +136,6 @@ def _mysql_begin(connection: Connection) -> None:
 _CONNECT = {"sqlite": _sqlite, "postgresql": _postgresql, "mysql": _mysql, "mariadb": _mysql}
 _BEGIN = {
     "sqlite": _sqlite_begin,
-    "postgresql": _postgresql_begin,
     "mysql": _mysql_begin,
     "mariadb": _mysql_begin,
 }

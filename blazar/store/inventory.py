@@ -48,6 +48,10 @@ class InventoryCache:
         self._kept: dict[str, Inventory] = {}
         self._lock = threading.Lock()
 
+    def latest(self, kind: str) -> Inventory | None:
+        """Return what is kept of a kind, whether it is still true or not."""
+        return self._kept.get(kind)
+
     def at(self, kind: str, version: int, load: Callable[[], Iterable[Resource]]) -> Inventory:
         """Return the inventory at a version, loading it if what is kept is of another."""
         kept = self._kept.get(kind)

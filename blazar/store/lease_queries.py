@@ -31,8 +31,12 @@ def one(connection: Connection, lease_id: str, *, including_deleted: bool) -> Le
     rows = connection.execute(sa.select(*LEASE_COLUMNS).where(*where)).all()
     if not rows:
         raise NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found")
-    kept = connection.execute(sa.select(*RESERVATION_COLUMNS).where(reservations.c.lease_id == lease_id)).all()
-    due = connection.execute(sa.select(*EVENT_COLUMNS).where(events.c.lease_id == lease_id)).all()
+    kept = connection.execute(
+        sa.select(*RESERVATION_COLUMNS).where(reservations.c.lease_id == lease_id).order_by(reservations.c.position)
+    ).all()
+    due = connection.execute(
+        sa.select(*EVENT_COLUMNS).where(events.c.lease_id == lease_id).order_by(events.c.position)
+    ).all()
     return assembled(rows, kept, due)[0]
 
 
@@ -98,12 +102,16 @@ def _many(connection: Connection, where: Sequence[sa.ColumnElement[bool]]) -> tu
     if not rows:
         return ()
     kept = connection.execute(
-        sa.select(*RESERVATION_COLUMNS).join(leases, leases.c.id == reservations.c.lease_id).where(*where)
+        sa.select(*RESERVATION_COLUMNS)
+        .join(leases, leases.c.id == reservations.c.lease_id)
+        .where(*where)
+        .order_by(reservations.c.position)
     ).all()
     due = connection.execute(
         sa.select(*EVENT_COLUMNS)
         .join(leases, leases.c.id == events.c.lease_id)
         .where(*where, events.c.event_type.not_in([str(kind) for kind in REQUEST_EVENTS]))
+        .order_by(events.c.position)
     ).all()
     return assembled(rows, kept, due)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.engine import Row
@@ -32,7 +32,6 @@ LEASE_COLUMNS = (
 )
 RESERVATION_COLUMNS = (
     reservations.c.lease_id,
-    reservations.c.position,
     reservations.c.id,
     reservations.c.resource_type,
     reservations.c.resource_id,
@@ -46,7 +45,6 @@ RESERVATION_COLUMNS = (
 )
 EVENT_COLUMNS = (
     events.c.lease_id,
-    events.c.position,
     events.c.id,
     events.c.event_type,
     events.c.time,
@@ -79,47 +77,19 @@ Rows = Sequence[AnyRow]
 
 
 def assembled(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tuple[Lease, ...]:
-    """Return leases, in the order of their rows, with their reservations and events in the order they were given."""
-    kept: dict[str, list[tuple[int, Reservation]]] = defaultdict(list)
+    """Return leases with their reservations and events, each in the order of its rows."""
+    kept: dict[str, list[Reservation]] = defaultdict(list)
     for row in reservation_rows:
-        kept[row[0]].append((row[1], reservation_of(row)))
-    due: dict[str, list[tuple[int, Event]]] = defaultdict(list)
-    for (
-        lease_id,
-        position,
-        id_,
-        kind,
-        time,
-        status,
-        created,
-        updated,
-        at,
-        owner,
-        since,
-        tries,
-        reason,
-        memo,
-    ) in event_rows:
-        due[lease_id].append(
-            (
-                position,
-                Event(
-                    id_,
-                    kind,
-                    time,
-                    _STATUS_OF_EVENT[status],
-                    created,
-                    updated,
-                    at,
-                    owner,
-                    since,
-                    tries,
-                    reason,
-                    memo,
-                ),
-            )
-        )
-    return tuple(_lease(row, _in_order(kept[row[0]]), _in_order(due[row[0]])) for row in lease_rows)
+        kept[row[0]].append(reservation_of(row))
+    due: dict[str, list[Event]] = defaultdict(list)
+    for row in event_rows:
+        due[row[0]].append(_event(row))
+    return tuple(_lease(row, tuple(kept[row[0]]), tuple(due[row[0]])) for row in lease_rows)
+
+
+def _event(row: AnyRow) -> Event:
+    _, id_, kind, time, status, created, updated, at, owner, since, tries, reason, memo = row
+    return Event(id_, kind, time, _STATUS_OF_EVENT[status], created, updated, at, owner, since, tries, reason, memo)
 
 
 def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
@@ -144,7 +114,7 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
 
 def reservation_of(row: AnyRow) -> Reservation:
     """Return a reservation."""
-    _, _, id_, kind, resource_id, status, created, updated, missing, changed, values, made = row
+    _, id_, kind, resource_id, status, created, updated, missing, changed, values, made = row
     return Reservation(
         id_, kind, resource_id, _STATUS_OF_RESERVATION[status], created, updated, missing, changed, values, made
     )
@@ -232,7 +202,3 @@ def property_of(row: AnyRow) -> ResourceProperty:
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
-
-
-def _in_order(parts: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
-    return tuple(part for _, part in sorted(parts, key=lambda pair: pair[0]))

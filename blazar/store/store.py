@@ -172,6 +172,14 @@ class Store:
         with self._transactions.reading() as connection:
             return self._inventory(connection, kind)
 
+    def known_properties(self, kind: ResourceKind) -> frozenset[str]:
+        """Return the properties that resources of a kind had when the inventory was last read; costs nothing.
+
+        One that is missing may have come since: then ask ``inventory``.
+        """
+        kept = self._cache.latest(kind)
+        return kept.keys() if kept else frozenset()
+
     # The calendar
 
     @contextmanager

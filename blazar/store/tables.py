@@ -5,6 +5,7 @@ Times are naive UTC in the database and aware UTC outside (``UtcTime``). Texts c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +20,10 @@ NAMING = {
     "pk": "pk_%(table_name)s",
 }
 metadata = sa.MetaData(naming_convention=NAMING)
+
+
+def _aware(value: datetime | None) -> datetime | None:
+    return None if value is None else value.replace(tzinfo=UTC)
 
 
 class UtcTime(sa.types.TypeDecorator[datetime]):
@@ -41,9 +46,14 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
             raise ValueError(f"{value!r} is not in UTC")
         return value.replace(tzinfo=None)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Put the zone on."""
-        return None if value is None else value.replace(tzinfo=UTC)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None]:
+        """Put the zone on. Written for lists of thousands: one call a value, where the usual hook takes three."""
+        read = self.impl_instance.result_processor(dialect, coltype)
+
+        if read is None:
+            return _aware
+        parse: Callable[[Any], Any] = read
+        return lambda value: None if value is None else _aware(parse(value))
 
 
 LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")

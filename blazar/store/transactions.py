@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from blazar.model.errors import StoreUnavailable
-from blazar.store.engine import WRITES
+from blazar.store.engine import WRITES, for_reading
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -30,12 +30,13 @@ class Transactions:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._reading = for_reading(engine)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Open one consistent picture of the database."""
         try:
-            with self.engine.connect() as connection:
+            with self._reading.connect() as connection:
                 yield connection
         except (SQLAlchemyError, PoolTimeout) as error:
             raise _unavailable(error) from error

@@ -12,9 +12,9 @@ from tests.statements import counted
 from tests.world import World, a_host
 
 STATEMENTS = {
-    "create": 12,
-    "create for ten hosts": 12,
-    "create with three reservations": 14,
+    "create": 11,
+    "create for ten hosts": 11,
+    "create with three reservations": 11,
     "show": 3,
     "list": 3,
     "rename": 7,
