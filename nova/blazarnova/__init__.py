@@ -1,0 +1,6 @@
+"""The scheduler filter that keeps reserved hosts for those who reserved them, to come.
+
+It is a distribution of its own because it is installed beside nova-scheduler, where the service is not.
+"""
+
+__version__ = "0.1.0"
