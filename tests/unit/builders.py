@@ -1,0 +1,30 @@
+"""Small values for tests of pure code."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Allocation
+from blazar.model.resource import Resource, ResourceKind
+from blazar.model.window import Window
+
+NOON = datetime(2030, 4, 1, 12, tzinfo=UTC)
+
+
+def hours(start: float, end: float) -> Window:
+    """The window between two hours after noon."""
+    return Window(NOON + timedelta(hours=start), NOON + timedelta(hours=end))
+
+
+def a_host(id: int, *, vcpus: int = 8, zone: str = "az-1", reservable: bool = True, **capabilities: str) -> Resource:
+    attributes = {"vcpus": vcpus, "availability_zone": zone, "hypervisor_hostname": f"node-{id}", "status": None}
+    capacity = Amounts.of({"VCPU": vcpus})
+    return Resource(id, ResourceKind.HOST, str(id), f"node-{id}", attributes, capabilities, capacity, reservable, NOON)
+
+
+def promised(
+    resource: int, window: Window, *, lease: str = "other", vcpus: int | None = None, units: int = 1
+) -> Allocation:
+    unit = None if vcpus is None else Amounts.of({"VCPU": vcpus})
+    return Allocation(resource, lease, f"{lease}-r", window, units, unit)

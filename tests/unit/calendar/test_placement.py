@@ -1,0 +1,274 @@
+"""Placement against a brute-force oracle: nothing that fits is refused, nothing is promised twice."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import assume, given, settings
+
+from blazar.calendar.occupancy import Occupancy
+from blazar.calendar.placement import place
+from blazar.calendar.snapshot import Snapshot
+from blazar.calendar.strategies import Strategy
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Affinity, Demand
+from blazar.model.errors import NotEnoughResources
+from blazar.model.requirements import Membership
+from blazar.model.resource import ResourceKind
+from tests.unit.builders import a_host, hours, promised
+
+CASES = int(os.environ.get("BLAZAR_CASES", "300"))
+WINDOW = hours(4, 8)
+
+
+def ask(minimum, maximum=None, *, zones=None, vcpus=None, **more) -> Demand:
+    requirement = {} if zones is None else {"requirement": Membership("availability_zone", tuple(sorted(zones)))}
+    unit = None if vcpus is None else Amounts.of({"VCPU": vcpus})
+    return Demand(ResourceKind.HOST, minimum, maximum or minimum, unit=unit, **requirement, **more)
+
+
+def a_snapshot(hosts, allocations=()) -> Snapshot:
+    return Snapshot(tuple(hosts), Occupancy.of_allocations(WINDOW, allocations))
+
+
+def units(placement) -> list[int]:
+    return [sum(share.units for share in shares) for shares in placement.shares]
+
+
+def test_min_one_max_three_with_three_free_hosts_gets_three():
+    assert units(place([ask(1, 3)], a_snapshot([a_host(1), a_host(2), a_host(3)]))) == [3]
+
+
+def test_two_demands_never_share_the_last_host():
+    hosts = a_snapshot([a_host(1)])
+    with pytest.raises(NotEnoughResources, match="reservation 2 of the lease"):
+        place([ask(1), ask(1)], hosts)
+
+
+def test_the_choosy_demand_gets_what_only_it_can_use():
+    hosts = a_snapshot([a_host(1, zone="a"), a_host(2, zone="b")])
+    placement = place([ask(1), ask(1, zones="a")], hosts)
+    assert [shares[0].resource_id for shares in placement.shares] == [2, 1]
+
+
+def test_a_demand_that_could_take_all_leaves_the_others_their_minimum():
+    hosts = a_snapshot([a_host(n, zone="a") for n in (1, 2)] + [a_host(3, zone="b")])
+    assert units(place([ask(1, 9), ask(1, zones="a"), ask(1, zones="a")], hosts)) == [1, 1, 1]
+
+
+def test_the_smallest_host_that_fits_is_taken_first_or_the_largest():
+    hosts = a_snapshot([a_host(3, vcpus=4), a_host(1, vcpus=16), a_host(2, vcpus=64)])
+    assert place([ask(1)], hosts).resource_ids == {3}
+    assert place([ask(1)], hosts, strategy=Strategy.SPREAD).resource_ids == {2}
+
+
+def test_a_random_choice_is_the_same_under_the_same_seed():
+    hosts = a_snapshot([a_host(n) for n in range(1, 50)])
+    chosen = {seed: place([ask(3)], hosts, strategy=Strategy.RANDOM, seed=seed) for seed in range(20)}
+    assert all(place([ask(3)], hosts, strategy=Strategy.RANDOM, seed=seed) == p for seed, p in chosen.items())
+    assert len({p.resource_ids for p in chosen.values()}) > 10
+
+
+def test_a_host_that_is_not_reservable_is_taken_only_if_it_is_pinned():
+    broken = a_host(1, reservable=False)
+    with pytest.raises(NotEnoughResources):
+        place([ask(1)], a_snapshot([broken]))
+    assert place([ask(1, pinned=frozenset({1}))], a_snapshot([broken])).resource_ids == {1}
+
+
+def test_what_is_pinned_and_promised_to_others_is_named():
+    with pytest.raises(NotEnoughResources, match="node-1 is in use"):
+        place([ask(1, pinned=frozenset({1}))], a_snapshot([a_host(1), a_host(2)], [promised(1, WINDOW)]))
+
+
+def test_the_refusal_counts_what_there_is():
+    hosts = [a_host(1, zone="a"), a_host(2, zone="a"), a_host(3, zone="b")]
+    with pytest.raises(NotEnoughResources, match="at least 2 asked for, 2 match, 1 of them free"):
+        place([ask(2, zones="a")], a_snapshot(hosts, [promised(1, WINDOW)]))
+
+
+def test_units_together_and_apart():
+    hosts = a_snapshot([a_host(1, vcpus=4), a_host(2, vcpus=8)])
+    assert place([ask(4, vcpus=2, affinity=Affinity.TOGETHER)], hosts).resource_ids == {2}
+    apart = place([ask(2, vcpus=2, affinity=Affinity.APART)], hosts)
+    assert sorted((share.resource_id, share.units) for share in apart.shares[0]) == [(1, 1), (2, 1)]
+    with pytest.raises(NotEnoughResources):
+        place([ask(3, vcpus=2, affinity=Affinity.APART)], hosts)
+
+
+zones = st.sampled_from(["a", "b", "c"])
+
+
+@st.composite
+def whole_cases(draw):
+    hosts = [
+        a_host(n, zone=draw(zones), vcpus=draw(st.integers(1, 3)), reservable=draw(st.integers(0, 9)) > 0)
+        for n in range(1, draw(st.integers(1, 6)) + 1)
+    ]
+    spans = st.tuples(st.integers(0, 11), st.integers(1, 5))
+    allocations = [
+        promised(draw(st.integers(1, len(hosts))), hours(begin, begin + length))
+        for begin, length in draw(st.lists(spans, max_size=5))
+    ]
+    demands = []
+    for _ in range(draw(st.integers(1, 3))):
+        least = draw(st.integers(1, 3))
+        wanted = draw(st.one_of(st.none(), st.sets(zones, min_size=1)))
+        demands.append(ask(least, least + draw(st.integers(0, 3)), zones=wanted))
+    return hosts, allocations, demands
+
+
+def usable(hosts, allocations, demand) -> set[int]:
+    """The obvious way: every host that matches, can be reserved and is free at every hour of the window."""
+    found = set()
+    for host in hosts:
+        fits = (
+            demand.requirement == ask(1).requirement
+            or host.attributes["availability_zone"] in demand.requirement.values
+        )
+        busy = any(a.resource_id == host.id and a.window.overlaps(WINDOW) for a in allocations)
+        if fits and host.reservable and not busy:
+            found.add(host.id)
+    return found
+
+
+def best(demands, able) -> int | None:
+    """The most units that any way of giving every host to one demand, or to none, yields; None if no way will do."""
+    hosts = sorted(set().union(*able))
+    most = None
+    for owners in itertools.product(range(-1, len(demands)), repeat=len(hosts)):
+        counts = [0] * len(demands)
+        for host, owner in zip(hosts, owners, strict=True):
+            if owner >= 0:
+                if host not in able[owner]:
+                    break
+                counts[owner] += 1
+        else:
+            if all(d.min_units <= c <= d.max_units for d, c in zip(demands, counts, strict=True)):
+                most = max(most or 0, sum(counts))
+    return most
+
+
+@settings(max_examples=CASES)
+@given(whole_cases(), st.sampled_from(list(Strategy)), st.integers(0, 5))
+def test_whole_resources_are_placed_as_well_as_can_be(case, strategy, seed):
+    hosts, allocations, demands = case
+    able = [usable(hosts, allocations, demand) for demand in demands]
+    most = best(demands, able)
+    try:
+        placement = place(demands, a_snapshot(hosts, allocations), strategy=strategy, seed=seed)
+    except NotEnoughResources:
+        assert most is None
+        return
+    assert sum(units(placement)) == most
+    given_ = [share.resource_id for shares in placement.shares for share in shares]
+    assert len(given_) == len(set(given_)), "a host is given twice"
+    for demand, shares, can in zip(demands, placement.shares, able, strict=True):
+        assert demand.min_units <= len(shares) <= demand.max_units
+        assert {share.resource_id for share in shares} <= can
+
+
+@settings(max_examples=CASES)
+@given(whole_cases(), st.sets(st.integers(1, 6), max_size=4), st.integers(0, 5))
+def test_preferred_hosts_are_kept_and_cost_nothing(case, preferred, seed):
+    hosts, allocations, demands = case
+    demand = replace(demands[0], preferred=frozenset(preferred))
+    can = usable(hosts, allocations, demand)
+    assume(len(can) >= demand.min_units)
+    placement = place([demand], a_snapshot(hosts, allocations), strategy=Strategy.RANDOM, seed=seed)
+    count = min(len(can), demand.max_units)
+    assert units(placement) == [count]
+    assert len(placement.resource_ids & preferred) == min(count, len(can & preferred))
+
+
+@st.composite
+def mixed_cases(draw):
+    hosts = [a_host(n, vcpus=draw(st.integers(1, 6))) for n in range(1, draw(st.integers(1, 3)) + 1)]
+    allocations = []
+    for host in hosts:
+        if draw(st.booleans()):
+            vcpus = draw(st.integers(1, host.attributes["vcpus"]))
+            begin = draw(st.integers(0, 9))
+            allocations.append(promised(host.id, hours(begin, begin + draw(st.integers(1, 4))), vcpus=vcpus))
+    demands = []
+    for _ in range(draw(st.integers(1, 3))):
+        vcpus = draw(st.one_of(st.none(), st.integers(1, 3)))
+        kinds = [Affinity.ANY] if vcpus is None else list(Affinity)
+        least = draw(st.integers(1, 3))
+        demands.append(ask(least, least + draw(st.integers(0, 1)), vcpus=vcpus, affinity=draw(st.sampled_from(kinds))))
+    assume(any(d.unit is not None for d in demands))
+    return hosts, allocations, demands
+
+
+def room(host, allocations) -> int:
+    """What is left of a host at its fullest hour of the window."""
+    hourly = [
+        sum(
+            a.unit.get("VCPU") * a.units
+            for a in allocations
+            if a.resource_id == host.id and a.window.overlaps(hours(h, h + 1))
+        )
+        for h in range(4, 8)
+    ]
+    return host.attributes["vcpus"] - max(hourly)
+
+
+def fits(demands, hosts, allocations, counts) -> bool:
+    """Whether counts[demand][host] units lie well."""
+    for index, host in enumerate(hosts):
+        column = [row[index] for row in counts]
+        wholes = sum(n for d, n in zip(demands, column, strict=True) if d.unit is None)
+        shared = sum(d.unit.get("VCPU") * n for d, n in zip(demands, column, strict=True) if d.unit)
+        if wholes > 1 or (wholes and (shared or room(host, allocations) < host.attributes["vcpus"])):
+            return False
+        if shared > room(host, allocations):
+            return False
+    for demand, row in zip(demands, counts, strict=True):
+        if demand.unit is None and max(row) > 1:
+            return False
+        if demand.affinity is Affinity.APART and max(row) > 1:
+            return False
+        if demand.affinity is Affinity.TOGETHER and demand.unit is not None and sum(1 for n in row if n) > 1:
+            return False
+    return True
+
+
+def rows(total, width):
+    if width == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in rows(total - first, width - 1):
+            yield (first, *rest)
+
+
+@settings(max_examples=CASES)
+@given(mixed_cases())
+def test_units_and_wholes_are_placed_wherever_there_is_a_way(case):
+    hosts, allocations, demands = case
+    ways = itertools.product(*(list(rows(demand.min_units, len(hosts))) for demand in demands))
+    possible = any(fits(demands, hosts, allocations, counts) for counts in ways)
+    try:
+        placement = place(demands, a_snapshot(hosts, allocations))
+    except NotEnoughResources:
+        assert not possible
+        return
+    assert possible
+    counts = [
+        [sum(share.units for share in shares if share.resource_id == host.id) for host in hosts]
+        for shares in placement.shares
+    ]
+    assert fits(demands, hosts, allocations, counts)
+    for demand, row in zip(demands, counts, strict=True):
+        assert demand.min_units <= sum(row) <= demand.max_units
+
+
+@pytest.mark.slow
+def test_ten_thousand_cases():
+    """With BLAZAR_CASES=10000, as the slow suite runs it, each comparison above tries that many."""
+    test_whole_resources_are_placed_as_well_as_can_be()
+    test_units_and_wholes_are_placed_wherever_there_is_a_way()
