@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
+from blazar.store.migrations.options import table_options
+
 UTC_TIME = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 
 revision = "0001"
@@ -18,12 +20,7 @@ def upgrade() -> None:
         sa.Column("kind", sa.String(length=32), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("kind", name=op.f("pk_inventory_versions")),
-        mariadb_charset="utf8mb4",
-        mariadb_collate="utf8mb4_bin",
-        mariadb_engine="InnoDB",
-        mysql_charset="utf8mb4",
-        mysql_collate="utf8mb4_bin",
-        mysql_engine="InnoDB",
+        **table_options(),
     )
     op.create_table(
         "leases",
@@ -41,12 +38,7 @@ def upgrade() -> None:
         sa.Column("updated_at", UTC_TIME, nullable=True),
         sa.Column("deleted_at", UTC_TIME, nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_leases")),
-        mariadb_charset="utf8mb4",
-        mariadb_collate="utf8mb4_bin",
-        mariadb_engine="InnoDB",
-        mysql_charset="utf8mb4",
-        mysql_collate="utf8mb4_bin",
-        mysql_engine="InnoDB",
+        **table_options(),
     )
     op.create_index("ix_leases_deleted_at_created_at", "leases", ["deleted_at", "created_at"], unique=False)
     op.create_index(
@@ -63,12 +55,7 @@ def upgrade() -> None:
         sa.Column("updated_at", UTC_TIME, nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_resource_properties")),
         sa.UniqueConstraint("kind", "name", name=op.f("uq_resource_properties_kind_name")),
-        mariadb_charset="utf8mb4",
-        mariadb_collate="utf8mb4_bin",
-        mariadb_engine="InnoDB",
-        mysql_charset="utf8mb4",
-        mysql_collate="utf8mb4_bin",
-        mysql_engine="InnoDB",
+        **table_options(),
     )
     op.create_table(
         "resources",
@@ -87,12 +74,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_resources")),
         sa.UniqueConstraint("kind", "external_id", "live", name=op.f("uq_resources_kind_external_id_live")),
         sa.UniqueConstraint("kind", "name", "live", name=op.f("uq_resources_kind_name_live")),
-        mariadb_charset="utf8mb4",
-        mariadb_collate="utf8mb4_bin",
-        mariadb_engine="InnoDB",
-        mysql_charset="utf8mb4",
-        mysql_collate="utf8mb4_bin",
-        mysql_engine="InnoDB",
+        **table_options(),
     )
     op.create_table(
         "events",
@@ -116,12 +98,7 @@ def upgrade() -> None:
         sa.Column("updated_at", UTC_TIME, nullable=True),
         sa.ForeignKeyConstraint(["lease_id"], ["leases.id"], name=op.f("fk_events_lease_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_events")),
-        mariadb_charset="utf8mb4",
-        mariadb_collate="utf8mb4_bin",
-        mariadb_engine="InnoDB",
-        mysql_charset="utf8mb4",
-        mysql_collate="utf8mb4_bin",
-        mysql_engine="InnoDB",
+        **table_options(),
     )
     op.create_index("ix_events_claimed_by", "events", ["claimed_by"], unique=False)
     op.create_index("ix_events_due_at", "events", ["due_at"], unique=False)
@@ -143,12 +120,7 @@ def upgrade() -> None:
         sa.Column("updated_at", UTC_TIME, nullable=True),
         sa.ForeignKeyConstraint(["lease_id"], ["leases.id"], name=op.f("fk_reservations_lease_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_reservations")),
-        mariadb_charset="utf8mb4",
-        mariadb_collate="utf8mb4_bin",
-        mariadb_engine="InnoDB",
-        mysql_charset="utf8mb4",
-        mysql_collate="utf8mb4_bin",
-        mysql_engine="InnoDB",
+        **table_options(),
     )
     op.create_index("ix_reservations_lease_id", "reservations", ["lease_id"], unique=False)
 
@@ -166,12 +138,7 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(["resource_id"], ["resources.id"], name=op.f("fk_resource_capabilities_resource_id")),
         sa.PrimaryKeyConstraint("resource_id", "property_id", name=op.f("pk_resource_capabilities")),
-        mariadb_charset="utf8mb4",
-        mariadb_collate="utf8mb4_bin",
-        mariadb_engine="InnoDB",
-        mysql_charset="utf8mb4",
-        mysql_collate="utf8mb4_bin",
-        mysql_engine="InnoDB",
+        **table_options(),
     )
     op.create_index("ix_resource_capabilities_property_id", "resource_capabilities", ["property_id"], unique=False)
 
@@ -192,12 +159,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["reservation_id"], ["reservations.id"], name=op.f("fk_allocations_reservation_id")),
         sa.ForeignKeyConstraint(["resource_id"], ["resources.id"], name=op.f("fk_allocations_resource_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_allocations")),
-        mariadb_charset="utf8mb4",
-        mariadb_collate="utf8mb4_bin",
-        mariadb_engine="InnoDB",
-        mysql_charset="utf8mb4",
-        mysql_collate="utf8mb4_bin",
-        mysql_engine="InnoDB",
+        **table_options(),
     )
     op.create_index(
         "ix_allocations_calendar", "allocations", ["kind", "blocks_until", "starts_at", "resource_id"], unique=False

@@ -1,0 +1,107 @@
+"""What only a simulation does: keep its state, take its time, go wrong on demand."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from datetime import timedelta
+
+import pytest
+
+from blazar.clouds.simulated import (
+    Faults,
+    FileKeeper,
+    MemoryKeeper,
+    SimulatedCloud,
+    default_inventory,
+    of_size,
+    open_cloud,
+)
+from blazar.model.clock import SystemClock
+from blazar.model.errors import CloudUnavailable
+from tests.world import ManualClock
+
+LOST = CloudUnavailable("lost")
+
+
+def test_the_default_cloud_has_hosts_of_several_sizes_in_two_zones():
+    state = default_inventory()
+    assert {"node-1", "node-10"} <= {host.name for host in state.hosts.values()}
+    assert len({host.vcpus for host in state.hosts.values()}) >= 4
+    assert {a.name for a in state.aggregates.values()} == {"freepool", "az-1", "az-2"}
+
+
+def test_deletions_and_snapshots_take_their_time():
+    clock = ManualClock()
+    minutes = timedelta(minutes=2)
+    cloud = SimulatedCloud(MemoryKeeper(of_size(1)), clock=clock, deletion_takes=minutes, snapshot_takes=minutes)
+    server = cloud.boot_server("x", project_id="p", user_id="u", host="node-1")
+    cloud.snapshot_server(server.id, "image", {"blazar:reservation": "r"})
+    cloud.delete_server(server.id)
+    assert [s.status for s in cloud.servers_on("node-1")] == ["DELETING"]
+    assert [i.status for i in cloud.images_of_reservation("r")] == ["saving"]
+    clock.by(minutes=2)
+    assert cloud.servers_on("node-1") == ()
+    assert [i.status for i in cloud.images_of_reservation("r")] == ["active"]
+
+
+def test_a_call_can_fail_before_or_after_its_effect():
+    cloud = SimulatedCloud(MemoryKeeper(of_size(1)), clock=ManualClock())
+    cloud.faults.fail_before("create_aggregate", LOST)
+    with pytest.raises(CloudUnavailable):
+        cloud.create_aggregate("a", None, {})
+    assert cloud.aggregate("a") is None
+    cloud.faults.fail_after("create_aggregate", LOST)
+    with pytest.raises(CloudUnavailable):
+        cloud.create_aggregate("a", None, {})
+    assert cloud.aggregate("a") is not None
+    assert cloud.faults.calls["create_aggregate"] == 2
+
+
+def test_latency_holds_up_the_caller_and_nobody_else():
+    slept = []
+    faults = Faults(latency=timedelta(milliseconds=50), sleep=slept.append)
+    SimulatedCloud(MemoryKeeper(of_size(1)), clock=ManualClock(), faults=faults).aggregates()
+    assert slept == [0.05]
+
+
+def test_a_cloud_in_a_file_is_there_again(tmp_path):
+    first = open_cloud(tmp_path / "cloud.json", clock=SystemClock())
+    first.compute.create_aggregate("kept", "zone", {"a": "b"})
+    again = open_cloud(tmp_path / "cloud.json", clock=SystemClock())
+    assert again.compute.aggregate("kept") == first.compute.aggregate("kept")
+
+
+def add_aggregates(path, count):
+    cloud = SimulatedCloud(FileKeeper(path, of_size(1)), clock=SystemClock())
+    for number in range(count):
+        cloud.create_aggregate(f"{os.getpid()}-{number}", None, {})
+
+
+def test_processes_that_share_a_file_lose_nothing_of_each_other(tmp_path):
+    path = tmp_path / "cloud.json"
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=add_aggregates, args=(path, 20)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    cloud = SimulatedCloud(FileKeeper(path, of_size(1)), clock=SystemClock())
+    names = [a.name for a in cloud.aggregates()]
+    assert len(names) == len(set(names)) == 3 + 80
+
+
+def test_a_process_killed_in_the_middle_leaves_a_whole_file(tmp_path):
+    path = tmp_path / "cloud.json"
+    context = multiprocessing.get_context("fork")
+    for pause in (0.01, 0.03, 0.05, 0.08, 0.13):
+        process = context.Process(target=add_aggregates, args=(path, 10**6))
+        process.start()
+        time.sleep(pause)  # a real process, killed at a real moment
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        cloud = SimulatedCloud(FileKeeper(path, of_size(1)), clock=SystemClock())
+        numbers = [a.id for a in cloud.aggregates()]
+        assert numbers == sorted(set(numbers))

@@ -1,0 +1,78 @@
+"""From nothing to the newest tables and back, on three databases and with data inside."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from blazar.cmd.db_manage import main
+from blazar.store import migrate
+from blazar.store.engine import connect
+from tests.world import World
+
+
+def test_migrations_make_the_tables_that_the_code_works_with(database_url):
+    engine = connect(database_url)
+    migrate.upgrade(engine)
+    assert migrate.differences(engine) == []
+    assert migrate.current(engine) == migrate.head()
+    engine.dispose()
+
+
+def test_migrations_go_back_with_data_in_the_tables_and_forward_again(engine):
+    World(engine).lease()
+    migrate.downgrade(engine, "base")
+    assert sa.inspect(engine).get_table_names() == ["alembic_version"]
+    migrate.upgrade(engine)
+    assert len(World(engine).hosts_of(World(engine, register=False).lease())) == 1
+
+
+def test_db_manage_goes_both_ways(database_url, capsys):
+    def run(*arguments):
+        code = main(["--database-url", database_url, *arguments])
+        return code, capsys.readouterr()
+
+    assert run("current")[1].out == "no tables yet\n"
+    assert run("check")[0] == 1
+    assert run("upgrade")[1].out == f"{migrate.head()} (the newest)\n"
+    assert run("check")[0] == 0
+    assert migrate.head() in run("history")[1].out
+    assert run("downgrade", "base")[1].out == "no tables yet\n"
+    assert run("stamp", "head")[0] == 0
+    code, said = run("upgrade", "nonsense")
+    assert code == 1
+    assert "nonsense" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_db_manage_prints_the_record_of_past_leases(sqlite, sqlite_url, capsys):
+    world = World(sqlite)
+    lease = world.lease(name="past", project="physics")
+    world.manager.delete_lease(lease.id)
+    assert main(["--database-url", sqlite_url, "past-leases", "--project", "physics", "--since", "2030-01-01"]) == 0
+    assert lease.id in capsys.readouterr().out
+    assert main(["--database-url", sqlite_url, "past-leases", "--json", "--until", "2020-01-01"]) == 0
+    assert capsys.readouterr().out == "[]\n"
+
+
+def test_a_database_that_can_not_be_used_is_told_in_one_sentence(capsys, tmp_path):
+    empty = tmp_path / "blazar.conf"
+    empty.write_text("[DEFAULT]\n")
+    for arguments, says in (
+        (["--config-file", str(empty), "current"], "no database is configured"),
+        (["--config-file", str(tmp_path / "none.conf"), "current"], "none.conf"),
+        (["--database-url", "nonsense", "current"], "can not be used"),
+        (["--database-url", "oracle://x", "current"], "not supported"),
+        (["--database-url", "postgresql+psycopg://postgres@127.0.0.1:1/x", "current"], "can not be used"),
+        (["--database-url", "mysql+pymysql://root@127.0.0.1:1/x", "upgrade"], "can not be used"),
+    ):
+        assert main(arguments) == 1
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1, said
+        assert says in said
+
+
+def test_the_database_may_be_named_in_a_file(tmp_path, capsys):
+    file = tmp_path / "blazar.conf"
+    file.write_text(f"[database]\nconnection = sqlite:///{tmp_path / 'db.sqlite'}\n")
+    assert main(["--config-file", str(file), "upgrade"]) == 0
+    assert "newest" in capsys.readouterr().out

@@ -1,0 +1,164 @@
+"""What the store promises: all or nothing, on one picture, and history."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from blazar.model.errors import Conflict, StaleCalendar, StaleLease, StoreUnavailable
+from blazar.model.lease import LeaseStatus
+from blazar.model.requirements import parse_requirement
+from blazar.model.resource import ResourceKind
+from blazar.store.engine import connect
+from blazar.store.store import Store
+from tests.statements import counted
+from tests.world import NOON, World, a_host
+
+HOST = ResourceKind.HOST
+NONE = timedelta(0)
+
+
+@pytest.fixture
+def world(engine) -> World:
+    return World(engine)
+
+
+def again(world: World, lease, **changes):
+    """A second lease like one that is stored, to be booked by hand."""
+    import uuid
+
+    reservations = tuple(replace(r, id=str(uuid.uuid4())) for r in lease.reservations)
+    events = tuple(replace(e, id=str(uuid.uuid4())) for e in lease.events)
+    return replace(lease, id=str(uuid.uuid4()), reservations=reservations, events=events, **changes)
+
+
+def test_a_booking_holds_only_against_the_generations_it_was_decided_on(world):
+    lease = world.lease()
+    (held,) = world.store.lease_allocations(lease.id)
+    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
+        seen = view.generations([held.resource_id])
+    second, third = again(world, lease), again(world, lease)
+    kinds = {held.resource_id: "host"}
+
+    def book(one):
+        mine = replace(held, lease_id=one.id, reservation_id=one.reservations[0].id)
+        return world.store.book(one, [mine], seen, kinds, cleaning=NONE)
+
+    book(second)
+    with pytest.raises(StaleCalendar):
+        book(third)
+    assert {stored.id for stored in world.store.leases(None)} == {lease.id, second.id}
+    assert len(world.store.live_allocations(HOST)) == 2
+
+
+def test_of_two_bookings_at_the_same_moment_one_wins(world):
+    lease = world.lease()
+    (held,) = world.store.lease_allocations(lease.id)
+    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
+        seen = view.generations([held.resource_id])
+    outcomes = []
+    gate = threading.Barrier(6)
+
+    def race(one):
+        mine = replace(held, lease_id=one.id, reservation_id=one.reservations[0].id)
+        gate.wait()
+        try:
+            world.store.book(one, [mine], seen, {held.resource_id: "host"}, cleaning=NONE)
+            outcomes.append("won")
+        except StaleCalendar:
+            outcomes.append("lost")
+
+    threads = [threading.Thread(target=race, args=(again(world, lease),)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["lost"] * 5 + ["won"]
+
+
+def test_a_write_holds_only_against_the_revision_it_was_decided_on(world):
+    lease = world.lease()
+    world.store.save(lease, replace(lease, name="first"), at=NOON, cleaning=NONE)
+    with pytest.raises(StaleLease):
+        world.store.save(lease, replace(lease, name="second"), at=NOON, cleaning=NONE)
+    assert world.store.lease(lease.id).name == "first"
+
+
+def test_a_lease_comes_back_as_it_was_stored(world):
+    lease = world.lease(a_host(1, 2, needs='["==", "$vcpus", "16"]'), a_host(), name="ünïcode 🎉")
+    assert world.store.lease(lease.id) == lease
+    (listed,) = world.store.leases("physics")
+    assert replace(listed, events=lease.events) == lease
+    assert world.store.leases("art") == ()
+
+
+def test_texts_compare_byte_by_byte(world):
+    world.lease(project="Physics")
+    assert world.store.leases("physics") == ()
+    assert world.store.leases("Physics ") == ()
+    assert len(world.store.leases("Physics")) == 1
+
+
+def test_the_inventory_costs_one_statement_while_nothing_changes(world):
+    world.store.inventory(HOST)
+    with counted(world.engine) as statements:
+        kept = world.store.inventory(HOST)
+        assert world.store.inventory(HOST) is kept
+    assert statements.count == 2
+    world.store.change_capabilities(kept.resources[0].id, {"gpu": "x"}, at=NOON)
+    assert (
+        "gpu"
+        in world.store.inventory(HOST).matching(parse_requirement('["==", "$gpu", "x"]', field="f"))[0].capabilities
+    )
+
+
+def test_a_host_that_is_promised_can_not_be_withdrawn_and_one_that_is_withdrawn_not_promised(world):
+    lease = world.lease(a_host(3), start=timedelta(hours=1))
+    first = world.store.resource(HOST, "1")
+    with pytest.raises(Conflict, match="allocated to 1 leases"):
+        world.store.withdraw_resource(first.id, at=NOON)
+    assert world.store.resource(HOST, "1").reservable
+    world.manager.delete_lease(lease.id)
+    world.store.withdraw_resource(first.id, at=NOON)
+    assert len(world.hosts_of(world.lease(a_host(1, 3)))) == 2
+
+
+def test_what_is_released_blocks_no_longer_than_the_cleaning_takes(world):
+    lease = world.lease(start=timedelta(hours=1))
+    reservation = lease.reservations[0].id
+    world.store.save(lease, lease, release=[reservation], at=NOON, cleaning=timedelta(hours=1))
+    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
+        assert view.snapshot.occupancy.taken == frozenset()
+    assert world.store.live_allocations(HOST) == ()
+
+
+def test_past_leases_are_kept_for_the_record(world):
+    ended, deleted, live = world.lease(hours=1), world.lease(hours=1), world.lease(hours=9)
+    world.run_to(NOON + timedelta(hours=1))
+    world.manager.delete_lease(deleted.id)
+    assert {lease.id for lease in world.store.past_leases()} == {ended.id, deleted.id}
+    assert world.store.past_leases("art") == ()
+    assert world.store.past_leases(since=NOON + timedelta(hours=2)) == ()
+    assert {lease.id for lease in world.store.leases(None)} == {ended.id, live.id}
+    assert world.now(deleted).status is LeaseStatus.DELETING
+
+
+def test_due_events_come_in_order_and_claims_can_be_renewed_and_dropped(world):
+    world.lease(start=timedelta(hours=2))
+    world.lease(start=timedelta(hours=1))
+    due = world.store.due_events(NOON + timedelta(hours=9), 100)
+    assert [event.due_at for event in due] == sorted(event.due_at for event in due)
+    assert world.store.next_due() == NOON + timedelta(hours=1)
+    assert len(world.store.due_events(NOON + timedelta(hours=9), 2)) == 2
+    assert world.store.due_events(NOON, 9) == ()
+
+
+def test_a_database_that_is_gone_is_a_503_and_tells_no_secret():
+    store = Store(connect("postgresql+psycopg://user:secret@127.0.0.1:1/none"))
+    with pytest.raises(StoreUnavailable) as failure:
+        store.leases(None)
+    assert failure.value.status == 503
+    assert "secret" not in failure.value.message
