@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,13 @@ class StandaloneIdentity:
     """Believes what the request says, for a service that only this machine can reach.
 
     No token is the admin of project ``demo``; ``<user>:<project>[:<role>,…]`` is somebody else, by default with the
-    roles member and reader.
+    roles member and reader. A web page from elsewhere is nobody, although the browser that shows it runs here.
     """
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
         """Return the caller that the token names."""
+        if not _is_local(headers.get("Host", "")) or not _is_local(headers.get("Origin", "")):
+            raise Unauthenticated
         token = headers.get("X-Auth-Token")
         if not token or token == NO_TOKEN:
             return Caller("admin", "demo", ("admin", "member", "reader"))
@@ -52,3 +56,16 @@ class StandaloneIdentity:
         if not all(_NAME.fullmatch(name) for name in (user, project, *roles)):
             raise Unauthenticated
         return Caller(user, project, roles)
+
+
+def _is_local(address: str) -> bool:
+    """Tell whether a Host or Origin header, if there is one, names this machine."""
+    if not address:
+        return True
+    name = urlsplit(address if "//" in address else f"//{address}").hostname or ""
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

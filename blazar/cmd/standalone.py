@@ -6,6 +6,7 @@ There is no Keystone here: whoever can reach the port is who they say they are. 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import ipaddress
 import logging
 import os
@@ -14,6 +15,7 @@ import socket
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 import waitress
 from oslo_config import cfg
@@ -61,6 +63,7 @@ def _run(options: argparse.Namespace) -> int:
     listener = _listen(options.host, options.port)
     data = Path(options.data)
     data.mkdir(parents=True, exist_ok=True)
+    lock = _alone(data)
     conf = config.load([], program="blazar-standalone", files=options.config_file or [])
     engine = connect(f"sqlite:///{(data / 'blazar.sqlite').resolve()}")
     upgrade(engine)
@@ -88,6 +91,7 @@ def _run(options: argparse.Namespace) -> int:
         server.close()
         manager.stop()
         engine.dispose()
+        lock.close()
     return 0
 
 
@@ -112,6 +116,18 @@ def _listen(host: str, port: str) -> socket.socket:
             f"port {port} of {address} can not be used ({error.strerror}); choose another with BLAZAR_PORT"
         ) from error
     return listener
+
+
+def _alone(data: Path) -> TextIO:
+    """Lock the folder as long as the file that is returned stays open, also through a crash."""
+    lock = (data / "lock").open("w", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise assemble.ConfigurationError(
+            f"another blazar-standalone keeps its data in {data}; stop it, or choose another folder with BLAZAR_DATA"
+        ) from None
+    return lock
 
 
 def _welcome(manager: ManagerService, listener: socket.socket, data: Path) -> None:

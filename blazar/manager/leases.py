@@ -143,10 +143,12 @@ class LeaseService:
         return self._types[resource_type]
 
     def _book(self, lease: Lease, wishes: list[Wish], attempt: int) -> Lease:
-        plan = self._booking.plan(lease.id, lease.window, wishes, now=self._clock.now(), attempt=attempt, is_new=True)
-        return self._store.book(
-            lease, plan.allocations, plan.generations, plan.kinds, cleaning=self._settings.cleaning_time
-        )
+        now = self._clock.now()
+        plan = self._booking.plan(lease.id, lease.window, wishes, now=now, attempt=attempt, is_new=True)
+        # The claim runs from here: earlier attempts may have taken a while.
+        claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=self._claims.until(now)))
+        cleaning = self._settings.cleaning_time
+        return self._store.book(claimed, plan.allocations, plan.generations, plan.kinds, cleaning=cleaning)
 
     def _prepare(self, booked: Lease) -> Lease:
         """Make what must exist before the start; undo the booking if that fails."""

@@ -7,9 +7,11 @@ from datetime import timedelta
 
 import pytest
 from openapi_spec_validator import validate
+from oslo_policy import policy as oslo
 
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
+from blazar.api.policy import Policy
 from blazar.model.errors import StoreUnavailable
 from tests.api.conftest import client_of, token
 from tests.world import NOON
@@ -127,11 +129,7 @@ def test_a_project_sees_its_own_leases_and_operators_see_all(http):
 
 
 def test_a_relaxed_rule_to_see_leases_lets_nobody_change_them(world):
-    from blazar.api.policy import Policy
-
     policy = Policy()
-    from oslo_policy import policy as oslo
-
     policy._enforcer.set_rules(
         oslo.Rules.from_dict(
             {**{r.name: r.check_str for r in policy._enforcer.registered_rules.values()}, "blazar:leases:get": "@"}
@@ -255,3 +253,19 @@ def test_a_bug_of_ours_is_a_500_with_nothing_of_its_inside(http, world, monkeypa
         "error_name": "INTERNAL_SERVER_ERROR",
     }
     assert "secret detail" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "https://evil.example"}, {"Host": "rebound.example:1234"}, {"Origin": "null"}, {"Host": "192.0.2.7"}],
+    ids=str,
+)
+def test_a_web_page_from_elsewhere_is_nobody(http, headers):
+    assert http.post("/v1/leases", json=LEASE, headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "127.0.0.1:1234"}, {"Host": "[::1]:1234"}, {"Origin": "http://localhost:1234"}], ids=str
+)
+def test_a_page_of_this_machine_is_whom_it_says(http, headers):
+    assert http.get("/v1/leases", headers=headers).status_code == 200

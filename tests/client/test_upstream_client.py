@@ -237,3 +237,14 @@ def test_a_port_that_is_taken_is_told_in_one_sentence(service, tmp_path):
     assert done.returncode == 1
     assert done.stderr.strip().splitlines() == [done.stderr.strip()]
     assert "choose another with BLAZAR_PORT" in done.stderr
+
+
+def test_a_folder_that_is_in_use_is_told_in_one_sentence(service):
+    done = subprocess.run(
+        [sys.executable, "-m", "blazar.cmd.standalone", "--port", "0", "--data", str(service.data)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "choose another folder with BLAZAR_DATA" in done.stderr

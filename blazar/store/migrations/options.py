@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from alembic import op
 
 
-def table_options() -> dict[str, str]:
+def table_options() -> dict[str, Any]:
     """Return options under which texts compare as on the other databases: byte by byte, and with trailing spaces.
 
     The two servers have different names for that collation.
