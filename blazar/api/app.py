@@ -15,6 +15,7 @@ from blazar.api.context import EXTENSION, Services, services
 from blazar.api.errors import BadFrame, application_error, frame_error, unauthenticated, unexpected_error
 from blazar.api.identity import Identity, Unauthenticated
 from blazar.api.policy import Policy
+from blazar.api.rendered import RenderedLeases
 from blazar.model.errors import BlazarError
 from blazar.rpc.interface import Manager
 
@@ -45,7 +46,7 @@ def create_app(
     app.config["BLAZAR_AUTH_URI"] = auth_uri
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
-    app.extensions[EXTENSION] = Services(manager, identity, policy or Policy())
+    app.extensions[EXTENSION] = Services(manager, identity, policy or Policy(), RenderedLeases())
     app.register_blueprint(leases.blueprint, url_prefix="/v1")
     app.register_blueprint(hosts.blueprint, url_prefix="/v1")
     for path in ("/", "/versions"):

@@ -10,6 +10,7 @@ from flask import current_app, g
 
 from blazar.api.identity import Caller, Identity
 from blazar.api.policy import Policy
+from blazar.api.rendered import RenderedLeases
 from blazar.rpc.interface import Manager
 
 EXTENSION = "blazar"
@@ -23,6 +24,7 @@ class Services:
     manager: Manager
     identity: Identity
     policy: Policy
+    rendered: RenderedLeases
 
 
 def services() -> Services:

@@ -31,7 +31,8 @@ def index() -> Response:
     policy = services().policy
     policy.check("blazar:leases:get", caller())
     project_id = None if policy.allows(ADMIN, caller()) else caller().project_id
-    return jsonify({"leases": [render.lease(lease) for lease in services().manager.leases(project_id)]})
+    texts = services().rendered.all(services().manager, project_id)
+    return Response(f'{{"leases":[{",".join(texts)}]}}', mimetype="application/json")
 
 
 @blueprint.post("/leases")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -22,6 +22,7 @@ from blazar.model.lease import (
     EventStatus,
     EventType,
     Lease,
+    LeaseRevision,
     LeaseStatus,
     Parameters,
     Reservation,
@@ -62,6 +63,14 @@ class LeaseService:
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of a project (None: of all), oldest first."""
         return self._store.leases(project_id)
+
+    def revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
+        """Return the ids and revisions of the same leases, oldest first."""
+        return self._store.lease_revisions(project_id)
+
+    def by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
+        """Return leases as a list shows them; those gone are left out."""
+        return self._store.leases_by_id(lease_ids)
 
     def one(self, lease_id: str) -> Lease:
         """Return one lease; NotFound."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 from blazar.manager.claims import Claims
@@ -14,7 +14,7 @@ from blazar.manager.settings import Settings
 from blazar.manager.worker import Worker
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
-from blazar.model.lease import Lease
+from blazar.model.lease import Lease, LeaseRevision
 from blazar.model.requests import HostChange, HostRequest, LeaseChange, LeaseRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
 from blazar.resources.base import ResourceType
@@ -58,6 +58,14 @@ class ManagerService:
     def leases(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of one project, or of all."""
         return self._leases.all(project_id)
+
+    def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
+        """Return the ids and revisions of the leases of one project, or of all."""
+        return self._leases.revisions(project_id)
+
+    def leases_by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
+        """Return leases by their ids."""
+        return self._leases.by_id(lease_ids)
 
     def lease(self, lease_id: str) -> Lease:
         """Return one lease."""

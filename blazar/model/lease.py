@@ -108,6 +108,14 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseRevision:
+    """Names one state of one lease: what is derived from it stays true as long as the revision is the same."""
+
+    id: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """A promise of resources to a project for a window.
 

@@ -6,10 +6,11 @@ No call looks at who is asking: the API has checked the policy before.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from blazar.model.allocations import ResourceAllocations
-from blazar.model.lease import Lease
+from blazar.model.lease import Lease, LeaseRevision
 from blazar.model.requests import HostChange, HostRequest, LeaseChange, LeaseRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
 
@@ -19,6 +20,12 @@ class Manager(Protocol):
 
     def leases(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of one project (None: of all), oldest first."""
+
+    def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
+        """Return the ids and revisions of the same leases, oldest first: enough to see which have changed."""
+
+    def leases_by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
+        """Return leases as a list shows them, of at most 1 000 ids and in any order; those gone are left out."""
 
     def lease(self, lease_id: str) -> Lease:
         """Return one lease; NotFound."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.errors import NotFound, StaleLease
-from blazar.model.lease import REQUEST_EVENTS, Lease, Reservation
+from blazar.model.lease import REQUEST_EVENTS, Lease, LeaseRevision, Reservation
 from blazar.store.rows import (
     EVENT_COLUMNS,
     LEASE_COLUMNS,
@@ -38,6 +38,20 @@ def one(connection: Connection, lease_id: str, *, including_deleted: bool) -> Le
         sa.select(*EVENT_COLUMNS).where(events.c.lease_id == lease_id).order_by(events.c.position)
     ).all()
     return assembled(rows, kept, due)[0]
+
+
+def revisions(connection: Connection, project_id: str | None) -> tuple[LeaseRevision, ...]:
+    """Return the ids and revisions of leases, oldest first."""
+    where: list[sa.ColumnElement[bool]] = [leases.c.deleted_at.is_(None)]
+    if project_id is not None:
+        where.append(leases.c.project_id == project_id)
+    query = sa.select(leases.c.id, leases.c.revision).where(*where).order_by(leases.c.created_at, leases.c.id)
+    return tuple(LeaseRevision(id_, revision) for id_, revision in connection.execute(query))
+
+
+def by_ids(connection: Connection, lease_ids: Collection[str]) -> tuple[Lease, ...]:
+    """Return leases as users see them, in three statements."""
+    return _many(connection, [leases.c.deleted_at.is_(None), leases.c.id.in_(list(lease_ids))])
 
 
 def all_of(connection: Connection, project_id: str | None) -> tuple[Lease, ...]:

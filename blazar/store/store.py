@@ -14,7 +14,7 @@ from blazar.calendar.snapshot import Snapshot
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.errors import Conflict
-from blazar.model.lease import Lease, Reservation
+from blazar.model.lease import Lease, LeaseRevision, Reservation
 from blazar.model.resource import PropertyValue, PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.model.window import Window
 from blazar.store import calendar_queries as calendar
@@ -301,6 +301,16 @@ class Store:
         """Return the leases of a project (None: of all), oldest first, without their request events."""
         with self._transactions.reading() as connection:
             return lease_queries.all_of(connection, project_id)
+
+    def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
+        """Return the ids and revisions of what ``leases`` returns, in one statement."""
+        with self._transactions.reading() as connection:
+            return lease_queries.revisions(connection, project_id)
+
+    def leases_by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
+        """Return leases as ``leases`` does, by their ids; those gone are left out."""
+        with self._transactions.reading() as connection:
+            return lease_queries.by_ids(connection, lease_ids)
 
     def past_leases(
         self, project_id: str | None = None, *, since: datetime | None = None, until: datetime | None = None

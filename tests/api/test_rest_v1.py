@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 
@@ -12,6 +13,7 @@ from oslo_policy import policy as oslo
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.api.policy import Policy
+from blazar.api.rendered import RenderedLeases
 from blazar.model.errors import StoreUnavailable
 from tests.api.conftest import client_of, token
 from tests.world import NOON
@@ -126,6 +128,39 @@ def test_a_project_sees_its_own_leases_and_operators_see_all(http):
     assert seen(token()) == {mine}
     assert seen(token("frida", "art", "reader")) == {theirs}
     assert seen({}) == {mine, theirs}
+
+
+def test_a_list_shows_every_lease_as_it_is_now(http, world):
+    kept = [create(http, start_date="now", end_date="2030-04-01 14:00")]
+    world.clock.by(seconds=1)
+    kept.append(create(http))
+
+    def listed():
+        return http.get("/v1/leases", headers=token()).json["leases"]
+
+    def shown():
+        return [http.get(f"/v1/leases/{lease['id']}", headers=token()).json["lease"] for lease in kept]
+
+    assert listed() == kept == listed()
+    world.run()
+    assert [lease["status"] for lease in listed()] == ["ACTIVE", "PENDING"]
+    http.put(f"/v1/leases/{kept[1]['id']}", json={"name": "renamed"}, headers=token())
+    assert listed() == shown()
+    world.clock.by(seconds=1)
+    kept.append(create(http))
+    http.delete(f"/v1/leases/{kept.pop(0)['id']}", headers=token())
+    assert listed() == shown()
+    assert http.get("/v1/leases", headers=token("frida", "art")).json["leases"] == []
+
+
+def test_the_texts_that_are_kept_are_bounded(world):
+    rendered = RenderedLeases(most=2)
+    for number in range(3):
+        world.lease(start=timedelta(days=number + 1), name=str(number))
+        world.clock.by(seconds=1)
+    for _ in range(2):
+        assert [json.loads(text)["name"] for text in rendered.all(world.manager, None)] == ["0", "1", "2"]
+        assert len(rendered._texts) == 2
 
 
 def test_a_relaxed_rule_to_see_leases_lets_nobody_change_them(world):
@@ -244,7 +279,7 @@ def test_a_bug_of_ours_is_a_500_with_nothing_of_its_inside(http, world, monkeypa
     def fail(_):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(world.manager, "leases", fail)
+    monkeypatch.setattr(world.manager, "lease_revisions", fail)
     answer = http.get("/v1/leases")
     assert answer.status_code == 500
     assert answer.json == {

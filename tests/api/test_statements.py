@@ -16,7 +16,9 @@ STATEMENTS = {
     "create for ten hosts": 11,
     "create with three reservations": 11,
     "show": 3,
-    "list": 3,
+    "list, cold": 4,
+    "list": 1,
+    "list, one changed": 4,
     "rename": 7,
     "prolong": 17,
     "grow": 17,
@@ -51,9 +53,11 @@ def cost_of_everything(world: World) -> dict[str, int]:
     ten = ask("create for ten hosts", "POST", "/v1/leases", body(10))["lease"]
     ask("create with three reservations", "POST", "/v1/leases", body(1, 1, 1))
     ask("show", "GET", f"/v1/leases/{lease['id']}")
+    ask("list, cold", "GET", "/v1/leases")
     ask("list", "GET", "/v1/leases")
     ask("rename", "PUT", f"/v1/leases/{lease['id']}", {"name": "y"})
     ask("prolong", "PUT", f"/v1/leases/{ten['id']}", {"end_date": "2031-05-01 13:00"})
+    ask("list, one changed", "GET", "/v1/leases")
     more = {"id": lease["reservations"][0]["id"], "min": 2, "max": 2}
     ask("grow", "PUT", f"/v1/leases/{lease['id']}", {"reservations": [more]})
     ask("hosts", "GET", "/v1/os-hosts")
