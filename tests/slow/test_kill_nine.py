@@ -168,7 +168,8 @@ def settled(store: Store) -> tuple[Lease, ...]:
     while time.monotonic() < limit:
         leases = store.leases(None)
         due = store.next_due()
-        quiet = due is None or due > datetime.now(UTC) + timedelta(seconds=0.5)
+        # Longer than a claim lasts: nothing is in anybody's hands, and nothing begins while the managers are stopped.
+        quiet = due is None or due > datetime.now(UTC) + 3 * SETTINGS.claim_ttl
         if quiet and all(lease.status in stable for lease in leases):
             return leases
         time.sleep(0.2)
