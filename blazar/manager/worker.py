@@ -139,7 +139,8 @@ class Worker:
                 )
                 error = "the lease was over before it could start" + (f": {event.reason}" if event.reason else "")
                 failed = _all_failed(claimed, now)
-                self._save(lease, lifecycle.settle(failed, _event(claimed, event.id), now=now, error=error), now)
+                settled = lifecycle.settle(failed, _event(claimed, event.id), now=now, error=error)
+                self._notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
                 return None
             users = self._store.earlier_users(lease.id, before=lease.window.start)
             if users:

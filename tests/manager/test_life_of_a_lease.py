@@ -195,6 +195,7 @@ def test_a_lease_whose_time_passed_while_the_service_was_down_is_over_when_it_is
     assert events[EventType.START] is EventStatus.ERROR
     assert reservations == [ReservationStatus.DELETED]
     assert world.reservation_pools() == []
+    assert world.notifier.types == ["lease.create", "lease.event.start_lease", "lease.event.end_lease"]
 
 
 def test_an_end_is_retried_until_it_succeeds(world):
