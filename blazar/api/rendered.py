@@ -21,6 +21,9 @@ MOST_KEPT = 100_000
 MOST_BY_ID = 500
 """Beyond so many that are missing, the whole list is read instead."""
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+"""One encoder for all: ``json.dumps`` makes a new one at every call."""
+
 
 class RenderedLeases:
     """Keeps the JSON texts of leases, the latest used ones. Safe to use from several threads."""
@@ -48,7 +51,7 @@ class RenderedLeases:
             self._texts.clear()
 
     def _keep(self, lease: Lease) -> str:
-        text = json.dumps(render.lease(lease), separators=(",", ":"))
+        text = _encode(render.lease(lease))
         with self._lock:
             self._texts[lease.id] = lease.revision, text
             self._texts.move_to_end(lease.id)
