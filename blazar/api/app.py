@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import urllib.parse
 import uuid
 from typing import Any
 
@@ -69,6 +70,8 @@ def _before() -> Response | None:
     g.version = None
     given = request.headers.get("X-OpenStack-Request-ID", "")
     g.global_id = given if _GLOBAL_ID.fullmatch(given) else None
+    if not request.host and request.headers.get("Host"):
+        raise BadFrame(400, "The Host header is no host name; send the name and port of this service.")
     if request.path in _OPEN:
         return None
     try:
@@ -88,7 +91,9 @@ def _after(response: Response) -> Response:
     if response.status_code == 204:
         # Clients take anything after these headers for a broken answer.
         response.headers.pop("Content-Type", None)
-    LOG.debug("%s %s %d %s %s", request.method, request.path, response.status_code, g.request_id, g.global_id or "-")
+    # The path is written as it came, so that a line break in it starts no line of its own in the log.
+    path = urllib.parse.quote(request.path)
+    LOG.debug("%s %s %d %s %s", request.method, path, response.status_code, g.request_id, g.global_id or "-")
     return response
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from typing import Any
 
 from flask import Request
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from blazar.api.errors import BadFrame
 
@@ -16,11 +19,13 @@ def read_object(request: Request) -> dict[str, Any]:
     """Return the body, a JSON object; no body at all is an empty one. BadFrame says what is wrong with it."""
     if request.mimetype not in ("", "application/json"):
         raise BadFrame(400, f"Content-Type is {request.mimetype[:80]!r}; send application/json")
-    raw = request.get_data(cache=False)
+    raw = _read(request)
     if not raw:
         return {}
     try:
-        body = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_object)
+        body = json.loads(
+            raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_float, object_pairs_hook=_object
+        )
     except UnicodeDecodeError:
         raise BadFrame(400, "The body is not UTF-8; send JSON in UTF-8.") from None
     except RecursionError:
@@ -33,15 +38,31 @@ def read_object(request: Request) -> dict[str, Any]:
     return body
 
 
+def _read(request: Request) -> bytes:
+    raw = request.get_data(cache=False)
+    most = request.max_content_length
+    if request.content_length is None and most is not None and len(raw) >= most:
+        # Of a body that comes in chunks werkzeug returns the beginning, as if it were all.
+        raise RequestEntityTooLarge
+    return raw
+
+
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        # 1e999 would become the Infinity that JSON does not have.
+        raise ValueError(f"the number {text[:40]} is too large")
+    return number
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {twice[:80]!r} is there twice")
     return found
 

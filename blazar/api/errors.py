@@ -8,8 +8,15 @@ from __future__ import annotations
 
 import logging
 
-from flask import Response, current_app, jsonify
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from flask import Response, current_app, g, jsonify
+from werkzeug.exceptions import (
+    BadRequest,
+    ClientDisconnected,
+    HTTPException,
+    MethodNotAllowed,
+    NotFound,
+    RequestEntityTooLarge,
+)
 
 from blazar.model.errors import BlazarError
 
@@ -28,13 +35,13 @@ class BadFrame(Exception):
 def application_error(error: BlazarError) -> Response:
     """Render shape A."""
     if type(error) is BlazarError or error.status >= 500:
-        LOG.error("Answering %d: %s", error.status, error.message)
+        LOG.error("Answering %d to request %s: %s", error.status, _request_ids(), error.message)
     return _shape_a(error.status, error.message, error.status)
 
 
 def unexpected_error(error: Exception) -> Response:
     """Render a bug of ours; what happened is in the log, under the request's id."""
-    LOG.exception("A request failed unexpectedly", exc_info=error)
+    LOG.exception("Request %s failed unexpectedly", _request_ids(), exc_info=error)
     return _shape_a(500, "Internal Server Error", "INTERNAL_SERVER_ERROR")
 
 
@@ -44,7 +51,7 @@ def frame_error(error: BadFrame | HTTPException) -> Response:
         status, message = error.status, error.message
     else:
         status = error.code or 500
-        message = _TEXTS.get(type(error)) or error.description or error.name
+        message = _text(error)
     response = jsonify({"error": status, "error_message": message})
     response.status_code = status
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
@@ -67,7 +74,19 @@ def _shape_a(status: int, message: str, name: int | str) -> Response:
     return response
 
 
+def _request_ids() -> str:
+    return f"{g.request_id} ({g.global_id})" if g.global_id else str(g.request_id)
+
+
+def _text(error: HTTPException) -> str:
+    if isinstance(error, RequestEntityTooLarge):
+        return f"The body is too big; it must have less than {current_app.config['MAX_CONTENT_LENGTH']} bytes."
+    return _TEXTS.get(type(error)) or error.description or error.name
+
+
 _TEXTS: dict[type[HTTPException], str] = {
+    BadRequest: "This is no proper HTTP request; look at its Host header and its path.",
+    ClientDisconnected: "The body is shorter than its Content-Length says.",
     NotFound: "There is nothing at this URL; see /openapi.json for what there is (paths have no trailing slash).",
     MethodNotAllowed: "This URL does not take this method; see the Allow header and /openapi.json.",
 }

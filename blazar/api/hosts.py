@@ -15,23 +15,6 @@ from blazar.model.requests import HostChange, HostRequest
 
 blueprint = Blueprint("hosts", __name__)
 
-FACTS = frozenset(
-    {
-        "id",
-        "availability_zone",
-        "hypervisor_hostname",
-        "service_name",
-        "vcpus",
-        "cpu_info",
-        "hypervisor_type",
-        "hypervisor_version",
-        "memory_mb",
-        "local_gb",
-        "trust_id",
-    }
-)
-"""Keys of a registration that the cloud answers itself: clients send them, and they are not kept."""
-
 
 @blueprint.get("/os-hosts")
 @blueprint.get("/os-hosts.json")
@@ -48,11 +31,9 @@ def create() -> tuple[Response, int]:
     services().policy.check("blazar:oshosts:post", caller())
     body = read_object(request)
     schemas.check(body, schemas.HOST_CREATE)
-    host_id = body.get("id")
-    if isinstance(host_id, float):
-        raise InvalidInput("id is no whole number; give the number of the hypervisor in Nova")
-    capabilities = {k: _text(v) for k, v in body.items() if k != "name" and k not in FACTS}
-    wanted = HostRequest(body.get("name"), None if host_id is None else str(host_id), capabilities)
+    capabilities = {k: _text(v) for k, v in body.items() if k not in schemas.HOST_CREATE["properties"]}
+    host_id = str(int(body["id"])) if "id" in body else None
+    wanted = HostRequest(body.get("name"), host_id, capabilities)
     return jsonify({"host": render.host(services().manager.create_host(wanted))}), 201
 
 

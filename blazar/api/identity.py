@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
-from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,7 @@ NO_TOKEN = "notused"
 """What keystoneauth's ``none`` plugin sends for want of a token (``--os-auth-type none``)."""
 
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+_ADDRESS = re.compile(r"(?:https?://)?(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 
 
 class StandaloneIdentity:
@@ -62,7 +62,10 @@ def _is_local(address: str) -> bool:
     """Tell whether a Host or Origin header, if there is one, names this machine."""
     if not address:
         return True
-    name = urlsplit(address if "//" in address else f"//{address}").hostname or ""
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
+        return False
+    name = (match[1] or match[2]).lower()
     if name == "localhost":
         return True
     try:

@@ -10,7 +10,7 @@ HEADER = "OpenStack-API-Version"
 SERVICE = "reservation"
 MIN_VERSION = (1, 0)
 MAX_VERSION = (1, 0)
-_VERSION = re.compile(r"(0|[1-9]\d{0,3})\.(0|[1-9]\d{0,3})", re.ASCII)
+_VERSION = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})", re.ASCII)
 
 
 def requested(header: str | None) -> tuple[int, int]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from blazar.model.errors import InvalidInput
+from blazar.model.lease import EventType
 
 Schema = dict[str, Any]
 
@@ -21,6 +23,7 @@ _OPTIONAL_DATE: Schema = {
     "maxLength": 64,
     "description": "a date in UTC strictly inside the lease. Required format: %Y-%m-%d %H:%M, or null for the default",
 }
+_KEYS: Schema = {"maxLength": 255, "description": "an object whose keys have at most 255 characters"}
 _NAME: Schema = {"type": "string", "maxLength": 80, "description": "a text of at most 80 characters"}
 
 LEASE_CREATE: Schema = {
@@ -40,6 +43,7 @@ LEASE_CREATE: Schema = {
                 "type": "object",
                 "required": ["resource_type"],
                 "maxProperties": 100,
+                "propertyNames": _KEYS,
                 "description": "an object with resource_type, as 'physical:host', and the values of that type",
                 "properties": {
                     "resource_type": {"type": "string", "maxLength": 66, "description": "a text, as 'physical:host'"}
@@ -56,7 +60,14 @@ LEASE_CREATE: Schema = {
                 "additionalProperties": False,
                 "description": "an object with event_type and event_date",
                 "properties": {
-                    "event_type": {"type": "string", "minLength": 1, "maxLength": 66, "description": "a text"},
+                    "event_type": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": 66,
+                        # An event of a client that bears the name of one of ours would be taken for it.
+                        "not": {"enum": [kind.value for kind in EventType]},
+                        "description": "a text that is not the name of one of the service's own events, as end_lease",
+                    },
                     "event_date": {**_OPTIONAL_DATE, "description": "a date. Required format: %Y-%m-%d %H:%M"},
                 },
             },
@@ -79,6 +90,7 @@ LEASE_UPDATE: Schema = {
             "items": {
                 "type": "object",
                 "maxProperties": 100,
+                "propertyNames": _KEYS,
                 "description": "an object with the reservation's id and what is to change",
                 "properties": {
                     "id": {
@@ -99,6 +111,20 @@ _CAPABILITY: Schema = {
     "description": "a capability's value: a text, a number, true or false (kept as text)",
 }
 
+_ANSWERED_BY_THE_CLOUD = (
+    "availability_zone",
+    "hypervisor_hostname",
+    "service_name",
+    "vcpus",
+    "cpu_info",
+    "hypervisor_type",
+    "hypervisor_version",
+    "memory_mb",
+    "local_gb",
+    "trust_id",
+)
+"""Clients that register a host may send these beside its name."""
+
 HOST_CREATE: Schema = {
     "type": "object",
     "maxProperties": 500,
@@ -107,9 +133,12 @@ HOST_CREATE: Schema = {
         "name": {"type": "string", "maxLength": 255, "description": "the hypervisor's hostname"},
         "id": {
             "type": ["string", "integer"],
+            "pattern": "^[0-9]+$",
+            "minimum": 0,
             "maxLength": 255,
             "description": "the number of the hypervisor in Nova",
         },
+        **dict.fromkeys(_ANSWERED_BY_THE_CLOUD, {"description": "read from the cloud; what is sent is not kept"}),
     },
     "additionalProperties": _CAPABILITY,
 }
@@ -137,6 +166,9 @@ READ_ONLY = frozenset(
     {"id", "status", "degraded", "user_id", "project_id", "trust_id", "created_at", "updated_at", "lease_id"}
 )
 
+MOST_ERRORS = 50
+"""More are not looked for: a body of a megabyte can be wrong in so many places that finding them takes seconds."""
+
 _VALIDATORS: dict[int, Draft202012Validator] = {}
 
 
@@ -144,7 +176,8 @@ def check(body: dict[str, Any], schema: Schema) -> None:
     """Raise InvalidInput, naming the field and how to mend it, if the body does not fit the schema."""
     validator = _VALIDATORS.setdefault(id(schema), Draft202012Validator(schema))
     errors = sorted(
-        validator.iter_errors(body), key=lambda e: (len(e.absolute_path), e.validator != "required", str(e.message))
+        islice(validator.iter_errors(body), MOST_ERRORS),
+        key=lambda e: (len(e.absolute_path), e.validator != "required", e.message),
     )
     if not errors:
         return
@@ -160,6 +193,8 @@ def _sentence(error: ValidationError) -> str:
     schema: Any = error.schema
     limit: Any = error.validator_value
     help_text = schema.get("description", "")
+    if "propertyNames" in error.schema_path:
+        return f"{field} has the key {_shown(error.instance)}, which does not fit; give {help_text}"
     match error.validator:
         case "required":
             wanted = [name for name in limit if name not in _keys(error)]

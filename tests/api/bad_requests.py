@@ -134,6 +134,12 @@ CREATION = [
     ),
     *(post(f"events {v!r}", {**LEASE, "events": v}, "events") for v in (None, "x", {}, [1], [{}], [{"event_type": 1}])),
     post("an event with a status", {**LEASE, "events": [{"event_type": "x", "status": "DONE"}]}, "status"),
+    *(
+        post(
+            f"an event {kind}", {**LEASE, "events": [{"event_type": kind, "event_date": None}]}, "events[0].event_type"
+        )
+        for kind in ("start_lease", "before_end_lease", "end_lease", "create_lease", "update_lease", "delete_lease", "")
+    ),
     post("an event at no date", {**LEASE, "events": [{"event_type": "x", "event_date": "soon"}]}, FORMAT),
     *(
         post(f"{key} is given", {**LEASE, key: "x"}, f"{key} is set by the service")
@@ -149,6 +155,7 @@ CREATION = [
         for key in ("min", "max")
         for v in (0, -1, "", "foo", "1.5", 1.5, None, True, [], {}, 2**40, "٣", 10**300)
     ),
+    post("a key too long", room(**{"k" * 256: 1}), "at most 255 characters"),
     post("max below min", room(min=3, max=2), "max (2) is less than min (3)"),
     *(post(f"before_end {v!r}", room(before_end=v), "before_end") for v in (None, "email", 1, [], {}, True)),
     *(
@@ -211,6 +218,7 @@ CHANGES = [
     change("another type", "can not be changed", 409, resource_type="virtual:instance"),
     *(change(f"min {v!r}", "min", min=v) for v in (0, -1, "x", None, [])),
     *(change(f"max {v!r}", "max", max=v) for v in (0, "y", True)),
+    change("a key too long", "at most 255 characters", **{"k" * 256: 1}),
     change("max below min", "max (1) is less than min (2)", min=2, max=1),
     change("before_end", "before_end", before_end="email"),
     change("a malformed requirement", "resource_properties", resource_properties="["),
@@ -254,6 +262,8 @@ BODIES = [
     raw("half of a pair", b'{"name": "\\ud800"}', "surrogate"),
     raw("bottomless", b"[" * 100000 + b"]" * 100000, "deep"),
     raw("bottomless inside", b'{"reservations": ' + b"[" * 60 + b"]" * 60 + b"}", "deep"),
+    raw("a number beyond all", b'{"name": 1e999}', "too large"),
+    raw("a number below all", b'{"reservations": [{"x": [-1e999]}]}', "too large"),
     raw("a number without end", b'{"name": ' + b"9" * 5000 + b"}", "JSON"),
     raw("an update that is a list", b"[]", "array", "PUT", "/v1/leases/{lease}"),
     Bad("body: XML", "POST", "/v1/leases", 400, "application/json", raw=b"<x/>", headers={"Content-Type": "text/xml"}),
@@ -281,7 +291,10 @@ HOSTS = [
     host("nothing", {}, "give name"),
     host("an empty name", {"name": ""}, "give name"),
     *(host(f"name {v!r}", {"name": v}, "name") for v in (None, 5, [], True)),
-    *(host(f"id {v!r}", {"id": v}, "id") for v in (None, [], 1.5, {}, "x" * 300)),
+    *(
+        host(f"id {v!r}", {"id": v}, "id")
+        for v in (None, [], 1.5, {}, True, -1, "", "-1", "node-3", "3/x", "٣", "9" * 300)
+    ),
     host("unknown to the cloud", {"name": "no-such-node"}, "no hypervisor", 404),
     host("an id unknown to the cloud", {"id": "4711"}, "no hypervisor", 404),
     host("registered already", {"name": "node-1"}, "registered already", 409),
@@ -359,6 +372,19 @@ FRAMES = [
         406,
         "not supported",
         headers={"OpenStack-API-Version": "reservation 0.9"},
+    ),
+    *(
+        Bad(f"frame: {header} {name!r}", "GET", "/v1/leases", status, says, headers={header: name})
+        for header, status, says in (("Host", 400, "no host name"), ("Origin", 401, "requires authentication"))
+        for name in ("[", "[::1", "//", "a b", "evil@127.0.0.1", "127.0.0.1#x", "localhost:x")
+    ),
+    Bad(
+        "frame: a version far too high",
+        "GET",
+        "/v1/leases",
+        406,
+        "not supported",
+        headers={"OpenStack-API-Version": "reservation 99999.0"},
     ),
     Bad("frame: no caller", "GET", "/v1/leases", 401, "requires authentication", headers={"X-Auth-Token": "x"}),
     Bad(

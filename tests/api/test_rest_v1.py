@@ -288,6 +288,32 @@ def test_a_bug_of_ours_is_a_500_with_nothing_of_its_inside(http, world, monkeypa
         "error_name": "INTERNAL_SERVER_ERROR",
     }
     assert "secret detail" in caplog.text
+    assert answer.headers["x-openstack-request-id"] in caplog.text
+
+
+def test_the_log_of_requests_has_neither_tokens_nor_lines_of_a_user(http, caplog):
+    caplog.set_level("DEBUG", logger="blazar.api")
+    http.get("/v1/leases/x%0aERROR%20forged", headers=token("mallory", "art"))
+    (record,) = [r for r in caplog.records if r.name == "blazar.api.app"]
+    assert "\n" not in record.getMessage()
+    assert "mallory" not in caplog.text
+
+
+def test_what_a_cloud_tells_of_a_host_may_be_sent_with_it_and_is_not_kept(http):
+    http.delete("/v1/os-hosts/3")
+    sent = {"id": 3, "name": "node-3", "vcpus": None, "cpu_info": {"arch": "z80"}, "trust_id": [], "memory_mb": -1}
+    host = http.post("/v1/os-hosts", json=sent).json["host"]
+    assert (host["id"], host["vcpus"], host["memory_mb"], host["trust_id"]) == ("3", 16, 65536, None)
+
+
+def test_a_change_may_bring_the_whole_reservation_as_the_service_showed_it(http):
+    lease = create(http)
+    (shown,) = lease["reservations"]
+    sent = {**shown, "max": 3, "status": "error", "missing_resources": True, "lease_id": "x", "created_at": None}
+    answer = http.put(f"/v1/leases/{lease['id']}", json={"reservations": [sent]}, headers=token())
+    (changed,) = answer.json["lease"]["reservations"]
+    assert (changed["max"], changed["status"], changed["missing_resources"]) == (3, "pending", False)
+    assert (changed["lease_id"], changed["created_at"]) == (lease["id"], shown["created_at"])
 
 
 @pytest.mark.parametrize(
