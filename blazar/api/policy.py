@@ -15,6 +15,13 @@ _ADMIN = "rule:admin"
 _READER = "rule:project_reader_or_admin"
 _MEMBER = "rule:project_member_or_admin"
 _SCOPE = ["project"]
+_ADMIN_OR_OWNER = policy.DeprecatedRule(
+    "admin_or_owner",
+    "rule:admin or project_id:%(project_id)s",
+    deprecated_reason="The rules tell readers from members.",
+    deprecated_since="15.0.0",
+)
+"""Counts only where an operator sets ``[oslo_policy] enforce_new_defaults`` to false."""
 
 
 def _rule(name: str, check: str, description: str, *operations: tuple[str, str]) -> policy.RuleDefault:
@@ -27,22 +34,23 @@ def _rule(name: str, check: str, description: str, *operations: tuple[str, str])
     )
 
 
+def _persona(name: str, check: str, description: str) -> policy.RuleDefault:
+    return policy.RuleDefault(name, check, description, deprecated_rule=_ADMIN_OR_OWNER)
+
+
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules with their defaults."""
     return [
         policy.RuleDefault("admin", "is_admin:True or role:admin", "Who is an operator."),
         policy.RuleDefault(
-            "project_member_api", "role:member and project_id:%(project_id)s", "A member of the project."
+            "admin_or_owner",
+            _ADMIN_OR_OWNER.check_str,
+            "Anybody of the project, or an operator. No default uses it; policy files may.",
         ),
-        policy.RuleDefault(
-            "project_reader_api", "role:reader and project_id:%(project_id)s", "A reader of the project."
-        ),
-        policy.RuleDefault(
-            "project_member_or_admin", "rule:project_member_api or rule:admin", "A member, or an operator."
-        ),
-        policy.RuleDefault(
-            "project_reader_or_admin", "rule:project_reader_api or rule:admin", "A reader, or an operator."
-        ),
+        _persona("project_member_api", "role:member and project_id:%(project_id)s", "A member of the project."),
+        _persona("project_reader_api", "role:reader and project_id:%(project_id)s", "A reader of the project."),
+        _persona("project_member_or_admin", "rule:project_member_api or rule:admin", "A member, or an operator."),
+        _persona("project_reader_or_admin", "rule:project_reader_api or rule:admin", "A reader, or an operator."),
         _rule(
             "blazar:leases:get",
             _READER,

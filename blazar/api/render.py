@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from blazar.model.allocations import ResourceAllocations
@@ -110,10 +111,13 @@ def _event(lease_id: str, value: Event) -> Json:
 
 
 # All instants are UTC, so what follows the fraction, or the second, is always the same and can be cut off.
+# Instants are written again and again (a lease's end is also its event's time), and writing one is what costs most.
+@lru_cache(maxsize=8192)
 def _iso(instant: datetime) -> str:
     return instant.isoformat("T", "microseconds")[:26]
 
 
+@lru_cache(maxsize=8192)
 def _spaced(instant: datetime) -> str:
     return instant.isoformat(" ", "seconds")[:19]
 
