@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,14 +17,11 @@ from blazar.model.errors import StaleCalendar
 from blazar.model.lease import Lease
 from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
-from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of
+from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, chunks
 from blazar.store.tables import allocations, resources
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 """Where an allocation that was given up before it began blocks until: it never stood in anybody's way."""
-
-CHUNK = 5000
-"""Rows of one insert or keys of one condition: databases have limits (65 535 parameters in PostgreSQL)."""
 
 
 def occupancy(
@@ -70,15 +68,16 @@ def occupancy(
 
 def generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
     """Return the generations of resources."""
-    rows = connection.execute(sa.select(resources.c.id, resources.c.generation).where(resources.c.id.in_(sorted(ids))))
-    return {row.id: row.generation for row in rows}
+    query = sa.select(resources.c.id, resources.c.generation)
+    found: dict[int, int] = {}
+    for part in chunks(sorted(ids)):
+        found.update((id_, generation) for id_, generation in connection.execute(query.where(resources.c.id.in_(part))))
+    return found
 
 
 def raise_generations(connection: Connection, expected: Mapping[int, int]) -> None:
     """Raise the generations of resources where they are still as expected; StaleCalendar if one is not."""
-    pairs = sorted(expected.items())
-    for start in range(0, len(pairs), CHUNK):
-        chunk = pairs[start : start + CHUNK]
+    for chunk in chunks(sorted(expected.items())):
         raised = connection.execute(
             resources.update()
             .where(resources.c.live == 1, sa.tuple_(resources.c.id, resources.c.generation).in_(chunk))
@@ -123,29 +122,29 @@ def replace(
             allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
         )
     ).all()
-    held = {row.id: allocation_of(row[1:]) for row in rows}  # type: ignore[arg-type]
-    left = list(wanted)
-    moved: list[dict[str, object]] = []
+    left: dict[object, list[Allocation]] = defaultdict(list)
+    for allocation in wanted:
+        left[_what(allocation)].append(allocation)
+    moved: dict[Window, list[int]] = defaultdict(list)
     gone: list[int] = []
-    for key, allocation in held.items():
-        same = next((w for w in left if _is_same(w, allocation)), None)
-        if same is None:
+    for key, *columns in rows:
+        held = allocation_of(columns)
+        kept = left[_what(held)].pop() if left[_what(held)] else None
+        if kept is None:
             gone.append(key)
-            continue
-        left.remove(same)
-        if same.window != allocation.window:
-            window = same.window
-            moved.append({"key": key, "s": window.start, "e": window.end, "b": window.end + cleaning})
-    if gone:
-        release(connection, allocations.c.id.in_(gone), at=at, cleaning=cleaning)
-    if moved:
-        connection.execute(
-            allocations.update()
-            .where(allocations.c.id == sa.bindparam("key"))
-            .values(starts_at=sa.bindparam("s"), ends_at=sa.bindparam("e"), blocks_until=sa.bindparam("b")),
-            moved,
-        )
-    insert(connection, kinds, left, cleaning)
+        elif kept.window != held.window:
+            moved[kept.window].append(key)
+    for part in chunks(gone):
+        release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
+    # All allocations of a lease have its window, so that this is one statement.
+    for window, keys in moved.items():
+        for part in chunks(keys):
+            connection.execute(
+                allocations.update()
+                .where(allocations.c.id.in_(part))
+                .values(starts_at=window.start, ends_at=window.end, blocks_until=window.end + cleaning)
+            )
+    insert(connection, kinds, (a for new in left.values() for a in new), cleaning)
 
 
 def release(connection: Connection, which: sa.ColumnElement[bool], *, at: datetime, cleaning: timedelta) -> None:
@@ -215,27 +214,16 @@ def earlier_users(connection: Connection, lease_id: str, before: datetime) -> tu
     return tuple(row[0] for row in rows)
 
 
-def _is_same(one: Allocation, other: Allocation) -> bool:
-    return (one.resource_id, one.reservation_id, one.units, one.unit) == (
-        other.resource_id,
-        other.reservation_id,
-        other.units,
-        other.unit,
-    )
+def _what(allocation: Allocation) -> object:
+    """Return what is promised to whom, whenever that is."""
+    return allocation.resource_id, allocation.reservation_id, allocation.units, allocation.unit
 
 
 def _widened(row: Any, span: Window, cleaning: timedelta) -> Allocation:
     """Return an allocation for the time in which it stands in the way of a use of this span."""
-    allocation = allocation_of(row[:-1])
-    start = allocation.window.start - cleaning
+    *columns, starts_at, ends_at, units, unit, blocks_until = row
     # A late user, who should have left, is in the way from now on.
-    end = row[-1] if row[-1] > span.start else span.end
-    window = Window(min(start, end - timedelta(seconds=1)), end)
-    return Allocation(
-        allocation.resource_id,
-        allocation.lease_id,
-        allocation.reservation_id,
-        window,
-        allocation.units,
-        allocation.unit,
-    )
+    end = blocks_until if blocks_until > span.start else span.end
+    # A use that was given up in the second it began has no length of its own, only the cleaning after it.
+    start = min(starts_at - cleaning, end - timedelta(seconds=1))
+    return allocation_of((*columns, start, end, units, unit))

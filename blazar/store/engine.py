@@ -18,7 +18,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine import Connection, Engine, make_url
+from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DisconnectionError, NoSuchModuleError
 
 from blazar.model.errors import InvalidInput
@@ -35,16 +35,18 @@ IDLE_SECONDS = 5
 def connect(url: str, *, pool_size: int = 20) -> Engine:
     """Return an engine for a SQLAlchemy URL of SQLite, PostgreSQL (psycopg) or MariaDB/MySQL (pymysql).
 
-    Nothing is connected yet. InvalidInput if the URL is none, or of another database.
+    URLs written for their older drivers (psycopg2, MySQLdb) serve as well. Nothing is connected yet. InvalidInput if
+    the URL is none, or of another database, or of one in memory, which the threads of a process can not share.
     """
     try:
-        parsed = make_url(url)
+        parsed = _with_our_driver(make_url(url))
         backend = parsed.get_backend_name()
-        if backend not in _CONNECT:
-            raise InvalidInput(f"database {backend!r} is not supported; use sqlite, postgresql or mysql")
         engine = sa.create_engine(parsed, **_CONNECT[backend](pool_size))
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise InvalidInput(f"the database URL can not be used: {error}") from error
+    except ValueError as error:
+        # Raised for a port that is no number, in words that do not say so.
+        raise InvalidInput("the database URL can not be used: host:port is not as it should be") from error
     if backend == "sqlite":
         event.listen(engine, "connect", _sqlite_pragmas)
     else:
@@ -53,6 +55,18 @@ def connect(url: str, *, pool_size: int = 20) -> Engine:
     if backend in _BEGIN:
         event.listen(engine, "begin", _BEGIN[backend])
     return engine
+
+
+def _with_our_driver(url: URL) -> URL:
+    backend, _, driver = url.drivername.partition("+")
+    if backend not in _DRIVERS:
+        raise InvalidInput(f"database {backend!r} is not supported; use sqlite, postgresql or mysql")
+    ours, older = _DRIVERS[backend]
+    if driver not in ("", ours, older):
+        raise InvalidInput(f"the database driver {driver!r} is not supported; use {backend}+{ours}://…")
+    if backend == "sqlite" and url.database in (None, "", ":memory:"):
+        raise InvalidInput("a SQLite database needs a file; write sqlite:////path/to/blazar.sqlite")
+    return url.set(drivername=f"{backend}+{ours}")
 
 
 def _sqlite(pool_size: int) -> dict[str, Any]:
@@ -133,6 +147,13 @@ def _mysql_begin(connection: Connection) -> None:
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
+# What tells deadlocks from other errors (``transactions``) is known of these drivers only.
+_DRIVERS = {
+    "sqlite": ("pysqlite", None),
+    "postgresql": ("psycopg", "psycopg2"),
+    "mysql": ("pymysql", "mysqldb"),
+    "mariadb": ("pymysql", "mysqldb"),
+}
 _CONNECT = {"sqlite": _sqlite, "postgresql": _postgresql, "mysql": _mysql, "mariadb": _mysql}
 _BEGIN = {
     "sqlite": _sqlite_begin,

@@ -15,6 +15,7 @@ from blazar.store.rows import (
     LEASE_COLUMNS,
     RESERVATION_COLUMNS,
     assembled,
+    chunks,
     event_row,
     lease_row,
     reservation_of,
@@ -50,8 +51,11 @@ def revisions(connection: Connection, project_id: str | None) -> tuple[LeaseRevi
 
 
 def by_ids(connection: Connection, lease_ids: Collection[str]) -> tuple[Lease, ...]:
-    """Return leases as users see them, in three statements."""
-    return _many(connection, [leases.c.deleted_at.is_(None), leases.c.id.in_(list(lease_ids))])
+    """Return leases as users see them, in three statements for each few thousand."""
+    parts = (
+        _many(connection, [leases.c.deleted_at.is_(None), leases.c.id.in_(part)]) for part in chunks(sorted(lease_ids))
+    )
+    return tuple(sorted((lease for part in parts for lease in part), key=lambda lease: (lease.created_at, lease.id)))
 
 
 def all_of(connection: Connection, project_id: str | None) -> tuple[Lease, ...]:
@@ -89,8 +93,8 @@ def insert(connection: Connection, lease: Lease) -> None:
 
 def save(connection: Connection, before: Lease, after: Lease, revision: int) -> None:
     """Write what differs, if the lease is still at the revision of ``before``; else StaleLease."""
-    columns = lease_row(after)
-    changed = {name: value for name, value in columns.items() if value != lease_row(before)[name]}
+    known = lease_row(before)
+    changed = {name: value for name, value in lease_row(after).items() if value != known[name]}
     written = connection.execute(
         leases.update()
         .where(leases.c.id == before.id, leases.c.revision == before.revision)

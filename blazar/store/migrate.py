@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from alembic import command
 from alembic.autogenerate import compare_metadata
@@ -69,7 +72,7 @@ def history() -> list[tuple[str, str]]:
 def differences(engine: Engine) -> list[object]:
     """Return how the database differs from the tables the code works with; empty if it does not."""
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": False})
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
         return list(compare_metadata(context, metadata))
 
 
@@ -79,8 +82,21 @@ def new_revision(engine: Engine, message: str) -> None:
         command.revision(_config(connection), message=message, autogenerate=True)
 
 
-def _connection(engine: Engine) -> Connection:
-    return engine.execution_options(**{WRITES: True}).connect()
+@contextmanager
+def _connection(engine: Engine) -> Iterator[Connection]:
+    with engine.execution_options(**{WRITES: True}).connect() as connection:
+        if engine.dialect.name != "sqlite":
+            yield connection
+            return
+        # SQLite changes a table by making it anew and dropping the old one, which would take along or be refused for
+        # the rows that refer to it. The pragma counts only outside of a transaction.
+        driver: Any = connection.connection.driver_connection
+        driver.execute("PRAGMA foreign_keys=OFF")
+        try:
+            yield connection
+        finally:
+            connection.rollback()
+            driver.execute("PRAGMA foreign_keys=ON")
 
 
 def _config(connection: Connection | None) -> Config:

@@ -19,7 +19,7 @@ from blazar.model.resource import (
     ResourceKind,
     ResourceProperty,
 )
-from blazar.store.rows import property_of, resource_of
+from blazar.store.rows import chunks, property_of, resource_of
 from blazar.store.tables import inventory_versions, resource_capabilities, resource_properties, resources
 
 
@@ -51,15 +51,18 @@ def load(connection: Connection, kind: ResourceKind, *conditions: sa.ColumnEleme
 
 def by_ids(connection: Connection, ids: Collection[int]) -> Mapping[int, Resource]:
     """Return resources, also retired ones, without their capabilities."""
-    rows = connection.execute(sa.select(resources).where(resources.c.id.in_(sorted(ids)))).all()
-    return {row.id: resource_of(row, {}) for row in rows}
+    found: dict[int, Resource] = {}
+    for part in chunks(sorted(ids)):
+        rows = connection.execute(sa.select(resources).where(resources.c.id.in_(part)))
+        found.update((row.id, resource_of(row, {})) for row in rows)
+    return found
 
 
 def one(connection: Connection, kind: ResourceKind, external_id: str) -> Resource:
     """Return one registered resource; NotFound."""
     found = load(connection, kind, resources.c.external_id == external_id)
     if not found:
-        raise NotFound(f"Host with {{'host_id': '{external_id}'}} not found; see the list of hosts for their ids")
+        raise NotFound(f"Host with {{'host_id': '{external_id[:80]}'}} not found; see the list of hosts for their ids")
     return found[0]
 
 
@@ -125,7 +128,10 @@ def set_capabilities(
 
 
 def change(connection: Connection, resource_id: int, at: datetime, **columns: object) -> None:
-    """Write columns of one resource; NotFound if it is not registered any more."""
+    """Write columns of one resource and tell every process; NotFound if it is not registered any more.
+
+    Its generation goes up too: a booking that was decided on what the resource was before is not to hold.
+    """
     result = connection.execute(
         resources.update()
         .where(resources.c.id == resource_id, resources.c.live == 1)
@@ -133,6 +139,7 @@ def change(connection: Connection, resource_id: int, at: datetime, **columns: ob
     )
     if not result.rowcount:
         raise NotFound("the resource is not registered any more")
+    raise_version(connection, ResourceKind(_kind_of(connection, resource_id)))
 
 
 def raise_version(connection: Connection, kind: ResourceKind) -> None:
@@ -150,9 +157,7 @@ def property_values(connection: Connection, kind: ResourceKind, *, include_priva
     """Return properties with the distinct values they have on registered resources, by name."""
     public = () if include_private else (resource_properties.c.private.is_(False),)
     rows = connection.execute(
-        sa.select(resource_properties)
-        .where(resource_properties.c.kind == str(kind), *public)
-        .order_by(resource_properties.c.name)
+        sa.select(resource_properties).where(resource_properties.c.kind == str(kind), *public)
     ).all()
     pairs = connection.execute(
         sa.select(resource_capabilities.c.property_id, resource_capabilities.c.value)
@@ -163,7 +168,9 @@ def property_values(connection: Connection, kind: ResourceKind, *, include_priva
     values: dict[str, set[str]] = defaultdict(set)
     for property_id, value in pairs:
         values[property_id].add(value)
-    return tuple(PropertyValues(property_of(row), tuple(sorted(values[row.id]))) for row in rows if values[row.id])
+    # Sorted here: databases have ideas of their own about the order of texts.
+    named = sorted((row for row in rows if values[row.id]), key=lambda row: str(row.name))
+    return tuple(PropertyValues(property_of(row), tuple(sorted(values[row.id]))) for row in named)
 
 
 def set_private(
@@ -176,6 +183,10 @@ def set_private(
     if row is None:
         raise NotFound(f"no {kind} has ever had the property {name[:80]!r}; see the list of properties for their names")
     return property_of(row)
+
+
+def _kind_of(connection: Connection, resource_id: int) -> str:
+    return str(connection.execute(sa.select(resources.c.kind).where(resources.c.id == resource_id)).scalar_one())
 
 
 def _property_ids(connection: Connection, kind: ResourceKind, names: Collection[str]) -> dict[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy.engine import Row
 
@@ -72,8 +72,18 @@ _STATUS_OF_LEASE = {str(status): status for status in LeaseStatus}
 _STATUS_OF_RESERVATION = {str(status): status for status in ReservationStatus}
 _STATUS_OF_EVENT: Mapping[str | None, EventStatus | None] = {str(s): s for s in EventStatus} | {None: None}
 
+CHUNK = 5000
+"""Keys of one condition: databases have limits (65 535 parameters in PostgreSQL, 32 766 in SQLite)."""
+
+T = TypeVar("T")
 AnyRow = Row[*tuple[Any, ...]]
 Rows = Sequence[AnyRow]
+
+
+def chunks(items: Collection[T]) -> Iterator[list[T]]:
+    """Return items in parts that fit into one condition; one part for all but the largest requests."""
+    every = list(items)
+    return (every[start : start + CHUNK] for start in range(0, len(every), CHUNK))
 
 
 def assembled(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tuple[Lease, ...]:
@@ -163,7 +173,7 @@ def event_row(lease_id: str, position: int, event: Event) -> dict[str, Any]:
     }
 
 
-def allocation_of(row: AnyRow) -> Allocation:
+def allocation_of(row: Sequence[Any]) -> Allocation:
     """Return an allocation."""
     resource_id, lease_id, reservation_id, starts_at, ends_at, units, unit = row
     return Allocation(

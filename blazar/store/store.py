@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import IntegrityError
 
 from blazar.calendar.snapshot import Snapshot
 from blazar.model.amounts import Amounts
@@ -24,9 +23,12 @@ from blazar.store.event_queries import DueEvent
 from blazar.store.inventory import Inventory, InventoryCache
 from blazar.store.tables import allocations as allocation_table
 from blazar.store.tables import resources as resource_table
-from blazar.store.transactions import Transactions
+from blazar.store.transactions import Clash, Transactions
 
 __all__ = ["CalendarView", "DueEvent", "Store"]
+
+CLASHES = 4
+"""How often a write is begun anew because a property that it needs was just added by somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Store:
         capacity: Amounts,
         at: datetime,
     ) -> Resource:
-        """Register a resource. Conflict if one of its id or name is registered."""
+        """Register a resource. Conflict if one of its kind with its id or name is registered."""
 
         def work(connection: Connection) -> Resource:
             resource_store.insert(
@@ -99,12 +101,14 @@ class Store:
             resource_store.raise_version(connection, kind)
             return resource_store.one(connection, kind, external_id)
 
-        try:
-            return self._transactions.write(work)
-        except IntegrityError as error:
-            if self.resource_named(kind, name) is None and not self._is_registered(kind, external_id):
-                raise Conflict(f"{kind} {name} was changed by somebody else at the same time; try again") from error
-            raise Conflict(f"{kind} {name} is registered already") from error
+        for _ in range(CLASHES):
+            try:
+                return self._transactions.write(work)
+            except Clash as error:
+                if self.resource_named(kind, name) is not None or self._is_registered(kind, external_id):
+                    raise Conflict(f"{kind} {name} is registered already") from error
+                # Somebody else has just been the first to use the same property: now it is there.
+        return self._transactions.write(work)
 
     def change_capabilities(self, resource_id: int, changes: Mapping[str, str | None], *, at: datetime) -> Resource:
         """Set capabilities and take away those that are None, all or none. NotFound."""
@@ -113,22 +117,17 @@ class Store:
             resource_store.change(connection, resource_id, at)
             resource = resource_store.by_ids(connection, [resource_id])[resource_id]
             resource_store.set_capabilities(connection, resource.kind, resource_id, changes, at)
-            resource_store.raise_version(connection, resource.kind)
             return resource_store.one(connection, resource.kind, resource.external_id)
 
-        try:
-            return self._transactions.write(work)
-        except IntegrityError as error:
-            raise Conflict("the same property was added by somebody else at the same time; try again") from error
+        for _ in range(CLASHES):
+            # Somebody else may be the first to use the same property; after that it is there.
+            with suppress(Clash):
+                return self._transactions.write(work)
+        return self._transactions.write(work)
 
     def set_reservable(self, resource_id: int, reservable: bool, *, at: datetime) -> None:
         """Let a resource take new allocations, or not. NotFound."""
-
-        def work(connection: Connection) -> None:
-            resource_store.change(connection, resource_id, at, reservable=reservable)
-            resource_store.raise_version(connection, ResourceKind.HOST)
-
-        self._transactions.write(work)
+        self._transactions.write(lambda c: resource_store.change(c, resource_id, at, reservable=reservable))
 
     def withdraw_resource(self, resource_id: int, *, at: datetime) -> None:
         """Let a resource take no new allocation, if it has none. Conflict if it has; NotFound."""
@@ -141,22 +140,19 @@ class Store:
                 connection, kind, resource_id=resource_id, lease_id=None, reservation_id=None, ending_after=None
             )
             if held:
-                count = len({a.lease_id for a in held})
+                others = len({a.lease_id for a in held}) - 1
+                more = f" and {others} more" if others else ""
                 raise Conflict(
-                    f"the host is allocated to {count} leases, as {held[0].lease_id}; delete them or wait for their end"
+                    f"the {kind} is allocated to lease {held[0].lease_id}{more}; delete it or wait for its end"
                 )
-            resource_store.raise_version(connection, kind)
 
         self._transactions.write(work)
 
     def retire_resource(self, resource_id: int, *, at: datetime) -> None:
         """Take a resource off the calendar; what happened on it stays on record. NotFound."""
-
-        def work(connection: Connection) -> None:
-            resource_store.change(connection, resource_id, at, reservable=False, live=None, retired_at=at)
-            resource_store.raise_version(connection, ResourceKind.HOST)
-
-        self._transactions.write(work)
+        self._transactions.write(
+            lambda c: resource_store.change(c, resource_id, at, reservable=False, live=None, retired_at=at)
+        )
 
     def property_values(self, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
         """Return the properties that registered resources have, with their values."""

@@ -9,24 +9,34 @@ from typing import TypeVar
 
 import tenacity
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from blazar.model.errors import StoreUnavailable
+from blazar.model.errors import BlazarError, Conflict, InvalidInput, StoreUnavailable
 from blazar.store.engine import WRITES, for_reading
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ATTEMPTS = 8
+PATIENCE_SECONDS = 30
+"""No attempt begins later than this: each may have waited long for a lock."""
+
 SQLSTATES_OF_BAD_LUCK = frozenset({"40001", "40P01", "55P03"})
 """PostgreSQL: serialization failure, deadlock, lock not available."""
 MYSQL_ERRORS_OF_BAD_LUCK = frozenset({1205, 1213, 1020})
 """MariaDB: lock wait timeout, deadlock, record has changed."""
 
 
+class Clash(Conflict):
+    """What was to be inserted is there already. Whoever inserts says what that means."""
+
+
 class Transactions:
-    """Runs what is to be read or written on an engine; raises StoreUnavailable where the database does not serve."""
+    """Runs what is to be read or written on an engine.
+
+    Raises StoreUnavailable where the database does not serve, InvalidInput where a value can not be kept in it.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -39,27 +49,25 @@ class Transactions:
             with self._reading.connect() as connection:
                 yield connection
         except (SQLAlchemyError, PoolTimeout) as error:
-            raise _unavailable(error) from error
+            raise _translated(error) from error
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` in a write transaction; whatever it raises rolls everything back.
 
-        It is run again after a deadlock or the like, so it must have no effect outside the database.
+        It is run again after a deadlock or the like, so it must have no effect outside the database. Clash if a row
+        that it inserts is there already, also if somebody else inserted it a moment ago.
         """
         again = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_is_bad_luck),
-            stop=tenacity.stop_after_attempt(ATTEMPTS),
+            stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_after_delay(PATIENCE_SECONDS),
             wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
             reraise=True,
         )
         try:
             result: T = again(self._once, work)
             return result
-        except IntegrityError:
-            # What it means is known only where the statement is.
-            raise
         except (SQLAlchemyError, PoolTimeout) as error:
-            raise _unavailable(error) from error
+            raise _translated(error) from error
 
     def _once(self, work: Callable[[Connection], T]) -> T:
         with self.engine.connect().execution_options(**{WRITES: True}) as connection, connection.begin():
@@ -76,9 +84,14 @@ def _is_bad_luck(error: BaseException) -> bool:
     return code in MYSQL_ERRORS_OF_BAD_LUCK or "database is locked" in str(origin)
 
 
-def _unavailable(error: Exception) -> StoreUnavailable:
+def _translated(error: Exception) -> BlazarError:
     # The statement and its parameters go to the log at debug only: they may hold what users wrote.
     LOG.debug("The database failed", exc_info=error)
+    if isinstance(error, IntegrityError):
+        return Clash("somebody else has just written the same; please try again")
+    if isinstance(error, DataError):
+        return InvalidInput("a value is too long or too large for the database, or has a character it can not keep")
     cause = error.orig if isinstance(error, DBAPIError) else error
-    LOG.error("The database failed: %s", type(cause).__name__)
+    # The first line says what is wrong (no such table, connection refused); further ones quote the statement.
+    LOG.error("The database failed: %s: %s", type(cause).__name__, str(cause).partition("\n")[0])
     return StoreUnavailable("the database does not answer as it should; please try again")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 import sqlalchemy as sa
 
 from blazar.cmd.db_manage import main
+from blazar.model.demand import Allocation
+from blazar.model.errors import Conflict
 from blazar.store import migrate
-from blazar.store.engine import connect
+from blazar.store.engine import WRITES, connect
+from blazar.store.store import Store
+from tests.store.builders import NONE, a_lease, hours
 from tests.world import World
 
 
@@ -18,12 +23,36 @@ def test_migrations_make_the_tables_that_the_code_works_with(database_url):
     engine.dispose()
 
 
-def test_migrations_go_back_with_data_in_the_tables_and_forward_again(engine):
+def test_migrations_go_back_with_data_in_the_tables_and_forward_again(database_url):
+    engine = connect(database_url)
+    migrate.upgrade(engine)
     World(engine).lease()
     migrate.downgrade(engine, "base")
     assert sa.inspect(engine).get_table_names() == ["alembic_version"]
     migrate.upgrade(engine)
     assert len(World(engine).hosts_of(World(engine, register=False).lease())) == 1
+    engine.dispose()
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(database_url):
+    engine = connect(database_url)
+    if engine.dialect.name == "mysql":
+        pytest.skip("MariaDB can not undo changes of tables")
+    with engine.execution_options(**{WRITES: True}).begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE allocations (anything INTEGER)")
+    with pytest.raises(sa.exc.DBAPIError):
+        migrate.upgrade(engine)
+    assert sa.inspect(engine).get_table_names() == ["allocations"]
+    engine.dispose()
+
+
+def test_foreign_keys_hold_again_after_a_migration(sqlite):
+    store = Store(sqlite)
+    lease = a_lease(hours(0, 1))
+    with pytest.raises(Conflict):
+        store.book(
+            lease, [Allocation(7, lease.id, lease.reservations[0].id, lease.window)], {}, {7: "host"}, cleaning=NONE
+        )
 
 
 def test_db_manage_goes_both_ways(database_url, capsys):

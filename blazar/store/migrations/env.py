@@ -5,6 +5,12 @@ from alembic import context
 from blazar.store.tables import metadata
 
 connection = context.config.attributes["connection"]
-context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
+context.configure(
+    connection=connection,
+    target_metadata=metadata,
+    render_as_batch=True,
+    # SQLite can undo changes of tables as PostgreSQL can, now that transactions begin where we say.
+    transactional_ddl=connection.dialect.name in ("sqlite", "postgresql"),
+)
 with context.begin_transaction():
     context.run_migrations()

@@ -1,0 +1,94 @@
+"""Leases, hosts and allocations made by hand, for tests that speak to the store alone."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Allocation
+from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.resource import Resource, ResourceKind
+from blazar.model.window import Window
+from blazar.store.store import Store
+
+HOST = ResourceKind.HOST
+NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+NONE = timedelta(0)
+
+
+def hours(start: float, end: float) -> Window:
+    """A window in hours from noon."""
+    return Window(NOON + start * HOUR, NOON + end * HOUR)
+
+
+def a_host(store: Store, number: int = 1, **capabilities: str) -> Resource:
+    return store.add_resource(
+        HOST,
+        external_id=str(number),
+        name=f"node-{number}",
+        attributes={"vcpus": 16},
+        capabilities=capabilities,
+        capacity=Amounts.of({"VCPU": 16}),
+        at=NOON,
+    )
+
+
+def a_lease(window: Window, *, project: str = "physics") -> Lease:
+    return Lease(
+        id=str(uuid.uuid4()),
+        name="a lease",
+        user_id="curie",
+        project_id=project,
+        window=window,
+        status=LeaseStatus.PENDING,
+        created_at=NOON,
+        reservations=(
+            Reservation(
+                str(uuid.uuid4()), "physical:host", None, ReservationStatus.PENDING, NOON, parameters={"min": 1}
+            ),
+        ),
+        events=(
+            Event(str(uuid.uuid4()), EventType.START, window.start, EventStatus.UNDONE, NOON, due_at=window.start),
+            Event(str(uuid.uuid4()), EventType.END, window.end, EventStatus.UNDONE, NOON, due_at=window.end),
+        ),
+    )
+
+
+def promised(lease: Lease, hosts: Collection[Resource], *, unit: Amounts | None = None) -> list[Allocation]:
+    return [Allocation(h.id, lease.id, lease.reservations[0].id, lease.window, 1, unit) for h in hosts]
+
+
+def generations(store: Store, hosts: Collection[Resource]) -> dict[int, int]:
+    with store.calendar(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
+        return dict(view.generations([host.id for host in hosts]))
+
+
+def kinds(hosts: Collection[Resource]) -> dict[int, str]:
+    return {host.id: str(host.kind) for host in hosts}
+
+
+def booked(
+    store: Store, window: Window, *hosts: Resource, cleaning: timedelta = NONE, unit: Amounts | None = None
+) -> Lease:
+    """Book hosts for a new lease, whatever the calendar says."""
+    lease = a_lease(window)
+    allocations = promised(lease, hosts, unit=unit)
+    return store.book(lease, allocations, generations(store, hosts), kinds(hosts), cleaning=cleaning)
+
+
+def taken(
+    store: Store,
+    window: Window,
+    *,
+    whole: bool = True,
+    now: datetime = NOON,
+    besides: str | None = None,
+    cleaning: timedelta = NONE,
+) -> frozenset[int]:
+    """The hosts that are not wholly free in a window."""
+    with store.calendar(HOST, window, whole_only=whole, now=now, besides=besides, cleaning=cleaning) as view:
+        occupancy = view.snapshot.occupancy
+        return occupancy.taken | frozenset(occupancy.peaks)

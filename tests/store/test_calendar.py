@@ -1,0 +1,257 @@
+"""What the calendar shows of a window, and what stays of it when leases change, on each database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from blazar.model.amounts import Amounts
+from blazar.model.errors import StaleCalendar, StaleLease
+from blazar.store.store import Store
+from blazar.store.tables import allocations
+from tests.statements import counted
+from tests.store.builders import (
+    HOST,
+    HOUR,
+    NONE,
+    NOON,
+    a_host,
+    a_lease,
+    booked,
+    generations,
+    hours,
+    kinds,
+    promised,
+    taken,
+)
+
+MINUTE = timedelta(minutes=1)
+HALF = Amounts.of({"VCPU": 8})
+
+
+@pytest.fixture
+def store(engine) -> Store:
+    return Store(engine)
+
+
+@pytest.fixture
+def host(store):
+    return a_host(store)
+
+
+def history(store, lease):
+    """Start, end and release of the allocations of a lease, in hours from noon, released ones too."""
+    with store._transactions.reading() as connection:
+        rows = connection.execute(
+            allocations.select().where(allocations.c.lease_id == lease.id).order_by(allocations.c.id)
+        ).all()
+    return [
+        tuple(None if t is None else (t - NOON) / HOUR for t in (row.starts_at, row.ends_at, row.released_at))
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_windows_that_touch_do_not_stand_in_each_others_way(store, host, whole):
+    booked(store, hours(2, 4), host)
+    assert taken(store, hours(0, 2), whole=whole) == frozenset()
+    assert taken(store, hours(4, 6), whole=whole) == frozenset()
+    assert taken(store, hours(0, 2.01), whole=whole) == {host.id}
+    assert taken(store, hours(3.99, 6), whole=whole) == {host.id}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_cleaning_time_is_kept_after_the_user_before_and_before_the_user_after(store, host, whole):
+    booked(store, hours(2, 4), host, cleaning=HOUR)
+    for window, expected in (
+        (hours(0, 1), frozenset()),
+        (hours(0, 1.01), {host.id}),
+        (hours(4.99, 6), {host.id}),
+        (hours(5, 6), frozenset()),
+    ):
+        assert taken(store, window, whole=whole, cleaning=HOUR) == expected, window
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_user_who_should_have_left_is_in_the_way_of_those_who_come_now_only(store, host, whole):
+    booked(store, hours(0, 1), host)
+    late = NOON + 1.5 * HOUR
+    assert taken(store, hours(1.5, 3), whole=whole, now=late) == {host.id}
+    assert taken(store, hours(1.6, 3), whole=whole, now=late) == frozenset()
+
+
+def test_a_late_user_counts_with_what_it_has_and_until_the_window_ends(store, host):
+    booked(store, hours(0, 1), host, unit=HALF)
+    with store.calendar(HOST, hours(2, 3), whole_only=False, now=NOON + 2 * HOUR, besides=None, cleaning=NONE) as view:
+        assert view.snapshot.occupancy.units_free(host, HALF) == 1
+
+
+def test_a_window_that_has_begun_counts_from_now_on(store, host):
+    lease = booked(store, hours(0, 2), host)
+    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON + HOUR, cleaning=NONE)
+    assert taken(store, hours(0, 2), now=NOON + HOUR) == frozenset()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_allocations_of_a_lease_do_not_stand_in_its_own_way(store, host, whole):
+    lease = booked(store, hours(0, 2), host)
+    assert taken(store, hours(1, 3), whole=whole, besides=lease.id) == frozenset()
+
+
+def test_the_reading_costs_three_statements_however_much_there_is(store, engine):
+    hosts = [a_host(store, number) for number in range(1, 7)]
+    for number in range(12):
+        booked(store, hours(number, number + 1), hosts[number % 5])
+    store.inventory(HOST)
+    for whole in (True, False):
+        with (
+            counted(engine) as statements,
+            store.calendar(HOST, hours(0, 9), whole_only=whole, now=NOON, besides=None, cleaning=NONE) as view,
+        ):
+            assert view.generations([host.id for host in hosts])[hosts[5].id] == 0
+        assert statements.count == 3
+
+
+def test_generations_belong_to_what_the_view_showed(store, host):
+    with store.calendar(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
+        booked(store, hours(0, 1), host)
+        seen = view.generations([host.id])
+    lease = a_lease(hours(0, 1))
+    with pytest.raises(StaleCalendar):
+        store.book(lease, promised(lease, [host]), seen, kinds([host]), cleaning=NONE)
+
+
+def test_a_booking_of_many_hosts_costs_five_statements_and_one_of_one_too(store, engine):
+    hosts = [a_host(store, number) for number in range(1, 9)]
+    for chosen in (hosts[:1], hosts[1:]):
+        lease, seen = a_lease(hours(0, 1)), generations(store, chosen)
+        with counted(engine) as statements:
+            store.book(lease, promised(lease, chosen), seen, kinds(chosen), cleaning=NONE)
+        assert statements.count == 5
+
+
+def test_a_host_that_takes_no_more_bookings_loses_those_under_way(store, host):
+    lease, seen = a_lease(hours(0, 1)), generations(store, [host])
+    store.set_reservable(host.id, False, at=NOON)
+    with pytest.raises(StaleCalendar):
+        store.book(lease, promised(lease, [host]), seen, kinds([host]), cleaning=NONE)
+    assert store.leases(None) == ()
+
+
+def test_a_longer_lease_keeps_its_hosts_in_a_few_statements(store, engine):
+    hosts = [a_host(store, number) for number in range(1, 6)]
+    lease = booked(store, hours(0, 2), *hosts, cleaning=HOUR)
+    longer = replace(lease, window=hours(0, 3))
+    seen = generations(store, hosts)
+    with counted(engine) as statements:
+        store.rebook(lease, longer, promised(longer, hosts), seen, kinds(hosts), cleaning=HOUR, at=NOON + MINUTE)
+    assert statements.count == 4
+    assert history(store, lease) == [(0, 3, None)] * 5
+    assert taken(store, hours(3.99, 5)) == {host.id for host in hosts}
+    assert taken(store, hours(4, 5)) == frozenset()
+
+
+def test_what_a_changed_lease_gives_up_stays_on_record(store):
+    first, second = a_host(store, 1), a_host(store, 2)
+    lease = booked(store, hours(0, 4), first)
+    after = store.rebook(
+        lease, lease, promised(lease, [second]), generations(store, [second]), kinds([second]),
+        cleaning=NONE, at=NOON + HOUR,
+    )  # fmt: skip
+    assert history(store, lease) == [(0, 1, 1), (0, 4, None)]
+    assert [a.resource_id for a in store.lease_allocations(lease.id)] == [second.id]
+    assert after.revision == lease.revision + 1
+    assert taken(store, hours(1, 4), now=NOON + HOUR) == {second.id}
+
+
+def test_a_change_that_loses_a_race_writes_nothing(store):
+    first, second = a_host(store, 1), a_host(store, 2)
+    lease = booked(store, hours(0, 2), first)
+    seen = generations(store, [second])
+    rival = booked(store, hours(0, 2), second)
+    longer = replace(lease, window=hours(0, 3))
+    wanted = promised(longer, [first, second])
+    with pytest.raises(StaleCalendar):
+        store.rebook(lease, longer, wanted, seen, kinds([first, second]), cleaning=NONE, at=NOON)
+    renamed = store.save(lease, replace(lease, name="renamed"), at=NOON, cleaning=NONE)
+    with pytest.raises(StaleLease):
+        store.rebook(
+            lease, longer, wanted, generations(store, [second]), kinds([first, second]), cleaning=NONE, at=NOON
+        )
+    assert store.lease(lease.id) == renamed
+    assert history(store, lease) == [(0, 2, None)]
+    assert [a.lease_id for a in store.live_allocations(HOST, resource_id=second.id)] == [rival.id]
+
+
+def test_an_end_before_its_time_is_recorded_and_cleaned_up_after(store, host):
+    lease = booked(store, hours(0, 4), host, cleaning=HOUR)
+    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON + 2 * HOUR, cleaning=HOUR)
+    assert history(store, lease) == [(0, 2, 2)]
+    assert taken(store, hours(2.99, 4), now=NOON + 2 * HOUR) == {host.id}
+    assert taken(store, hours(3, 4), now=NOON + 2 * HOUR) == frozenset()
+
+
+def test_a_use_that_was_given_up_before_it_began_blocks_nothing(store, host):
+    lease = booked(store, hours(1, 4), host, cleaning=HOUR)
+    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON, cleaning=HOUR)
+    assert taken(store, hours(0, 9), cleaning=HOUR) == frozenset()
+    assert history(store, lease) == [(1, 4, 0)]
+
+
+@pytest.mark.parametrize("unit", [None, HALF])
+def test_a_use_that_was_given_up_in_the_second_it_began_blocks_for_the_cleaning(store, host, unit):
+    lease = booked(store, hours(0, 4), host, cleaning=HOUR, unit=unit)
+    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON, cleaning=HOUR)
+    for whole in (True, False):
+        assert taken(store, hours(0.5, 4), whole=whole) == {host.id}
+        assert taken(store, hours(1, 4), whole=whole) == frozenset()
+
+
+def test_the_users_who_have_not_left_a_host_are_known_to_the_next(store):
+    first, second = a_host(store, 1), a_host(store, 2)
+    late = booked(store, hours(0, 1), first)
+    left = booked(store, hours(0, 1), second)
+    store.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR, cleaning=NONE)
+    later = booked(store, hours(5, 6), first)
+    following = booked(store, hours(1, 2), first, second)
+    assert store.earlier_users(following.id, before=following.window.start) == (late.id,)
+    assert later.id not in store.earlier_users(following.id, before=following.window.start)
+
+
+def test_live_allocations_can_be_asked_for_by_host_lease_reservation_and_time(store):
+    first, second = a_host(store, 1), a_host(store, 2)
+    early, late = booked(store, hours(0, 1), first), booked(store, hours(2, 3), first, second)
+    assert [a.lease_id for a in store.live_allocations(HOST)] == [early.id, late.id, late.id]
+    assert [a.lease_id for a in store.live_allocations(HOST, resource_id=second.id)] == [late.id]
+    assert [a.lease_id for a in store.live_allocations(HOST, lease_id=early.id)] == [early.id]
+    (one,) = store.live_allocations(HOST, reservation_id=early.reservations[0].id)
+    assert one.window == early.window
+    assert {a.lease_id for a in store.live_allocations(HOST, ending_after=NOON + 2 * HOUR)} == {late.id}
+    assert store.live_reservations_on(second.id) == late.reservations
+
+
+def test_units_come_back_as_they_were_promised(store, host):
+    lease = booked(store, hours(0, 1), host, unit=HALF)
+    assert store.lease_allocations(lease.id) == tuple(promised(lease, [host], unit=HALF))
+
+
+def test_large_requests_are_asked_in_parts(store, monkeypatch):
+    hosts = [a_host(store, number) for number in range(1, 6)]
+    monkeypatch.setattr("blazar.store.rows.CHUNK", 2)
+    seen = generations(store, hosts)
+    assert seen == dict.fromkeys([host.id for host in hosts], 0)
+    lease = booked(store, hours(0, 1), *hosts)
+    assert set(generations(store, hosts).values()) == {1}
+    assert set(store.resources_by_id(seen)) == set(seen)
+    longer = replace(lease, window=hours(0, 2))
+    store.rebook(
+        lease, longer, promised(longer, hosts[:2]), generations(store, hosts[:2]), kinds(hosts), cleaning=NONE, at=NOON
+    )
+    assert sorted(history(store, lease), key=str) == [(0, 0, 0)] * 3 + [(0, 2, None)] * 2
+    others = [booked(store, hours(2, 3), host) for host in hosts]
+    found = store.leases_by_id([other.id for other in others])
+    assert {one.id for one in found} == {other.id for other in others}
+    with pytest.raises(StaleCalendar):
+        store.book(a_lease(hours(5, 6)), [], {**generations(store, hosts), hosts[4].id: 0}, {}, cleaning=NONE)

@@ -1,0 +1,80 @@
+"""URLs that people write, databases that are gone, and values that none can keep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from blazar.model.errors import Conflict, InvalidInput, StoreUnavailable
+from blazar.store.engine import connect
+from blazar.store.store import Store
+from tests.store.builders import NONE, NOON, a_lease, hours
+
+
+@pytest.mark.parametrize(
+    ("url", "driver"),
+    [
+        ("postgresql://u@h/x", "psycopg"),
+        ("postgresql+psycopg2://u@h/x", "psycopg"),
+        ("mysql://u@h/x", "pymysql"),
+        ("mysql+mysqldb://u@h/x?charset=utf8mb4", "pymysql"),
+        ("mariadb+pymysql://u@h/x", "pymysql"),
+    ],
+)
+def test_urls_of_older_drivers_serve_as_well(url, driver):
+    assert connect(url).driver == driver
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("sqlite://", "needs a file"),
+        ("sqlite:///:memory:", "needs a file"),
+        ("oracle://u:secret@h/x", "not supported"),
+        ("postgresql+asyncpg://u:secret@h/x", "use postgresql\\+psycopg"),
+        ("postgresql://u:secret@h:port/x", "host:port"),
+        ("u:secret@h", "can not be used"),
+        ("", "can not be used"),
+    ],
+)
+def test_a_url_that_can_not_serve_is_refused_with_a_sentence_and_without_its_secret(url, says):
+    with pytest.raises(InvalidInput, match=says) as refusal:
+        connect(url)
+    assert "secret" not in refusal.value.message
+
+
+def test_a_database_without_tables_is_a_503_and_the_log_says_why(database_url, caplog):
+    engine = connect(database_url)
+    with pytest.raises(StoreUnavailable):
+        Store(engine).leases(None)
+    assert "leases" in caplog.text
+    assert caplog.text.count("\n") == 1
+    engine.dispose()
+
+
+def test_what_is_inserted_twice_is_a_conflict(engine):
+    store, lease = Store(engine), a_lease(hours(0, 1))
+    store.book(lease, [], {}, {}, cleaning=NONE)
+    with pytest.raises(Conflict):
+        store.book(lease, [], {}, {}, cleaning=NONE)
+    assert store.lease(lease.id) == lease
+
+
+def test_a_value_that_does_not_fit_is_the_callers_mistake(engine):
+    if engine.dialect.name == "sqlite":
+        pytest.skip("SQLite keeps texts of any length")
+    store = Store(engine)
+    with pytest.raises(InvalidInput):
+        store.book(replace(a_lease(hours(0, 1)), name="x" * 256), [], {}, {}, cleaning=NONE)
+    assert store.leases(None) == ()
+
+
+def test_a_connection_that_the_server_closed_is_replaced(engine, monkeypatch):
+    store, lease = Store(engine), a_lease(hours(0, 1))
+    store.book(lease, [], {}, {}, cleaning=NONE)
+    monkeypatch.setattr("blazar.store.engine.IDLE_SECONDS", 0)
+    with engine.connect() as connection:
+        connection.connection.driver_connection.close()
+    assert store.lease(lease.id) == lease
+    store.save(lease, replace(lease, name="renamed"), at=NOON, cleaning=NONE)

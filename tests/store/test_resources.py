@@ -1,0 +1,116 @@
+"""Hosts in the database: registered once, changed by many, gone but not forgotten."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from blazar.model.errors import Conflict, NotFound
+from blazar.model.requirements import parse_requirement
+from blazar.store.store import Store
+from tests.store.builders import HOST, NOON, a_host, booked, hours
+
+
+@pytest.fixture
+def store(engine) -> Store:
+    return Store(engine)
+
+
+def at_once(count, work):
+    """Run ``work(number)`` in as many threads, all beginning together; return what each returned or raised."""
+    outcomes: list[object] = [None] * count
+    gate = threading.Barrier(count)
+
+    def run(number):
+        gate.wait()
+        try:
+            outcomes[number] = work(number)
+        except Exception as error:
+            outcomes[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+def test_a_host_comes_back_as_it_was_registered(store):
+    host = a_host(store, 1, gpu="a100", rack="7")
+    assert store.resource(HOST, "1") == host
+    assert store.resource_named(HOST, "node-1") == host
+    assert store.resource_named(HOST, "NODE-1") is None
+    assert host.capabilities == {"gpu": "a100", "rack": "7"}
+    with pytest.raises(NotFound, match=r"\{'host_id': '2'\} not found"):
+        store.resource(HOST, "2")
+
+
+def test_a_host_is_registered_once(store):
+    a_host(store)
+    with pytest.raises(Conflict, match="host node-1 is registered already"):
+        a_host(store)
+    outcomes = at_once(4, lambda _: a_host(store, 2))
+    assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 3
+    assert [host.name for host in store.resources(HOST)] == ["node-1", "node-2"]
+
+
+def test_hosts_registered_at_once_with_the_same_new_property_are_all_registered(store):
+    outcomes = at_once(6, lambda number: a_host(store, number, gpu="a100"))
+    assert [error for error in outcomes if isinstance(error, Exception)] == []
+    (gpu,) = store.property_values(HOST, include_private=True)
+    assert (gpu.property.name, gpu.values) == ("gpu", ("a100",))
+
+
+def test_hosts_changed_at_once_with_the_same_new_property_are_all_changed(store):
+    hosts = [a_host(store, number) for number in range(4)]
+    at_once(4, lambda number: store.change_capabilities(hosts[number].id, {"rack": str(number)}, at=NOON))
+    assert {host.capabilities["rack"] for host in store.resources(HOST)} == {"0", "1", "2", "3"}
+
+
+def test_capabilities_are_set_and_taken_away_together(store):
+    host = a_host(store, 1, gpu="a100", rack="7")
+    changed = store.change_capabilities(host.id, {"gpu": None, "rack": "8", "ssd": "yes"}, at=NOON)
+    assert changed.capabilities == {"rack": "8", "ssd": "yes"}
+    assert changed == store.resource(HOST, "1")
+
+
+def test_private_properties_are_shown_to_operators_only(store):
+    a_host(store, 1, gpu="a100", Rack="7")
+    a_host(store, 2, gpu="h100")
+    store.set_property_private(HOST, "Rack", private=True, at=NOON)
+    assert [(p.property.name, p.values) for p in store.property_values(HOST, include_private=False)] == [
+        ("gpu", ("a100", "h100"))
+    ]
+    names = [p.property.name for p in store.property_values(HOST, include_private=True)]
+    assert names == ["Rack", "gpu"]
+    with pytest.raises(NotFound):
+        store.set_property_private(HOST, "rack", private=True, at=NOON)
+
+
+def test_a_host_may_leave_and_come_back_and_its_past_stays(store):
+    host = a_host(store)
+    lease = booked(store, hours(0, 1), host)
+    with pytest.raises(Conflict, match=lease.id):
+        store.withdraw_resource(host.id, at=NOON)
+    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON, cleaning=hours(0, 1).duration)
+    store.withdraw_resource(host.id, at=NOON)
+    store.retire_resource(host.id, at=NOON)
+    assert store.resources(HOST) == ()
+    with pytest.raises(NotFound):
+        store.set_reservable(host.id, True, at=NOON)
+    back = a_host(store)
+    assert back.id != host.id
+    assert set(store.resources_by_id([host.id, back.id])) == {host.id, back.id}
+
+
+def test_every_process_sees_a_change_of_the_inventory(engine, store):
+    other = Store(engine)
+    host = a_host(store, 1, gpu="a100")
+    wanted = parse_requirement('["==", "$reservable", "true"]', field="f")
+    assert len(other.inventory(HOST).matching(wanted)) == 1
+    store.set_reservable(host.id, False, at=NOON)
+    assert other.inventory(HOST).matching(wanted) == ()
+    store.retire_resource(host.id, at=NOON)
+    assert other.inventory(HOST).resources == ()
