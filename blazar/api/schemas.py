@@ -24,6 +24,15 @@ _OPTIONAL_DATE: Schema = {
     "description": "a date in UTC strictly inside the lease. Required format: %Y-%m-%d %H:%M, or null for the default",
 }
 _KEYS: Schema = {"maxLength": 255, "description": "an object whose keys have at most 255 characters"}
+_OF_HOSTS: Schema = {
+    "min": {"description": "physical:host: at least so many hosts, a whole number from 1"},
+    "max": {"description": "physical:host: at most so many hosts, not less than min"},
+    "hypervisor_properties": {"description": 'physical:host: what each host must be, as [">=", "$vcpus", "16"]'},
+    "resource_properties": {"description": "physical:host: the same; both must hold. A JSON text, or '' for anything"},
+    "before_end": {"description": "physical:host: what happens before the end: default, snapshot, or ''"},
+}
+"""Told here, checked by the resource type: what these mean depends on ``resource_type``."""
+
 _NAME: Schema = {"type": "string", "maxLength": 80, "description": "a text of at most 80 characters"}
 
 LEASE_CREATE: Schema = {
@@ -46,7 +55,8 @@ LEASE_CREATE: Schema = {
                 "propertyNames": _KEYS,
                 "description": "an object with resource_type, as 'physical:host', and the values of that type",
                 "properties": {
-                    "resource_type": {"type": "string", "maxLength": 66, "description": "a text, as 'physical:host'"}
+                    "resource_type": {"type": "string", "maxLength": 66, "description": "a text, as 'physical:host'"},
+                    **_OF_HOSTS,
                 },
             },
         },
@@ -99,6 +109,7 @@ LEASE_UPDATE: Schema = {
                         "description": "the id of one of the lease's reservations",
                     },
                     "resource_type": {"type": "string", "maxLength": 66, "description": "the reservation's type"},
+                    **_OF_HOSTS,
                 },
             },
         },

@@ -1,0 +1,299 @@
+"""The bodies of requests and answers as the OpenAPI document has them, each with an example that fits it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from blazar.api import schemas
+from blazar.model.lease import EventStatus, LeaseStatus, ReservationStatus
+
+Json = dict[str, Any]
+
+_TEXT: Json = {"type": "string"}
+_TEXT_OR_NULL: Json = {"type": ["string", "null"]}
+_NUMBER: Json = {"type": "integer"}
+_FLAG: Json = {"type": "boolean"}
+_ISO: Json = {
+    "type": "string",
+    "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}$",
+    "description": "UTC",
+    "examples": ["2030-04-01T08:00:00.000000"],
+}
+_ISO_OR_NULL: Json = {**_ISO, "type": ["string", "null"]}
+_SPACED: Json = {
+    "type": "string",
+    "pattern": r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$",
+    "description": "UTC",
+    "examples": ["2030-03-30 11:22:33"],
+}
+_SPACED_OR_NULL: Json = {**_SPACED, "type": ["string", "null"]}
+
+_LEASE_ID = "9f0d0a3e-6f0e-4f57-9d0a-0e1f2a3b4c5d"
+_RESERVATION_ID = "1b2c3d4e-0a1b-4c2d-8e3f-405162738495"
+_MADE = {"created_at": "2030-03-30 11:22:33", "updated_at": None}
+
+_EVENT: Json = {
+    "id": "a0b1c2d3-1111-4222-8333-444455556666",
+    "lease_id": _LEASE_ID,
+    "event_type": "start_lease",
+    "time": "2030-04-01T08:00:00.000000",
+    "status": "UNDONE",
+    **_MADE,
+}
+_RESERVATION: Json = {
+    "min": 1,
+    "max": 2,
+    "hypervisor_properties": '[">=", "$vcpus", "16"]',
+    "resource_properties": "",
+    "before_end": "default",
+    "id": _RESERVATION_ID,
+    "lease_id": _LEASE_ID,
+    "resource_id": "22223333-4444-4555-8666-777788889999",
+    "resource_type": "physical:host",
+    "status": "pending",
+    "missing_resources": False,
+    "resources_changed": False,
+    **_MADE,
+}
+_LEASE: Json = {
+    "id": _LEASE_ID,
+    "name": "nightly-ci",
+    "user_id": "curie",
+    "project_id": "physics",
+    "start_date": "2030-04-01T08:00:00.000000",
+    "end_date": "2030-04-01T20:00:00.000000",
+    "trust_id": None,
+    "status": "PENDING",
+    "degraded": False,
+    **_MADE,
+    "reservations": [_RESERVATION],
+    "events": [_EVENT],
+}
+_NEW_LEASE: Json = {
+    "name": "nightly-ci",
+    "start_date": "2030-04-01 08:00",
+    "end_date": "2030-04-01 20:00",
+    "before_end_date": None,
+    "events": [],
+    "reservations": [
+        {
+            "resource_type": "physical:host",
+            "min": 1,
+            "max": 2,
+            "hypervisor_properties": '[">=", "$vcpus", "16"]',
+            "resource_properties": "",
+        }
+    ],
+}
+_HOST: Json = {
+    "rack": "r7",
+    "id": "12",
+    "hypervisor_hostname": "cn12.example",
+    "service_name": "cn12",
+    "hypervisor_type": "QEMU",
+    "hypervisor_version": 8002000,
+    "vcpus": 64,
+    "memory_mb": 515000,
+    "local_gb": 890,
+    "cpu_info": '{"arch": "x86_64"}',
+    "status": None,
+    "availability_zone": "nova",
+    "trust_id": None,
+    "reservable": True,
+    **_MADE,
+}
+
+
+def an_object(properties: Json, *, optional: tuple[str, ...] = (), more: object = False, example: Any = None) -> Json:
+    """Return the schema of an object that has these keys, and others only if they fit ``more``."""
+    required = [name for name in properties if name not in optional]
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": more}
+    return schema if example is None else {**schema, "examples": [example]}
+
+
+def a_list(item: Json) -> Json:
+    """Return the schema of an array."""
+    return {"type": "array", "items": item}
+
+
+def ref(name: str) -> Json:
+    """Return a reference to one of the components."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _one_of(states: type[Enum], *more: object) -> Json:
+    return {"enum": [*(state.value for state in states), *more]}
+
+
+def _with_examples(schema: Json, *examples: Json) -> Json:
+    return {**schema, "examples": list(examples)}
+
+
+COMPONENTS: Json = {
+    "Event": an_object(
+        {
+            "id": _TEXT,
+            "lease_id": _TEXT,
+            "event_type": {
+                **_TEXT,
+                "description": "start_lease, before_end_lease, end_lease, or what the client sent",
+            },
+            "time": _ISO_OR_NULL,
+            "status": _one_of(EventStatus, None),
+            "created_at": _SPACED,
+            "updated_at": _SPACED_OR_NULL,
+        },
+        example=_EVENT,
+    ),
+    "Reservation": an_object(
+        {
+            "id": _TEXT,
+            "lease_id": _TEXT,
+            "resource_id": _TEXT_OR_NULL,
+            "resource_type": {"enum": ["physical:host"]},
+            "status": _one_of(ReservationStatus),
+            "missing_resources": {**_FLAG, "description": "fewer resources are left than were promised"},
+            "resources_changed": {**_FLAG, "description": "others were given in place of some that failed"},
+            "created_at": _SPACED,
+            "updated_at": _SPACED_OR_NULL,
+            "min": {"type": "integer", "minimum": 1},
+            "max": {"type": "integer", "minimum": 1},
+            "hypervisor_properties": _TEXT_OR_NULL,
+            "resource_properties": _TEXT_OR_NULL,
+            "before_end": {"enum": ["default", "snapshot", ""]},
+        },
+        example=_RESERVATION,
+    ),
+    "Lease": an_object(
+        {
+            "id": _TEXT,
+            "name": _TEXT,
+            "user_id": _TEXT,
+            "project_id": _TEXT,
+            "start_date": _ISO,
+            "end_date": _ISO,
+            "trust_id": _TEXT_OR_NULL,
+            "status": _one_of(LeaseStatus),
+            "degraded": _FLAG,
+            "created_at": _SPACED,
+            "updated_at": _SPACED_OR_NULL,
+            "reservations": a_list(ref("Reservation")),
+            "events": a_list(ref("Event")),
+        },
+        example=_LEASE,
+    ),
+    "Host": an_object(
+        {
+            "id": _TEXT,
+            "hypervisor_hostname": _TEXT,
+            "service_name": _TEXT,
+            "hypervisor_type": _TEXT,
+            "hypervisor_version": _NUMBER,
+            "vcpus": _NUMBER,
+            "memory_mb": {**_NUMBER, "description": "MiB"},
+            "local_gb": {**_NUMBER, "description": "GiB"},
+            "cpu_info": {**_TEXT, "description": "JSON text"},
+            "status": {"type": "null"},
+            "availability_zone": _TEXT,
+            "trust_id": _TEXT_OR_NULL,
+            "reservable": _FLAG,
+            "created_at": _SPACED,
+            "updated_at": _SPACED_OR_NULL,
+        },
+        more={**_TEXT, "description": "a capability"},
+        example=_HOST,
+    ),
+    "Allocation": an_object(
+        {
+            "resource_id": {**_TEXT, "description": "the host's id"},
+            "reservations": a_list(
+                an_object({"id": _TEXT, "lease_id": _TEXT, "start_date": _ISO, "end_date": _ISO}),
+            ),
+        },
+        example={
+            "resource_id": "12",
+            "reservations": [
+                {
+                    "id": _RESERVATION_ID,
+                    "lease_id": _LEASE_ID,
+                    "start_date": "2030-04-01T08:00:00.000000",
+                    "end_date": "2030-04-01T20:00:00.000000",
+                }
+            ],
+        },
+    ),
+    "PropertyInList": an_object(
+        {"property": _TEXT, "private": _FLAG, "values": a_list(_TEXT)},
+        optional=("private", "values"),
+        example={"property": "gpu", "private": False, "values": ["A100", "H100"]},
+    ),
+    "ResourceProperty": an_object(
+        {
+            "id": _TEXT,
+            "resource_type": _TEXT,
+            "property_name": _TEXT,
+            "private": _FLAG,
+            "created_at": _ISO,
+            "updated_at": _ISO_OR_NULL,
+        },
+        example={
+            "id": "33334444-5555-4666-8777-88889999aaaa",
+            "resource_type": "physical:host",
+            "property_name": "gpu",
+            "private": True,
+            "created_at": "2030-03-30T11:22:33.000000",
+            "updated_at": "2030-03-30T11:25:00.000000",
+        },
+    ),
+    "Version": an_object(
+        {
+            "id": _TEXT,
+            "status": _TEXT,
+            "min_version": _TEXT,
+            "max_version": _TEXT,
+            "links": a_list(an_object({"rel": _TEXT, "href": _TEXT})),
+        },
+        example={
+            "id": "v1.0",
+            "status": "CURRENT",
+            "min_version": "1.0",
+            "max_version": "1.0",
+            "links": [{"rel": "self", "href": "http://controller:1234/v1"}],
+        },
+    ),
+    "Health": an_object(
+        {"status": {"enum": ["ok", "failing"]}, "reason": _TEXT}, optional=("reason",), example={"status": "ok"}
+    ),
+    "ApplicationError": an_object(
+        {"error_code": _NUMBER, "error_message": _TEXT, "error_name": {"type": ["integer", "string"]}},
+        example={
+            "error_code": 404,
+            "error_message": f"Lease with {{'lease_id': '{_LEASE_ID}'}} not found",
+            "error_name": 404,
+        },
+    ),
+    "FrameError": an_object(
+        {"error": _NUMBER, "error_message": _TEXT},
+        example={"error": 400, "error_message": "The body is not UTF-8; send JSON in UTF-8."},
+    ),
+    "AuthenticationError": an_object(
+        {"error": an_object({"code": _NUMBER, "title": _TEXT, "message": _TEXT})},
+        example={
+            "error": {
+                "code": 401,
+                "title": "Unauthorized",
+                "message": "The request you have made requires authentication.",
+            }
+        },
+    ),
+    "LeaseCreate": _with_examples(schemas.LEASE_CREATE, _NEW_LEASE),
+    "LeaseUpdate": _with_examples(
+        schemas.LEASE_UPDATE,
+        {"end_date": "2030-04-01 22:00"},
+        {"name": "nightly", "reservations": [{"id": _RESERVATION_ID, "max": 3}]},
+    ),
+    "HostCreate": _with_examples(schemas.HOST_CREATE, {"name": "cn12.example", "rack": "r7"}),
+    "HostUpdate": _with_examples(schemas.HOST_UPDATE, {"rack": "r8", "gpu": None}),
+    "PropertyUpdate": _with_examples(schemas.PROPERTY_UPDATE, {"private": True}),
+}

@@ -1,0 +1,109 @@
+"""The document that the service serves is valid, complete, and its examples are true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+
+from tests.api.conftest import token
+
+STANDS_FOR = {"lease_id": "9f0d0a3e-6f0e-4f57-9d0a-0e1f2a3b4c5d", "host_id": "1", "name": "gpu"}
+
+
+@pytest.fixture
+def document(http) -> dict[str, Any]:
+    return http.get("/openapi.json").json
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if method != "parameters":
+                yield path, method, operation
+
+
+def test_the_served_document_is_valid_openapi(document):
+    validate(document)
+
+
+def test_every_route_is_documented_and_nothing_else(app, document):
+    served = {
+        (re.sub(r"<(\w+)>", r"{\1}", rule.rule), method.lower())
+        for rule in app.url_map.iter_rules()
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+        if rule.rule == "/openapi.json" or not rule.rule.endswith(".json")
+    }
+    assert served == {(path, method) for path, method, _ in operations(document)}
+
+
+def test_every_list_is_also_served_with_the_suffix_that_the_document_promises(http, document):
+    for path, method, _ in operations(document):
+        if path.startswith("/v1/") and path != "/v1/" and method == "get":
+            for name, value in STANDS_FOR.items():
+                path = path.replace(f"{{{name}}}", value)
+            plain, suffixed = http.get(path), http.get(f"{path}.json")
+            assert (suffixed.status_code, suffixed.json) == (plain.status_code, plain.json)
+
+
+def test_every_example_fits_its_schema(document):
+    shown = 0
+
+    def check(schema: Any) -> None:
+        nonlocal shown
+        if isinstance(schema, dict):
+            for example in schema.get("examples", []):
+                Draft202012Validator({**schema, "components": document["components"]}).validate(example)
+                shown += 1
+            for part in schema.values():
+                check(part)
+        elif isinstance(schema, list):
+            for part in schema:
+                check(part)
+
+    check(document["components"]["schemas"])
+    assert shown > 20
+    assert all("examples" in schema for schema in document["components"]["schemas"].values())
+
+
+def test_the_examples_of_requests_work(http, document):
+    examples = {name: schema["examples"] for name, schema in document["components"]["schemas"].items()}
+    (wanted,) = examples["LeaseCreate"]
+    made = http.post("/v1/leases", json={**wanted, "start_date": "2030-05-01 08:00", "end_date": "2030-05-01 20:00"})
+    assert made.status_code == 201
+    lease = made.json["lease"]
+    later, bigger = examples["LeaseUpdate"]
+    (reservation,) = bigger["reservations"]
+    changes = [
+        {**later, "end_date": "2030-05-01 22:00"},
+        {**bigger, "reservations": [{**reservation, "id": lease["reservations"][0]["id"]}]},
+    ]
+    for change in changes:
+        assert http.put(f"/v1/leases/{lease['id']}", json=change).status_code == 200
+    for change in examples["HostUpdate"]:
+        assert http.put("/v1/os-hosts/1", json=change).status_code == 200
+    for change in examples["PropertyUpdate"]:
+        assert http.patch("/v1/os-hosts/properties/rack", json=change).status_code == 200
+
+
+def test_an_operation_of_the_api_says_who_may_be_refused_and_how(document):
+    for path, _, operation in operations(document):
+        if path.startswith("/v1/") and path != "/v1/":
+            assert {"400", "401", "403", "406", "500", "503"} <= operation["responses"].keys()
+            assert {p["name"] for p in operation["parameters"]} >= {"X-Auth-Token", "OpenStack-API-Version"}
+            assert ("requestBody" in operation) == ("413" in operation["responses"])
+
+
+def test_a_refusal_has_the_shape_that_its_status_promises(http, document):
+    shapes = {
+        "ApplicationError": http.get("/v1/os-hosts", headers=token()),
+        "FrameError": http.get("/v1/leases", headers={"OpenStack-API-Version": "reservation 7.0"}),
+        "AuthenticationError": http.get("/v1/leases", headers={"X-Auth-Token": "nobody"}),
+    }
+    assert [answer.status_code for answer in shapes.values()] == [403, 406, 401]
+    for name, answer in shapes.items():
+        Draft202012Validator(document["components"]["schemas"][name]).validate(answer.json)
