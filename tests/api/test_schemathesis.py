@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 import pytest
 import schemathesis
 from hypothesis import given, settings
-from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
 from blazar.api.app import create_app
@@ -35,6 +33,9 @@ def test_no_request_makes_the_service_fail(tmp_path, mode):
     asked = 0
     for found in schema.get_all_operations():
         operation = found.ok()
+        if mode is GenerationMode.NEGATIVE and not operation.body:
+            # Headers and parameters are texts: without a body there is nothing that could be wrong.
+            continue
 
         @settings(max_examples=CASES, deadline=None)
         @given(case=operation.as_strategy(generation_mode=mode))
@@ -45,7 +46,5 @@ def test_no_request_makes_the_service_fail(tmp_path, mode):
             assert answer.status_code < 500
             case.validate_response(answer, checks=CHECKS)
 
-        # An operation whose requests can not be wrong (no parameter, no body) has no wrong requests to try.
-        with contextlib.suppress(Unsatisfiable):
-            check()
-    assert asked > CASES * 3
+        check()
+    assert asked >= CASES * 5
