@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -58,13 +59,15 @@ def beside_slow_ends(kind: str, starts: int = 10, ends: int = 3) -> dict[str, ob
         ground = Ground(engine, starts + ends, faults=faults, clock=clock, deletion_takes=timedelta(minutes=5))
         begin = clock.now().replace(second=0, microsecond=0)
         turn = begin + timedelta(hours=2)
-        ending = [create(ground, begin, turn) for _ in range(ends)]
+        # On different hosts: who needs the very host that is being left waits for it, and should.
+        left = json.dumps(["in", "$hypervisor_hostname", [f"node-{number}" for number in range(1, ends + 1)]])
+        ending = [create(ground, begin, turn, needs=left) for _ in range(ends)]
         ground.manager.engine.run_due()
         for aggregate in ground.simulated.aggregates():
             for host in aggregate.hosts if (aggregate.availability_zone or "").startswith("blazar_") else ():
                 ground.simulated.boot_server("busy", project_id="p", user_id="u", host=host)
         for _ in range(starts):
-            create(ground, turn)
+            create(ground, turn, needs=f'["not", {left}]')
         faults.latency = LATENCY
         clock.ahead = turn - datetime.now(UTC) - timedelta(seconds=2)
         ground.manager.start()
@@ -80,8 +83,8 @@ def beside_slow_ends(kind: str, starts: int = 10, ends: int = 3) -> dict[str, ob
     }
 
 
-def create(ground: Ground, start: datetime, end: datetime | None = None) -> Lease:
-    reservation = ReservationRequest("physical:host", ROOM)
+def create(ground: Ground, start: datetime, end: datetime | None = None, *, needs: str = "") -> Lease:
+    reservation = ReservationRequest("physical:host", {**ROOM, "resource_properties": needs})
     until = end or start + timedelta(hours=5)
     return ground.manager.create_lease(LeaseRequest("x", "u", "p", start, until, reservations=(reservation,)))
 
