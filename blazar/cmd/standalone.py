@@ -21,8 +21,9 @@ import waitress
 from oslo_config import cfg
 
 from blazar import __version__
-from blazar.api.app import create_app
+from blazar.api.app import MAX_BODY_BYTES, create_app
 from blazar.api.identity import StandaloneIdentity
+from blazar.api.policy import Policy
 from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config, memory
 from blazar.manager.service import ManagerService
@@ -70,9 +71,14 @@ def _run(options: argparse.Namespace) -> int:
     clock = SystemClock()
     cloud = open_cloud(data / "cloud.json", clock=clock)
     manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock)
-    app = create_app(manager, identity=StandaloneIdentity())
+    app = create_app(manager, identity=StandaloneIdentity(), policy=Policy(conf))
     server = waitress.create_server(
-        app, sockets=[listener], threads=THREADS, ident="blazar", clear_untrusted_proxy_headers=True
+        app,
+        sockets=[listener],
+        threads=THREADS,
+        ident="blazar",
+        clear_untrusted_proxy_headers=True,
+        max_request_body_size=2 * MAX_BODY_BYTES,
     )
 
     def stop(signum: int, frame: FrameType | None) -> None:
