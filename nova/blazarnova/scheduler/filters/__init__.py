@@ -1,0 +1,1 @@
+"""Filters that nova-scheduler loads by their class path; each module here imports nova."""

@@ -1,0 +1,1 @@
+"""The scheduler filter, which is installed beside nova and not beside the service."""
