@@ -17,6 +17,7 @@ from blazar.api.errors import BadFrame, application_error, frame_error, unauthen
 from blazar.api.identity import Identity, Unauthenticated
 from blazar.api.policy import Policy
 from blazar.api.rendered import RenderedLeases
+from blazar.clouds.scope import scope as enter_scope
 from blazar.model.errors import BlazarError
 from blazar.rpc.interface import Manager
 
@@ -34,11 +35,12 @@ def create_app(
     identity: Identity,
     policy: Policy | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
-    auth_uri: str = "standalone",
+    auth_uri: str | None = "standalone",
 ) -> Flask:
     """Return the application over a manager.
 
-    ``max_body_bytes`` bounds what is read of a request; ``auth_uri`` is where 401 answers send their readers.
+    ``max_body_bytes`` bounds what is read of a request; ``auth_uri`` is where 401 answers send their
+    readers (None: Keystone's middleware says it).
     """
     app = Flask("blazar.api", static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -58,6 +60,7 @@ def create_app(
     app.add_url_rule("/openapi.json", "openapi", _openapi, methods=["GET"])
     app.before_request(_before)
     app.after_request(_after)
+    app.teardown_request(_teardown)
     app.register_error_handler(BlazarError, application_error)
     app.register_error_handler(BadFrame, frame_error)
     app.register_error_handler(HTTPException, frame_error)
@@ -72,7 +75,9 @@ def _before() -> Response | None:
     g.global_id = given if _GLOBAL_ID.fullmatch(given) else None
     if not request.host and request.headers.get("Host"):
         raise BadFrame(400, "The Host header is no host name; send the name and port of this service.")
-    if request.path in _OPEN:
+    g.scope = enter_scope(request_id=g.global_id or g.request_id)
+    g.scope.__enter__()
+    if request.path in _OPEN and request.method in ("GET", "HEAD"):
         return None
     try:
         g.caller = services().identity.authenticate(dict(request.headers))
@@ -95,6 +100,12 @@ def _after(response: Response) -> Response:
     path = urllib.parse.quote(request.path)
     LOG.debug("%s %s %d %s %s", request.method, path, response.status_code, g.request_id, g.global_id or "-")
     return response
+
+
+def _teardown(error: BaseException | None) -> None:
+    # The thread serves others after this one: they must not speak in this request's name.
+    if (entered := g.pop("scope", None)) is not None:
+        entered.__exit__(None, None, None)
 
 
 def _link(path: str) -> str:

@@ -64,7 +64,8 @@ def unauthenticated() -> Response:
     message = "The request you have made requires authentication."
     response = jsonify({"error": {"code": 401, "title": "Unauthorized", "message": message}})
     response.status_code = 401
-    response.headers["WWW-Authenticate"] = f'Keystone uri="{current_app.config["BLAZAR_AUTH_URI"]}"'
+    if (uri := current_app.config["BLAZAR_AUTH_URI"]) is not None:
+        response.headers["WWW-Authenticate"] = f'Keystone uri="{uri}"'
     return response
 
 

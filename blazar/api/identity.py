@@ -5,17 +5,21 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A user, acting in a project with roles."""
+    """A user, acting in a project with roles.
+
+    ``facts`` are further words about the caller that rules of the policy may ask for, as the scope of the token.
+    """
 
     user_id: str
     project_id: str
     roles: tuple[str, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Unauthenticated(Exception):
@@ -27,6 +31,28 @@ class Identity(Protocol):
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
         """Return the caller, or raise Unauthenticated."""
+
+
+class KeystoneIdentity:
+    """Believes Keystone's middleware, which checks the token and says in headers of its own whose it is.
+
+    The middleware takes these headers out of every request before it sets them.
+    """
+
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
+        """Return whom the token belongs to."""
+        if headers.get("X-Identity-Status") != "Confirmed":
+            raise Unauthenticated
+        roles = tuple(role.strip().lower() for role in headers.get("X-Roles", "").split(",") if role.strip())
+        facts = {
+            "domain_id": headers.get("X-Domain-Id"),
+            "user_domain_id": headers.get("X-User-Domain-Id"),
+            "project_domain_id": headers.get("X-Project-Domain-Id"),
+            "system_scope": headers.get("Openstack-System-Scope"),
+            "is_admin_project": headers.get("X-Is-Admin-Project", "True").lower() == "true",
+        }
+        known = {name: value for name, value in facts.items() if value is not None}
+        return Caller(headers.get("X-User-Id", ""), headers.get("X-Project-Id", ""), roles, known)
 
 
 NO_TOKEN = "notused"

@@ -104,6 +104,7 @@ class Policy:
     def allows(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> bool:
         """Tell whether the caller may do this to the target, which is the caller's own project if none is given."""
         credentials = {
+            **caller.facts,
             "user_id": caller.user_id,
             "project_id": caller.project_id,
             "roles": list(caller.roles),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 
@@ -58,6 +59,24 @@ class Server:
     locked: bool = False
 
 
+class MigrationState(StrEnum):
+    """How far a move of a server has come."""
+
+    RUNNING = "running"
+    TO_CONFIRM = "to confirm"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A move of a server to a host (its service name), live or cold."""
+
+    host: str | None
+    live: bool
+    state: MigrationState
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
     """A snapshot of a server."""
@@ -82,10 +101,10 @@ class Compute(Protocol):
         """Return all aggregates."""
 
     def aggregate(self, name: str) -> Aggregate | None:
-        """Return the aggregate with exactly this name, the one with the lowest id if there are several."""
+        """Return the aggregate with exactly this name."""
 
     def create_aggregate(self, name: str, availability_zone: str | None, metadata: Mapping[str, str]) -> Aggregate:
-        """Create an aggregate without hosts. Names are not unique in Nova, so look first."""
+        """Create an aggregate without hosts. Conflict if there is one of this name."""
 
     def set_aggregate_metadata(self, aggregate_id: int, metadata: Mapping[str, str | None]) -> None:
         """Set keys, and take away those whose value is None; other keys stay. NotFound."""
@@ -107,6 +126,9 @@ class Compute(Protocol):
     def servers_on(self, service_name: str) -> tuple[Server, ...]:
         """Return every server of every project that occupies the host, whatever its state."""
 
+    def stranded_servers(self, reservation_id: str, project_id: str) -> tuple[Server, ...]:
+        """Return the project's servers that were booted into the reservation and are on no host: shelved, or failed."""
+
     def delete_server(self, server_id: str) -> None:
         """Begin to force-delete a server, also a locked or broken one. It is gone when it is no longer listed.
         A server that does not exist is no error."""
@@ -114,8 +136,20 @@ class Compute(Protocol):
     def snapshot_server(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
         """Begin to make an image of a server, owned by the server's project. NotFound; Conflict by its state."""
 
+    def give_image(self, image_id: str, project_id: str) -> None:
+        """Make a project the owner of an image. NotFound."""
+
     def images_of_reservation(self, reservation_id: str) -> tuple[Image, ...]:
         """Return the images whose metadata ``blazar:reservation`` is this id, finished or not."""
+
+    def migrate_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+        """Begin to move a server to a host. NotFound; Conflict or CloudRefused if it can not be moved like that."""
+
+    def confirm_migration(self, server_id: str) -> None:
+        """Let a server that was moved cold stay where it is. NotFound; Conflict if it was not."""
+
+    def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
+        """Return the moves of a server, the oldest first."""
 
 
 class Placement(Protocol):
@@ -129,6 +163,9 @@ class Placement(Protocol):
 
     def delete_reservation_provider(self, hypervisor_hostname: str) -> None:
         """Delete that provider. NotFound; Conflict if something is allocated from it."""
+
+    def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
+        """Return the hypervisor hostnames that could take, beside all that they have, what a server takes now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,15 @@ from sqlalchemy.engine import Engine
 
 from blazar.clouds.ports import Cloud
 from blazar.cmd import config
+from blazar.cmd.config import ConfigurationError
 from blazar.manager.notifications import MessagingNotifier, Notifier
 from blazar.manager.service import ManagerService
 from blazar.model.clock import Clock
-from blazar.model.errors import BlazarError
 from blazar.resources.base import ResourceType
 from blazar.resources.registration import HostRegistration
 from blazar.store.store import Store
 
 NAMESPACE = "blazar.resource.plugins"
-
-
-class ConfigurationError(BlazarError):
-    """The configuration can not work; the message says what to change."""
 
 
 def manager(
@@ -40,8 +36,18 @@ def manager(
     )
 
 
+def check_plugins(conf: cfg.ConfigOpts) -> None:
+    """ConfigurationError on an unknown name or two plugins of one type; no cloud is needed to tell."""
+    _plugins(conf)
+
+
 def resource_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Sequence[ResourceType]:
     """Return the enabled resource types. ConfigurationError on an unknown name or two of one type."""
+    settings = config.host_settings(conf)
+    return [plugin(cloud, settings) for plugin in _plugins(conf)]
+
+
+def _plugins(conf: cfg.ConfigOpts) -> list[Any]:
     names = conf.manager.plugins
     extensions: dict[str, Any] = {
         e.name: e for e in stevedore.ExtensionManager(NAMESPACE, invoke_on_load=False, verify_requirements=False)
@@ -52,9 +58,9 @@ def resource_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Sequence[ResourceType]
             f"[manager] plugins names {', '.join(unknown)}, which is not installed; there are: "
             f"{', '.join(sorted(extensions))}"
         )
-    types: list[ResourceType] = [extensions[name].plugin(cloud, config.host_settings(conf)) for name in names]
-    seen = [kind.resource_type for kind in types]
+    plugins = [extensions[name].plugin for name in names]
+    seen = [plugin.resource_type for plugin in plugins]
     twice = sorted({name for name in seen if seen.count(name) > 1})
     if twice:
         raise ConfigurationError(f"[manager] plugins has more than one plugin for {', '.join(twice)}")
-    return types
+    return plugins

@@ -2,20 +2,57 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from datetime import timedelta
+from importlib.metadata import entry_points
 
 from oslo_config import cfg
+from oslo_log import log
 
+from blazar import __version__
 from blazar.calendar.strategies import Strategy
+from blazar.clouds.openstack import options as cloud
 from blazar.manager.settings import Settings
-from blazar.resources.physical_host import HostSettings
+from blazar.model.errors import BlazarError
+from blazar.resources.physical_host import BEFORE_END_ACTIONS, HostSettings
 from blazar.resources.pools import PoolNames
 
+
+class ConfigurationError(BlazarError):
+    """The configuration can not work; the message says what to change."""
+
+
+DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
+    cfg.HostAddressOpt("host", default="0.0.0.0", help="Address on which blazar-api listens."),
+    cfg.PortOpt("port", default=1234, help="Port on which blazar-api listens."),
+    cfg.BoolOpt(
+        "log_exchange", default=False, help="Log every request and its answer (without tokens), for debugging."
+    ),
+    *cloud.DEFAULT_CLI_OPTIONS,
+]
 DEFAULT_OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt("cleaning_time", default=0, min=0, help="Minutes between two users of the same resource."),
+    cfg.BoolOpt("enable_v1_api", default=True, help="Serve version 1 of the API."),
+    *cloud.DEFAULT_OPTIONS,
+    *(
+        cfg.StrOpt(
+            name, default=default, deprecated_for_removal=True, deprecated_reason="It has no effect.", help="Not used."
+        )
+        for name, default in (
+            ("auth_strategy", "keystone"),
+            ("keystone_client_version", "3"),
+            ("db_driver", "blazar.db"),
+        )
+    ),
+]
+API_OPTIONS: list[cfg.Opt] = [
+    cfg.ListOpt("api_v2_controllers", default=["oshosts", "leases"], help="Parts of version 2 of the API to serve."),
+    cfg.IntOpt("threads", default=16, min=1, help="Requests that blazar-api works on at a time."),
 ]
 MANAGER_OPTIONS: list[cfg.Opt] = [
     cfg.ListOpt("plugins", default=["physical.host.plugin"], help="Resource types to offer, by entry point name."),
+    cfg.StrOpt("rpc_topic", default="blazar.manager", help="Topic on which managers take requests from the API."),
     cfg.IntOpt(
         "minutes_before_end_lease",
         default=60,
@@ -24,60 +61,189 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
         "time; 0 for never.",
     ),
     cfg.IntOpt(
+        "event_max_retries",
+        default=1,
+        min=0,
+        max=50,
+        deprecated_for_removal=True,
+        deprecated_reason="What fails is tried again for as long as it makes sense.",
+        help="Not used.",
+    ),
+    cfg.IntOpt(
         "claim_ttl",
         default=60,
         min=1,
         help="Seconds after which the work of a manager that gave no sign of life is taken over by another.",
     ),
+    cfg.IntOpt(
+        "request_limit",
+        default=15,
+        min=1,
+        help="Seconds that a request may spend in calls to the cloud; what takes longer goes on in the background or "
+        "is undone there.",
+    ),
+    cfg.IntOpt("rpc_threads", default=32, min=1, help="Requests from the API that a manager works on at a time."),
+    cfg.IntOpt(
+        "startup_wait",
+        default=300,
+        min=0,
+        help="Seconds that a starting manager waits for its database and for Keystone before it gives up.",
+    ),
+]
+ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
+    cfg.ListOpt("enabled_filters", default=[], help="Filters that every lease has to pass."),
 ]
 NOTIFICATION_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("publisher_id", default="blazar.lease", help="The publisher named in notifications."),
 ]
 NOVA_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt("aggregate_freepool_name", default="freepool", help="Aggregate of all hosts that can be reserved."),
-    cfg.StrOpt("blazar_owner", default="blazar:owner", help="Aggregate metadata key that names the owning project."),
-    cfg.StrOpt("image_prefix", default="reserved_", help="Prefix of the names of snapshots made before an end."),
+    cfg.StrOpt(
+        "aggregate_freepool_name",
+        default="freepool",
+        deprecated_group="physical:host",
+        help="Aggregate of all hosts that can be reserved.",
+    ),
+    cfg.StrOpt(
+        "blazar_owner",
+        default="blazar:owner",
+        deprecated_group="physical:host",
+        help="Aggregate metadata key that names the owning project.",
+    ),
+    cfg.StrOpt(
+        "project_id_key",
+        default="blazar:project",
+        deprecated_group="physical:host",
+        help="Aggregate metadata value that lets a further project in; set by hand, read by the scheduler's filter.",
+    ),
+    cfg.StrOpt(
+        "image_prefix",
+        default="reserved_",
+        deprecated_group="DEFAULT",
+        help="Prefix of the names of snapshots made before an end.",
+    ),
+    *cloud.NOVA_OPTIONS,
 ]
 HOST_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("blazar_az_prefix", default="blazar_", help="Prefix of the zones of reservations' aggregates."),
     cfg.StrOpt(
         "before_end",
         default="",
-        choices=["", "snapshot"],
-        help="What 'default' means as a reservation's action before its end: nothing, or a snapshot of every server.",
+        choices=[action for action in BEFORE_END_ACTIONS if action != "default"],
+        deprecated_name="before_end_action",
+        help="What 'default' means as a reservation's action before its end: nothing (empty, none), only the "
+        "notification that is sent anyway, a snapshot of every server, or the migration of every server.",
     ),
     cfg.BoolOpt("randomize_host_selection", default=False, help="Choose among fitting hosts at random."),
+    cfg.BoolOpt("enable_notification_monitor", default=False, help="Watch the state of hosts in Nova's notifications."),
+    cfg.ListOpt(
+        "notification_topics",
+        default=["notifications", "versioned_notifications"],
+        help="Topics of those notifications.",
+    ),
+    cfg.BoolOpt("enable_polling_monitor", default=False, help="Ask Nova for the state of hosts from time to time."),
+    cfg.IntOpt("polling_interval", default=60, min=1, help="Seconds between two such looks."),
+    cfg.IntOpt(
+        "healing_interval", default=60, min=0, help="Minutes ahead in which reservations are healed; 0 for all."
+    ),
 ]
-
 DATABASE_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
 ]
 GROUPS: dict[str, list[cfg.Opt]] = {
-    "DEFAULT": DEFAULT_OPTIONS,
+    "DEFAULT": [*DEFAULT_CLI_OPTIONS, *DEFAULT_OPTIONS],
+    "api": API_OPTIONS,
+    "cloud": cloud.CLOUD_OPTIONS,
+    "database": DATABASE_OPTIONS,
+    "enforcement": ENFORCEMENT_OPTIONS,
+    "glance": cloud.GLANCE_OPTIONS,
     "manager": MANAGER_OPTIONS,
+    "neutron": cloud.NEUTRON_OPTIONS,
     "notifications": NOTIFICATION_OPTIONS,
     "nova": NOVA_OPTIONS,
     "physical:host": HOST_OPTIONS,
-    "database": DATABASE_OPTIONS,
+    "placement": cloud.PLACEMENT_OPTIONS,
 }
+
+NAMESPACES = ("blazar", "oslo.log", "oslo.messaging", "oslo.middleware", "oslo.policy", "keystonemiddleware.auth_token")
+"""Whose options an existing file may have; the same as in ``etc/blazar/blazar-config-generator.conf``."""
+
+NOT_OURS = frozenset({"keystone_authtoken", "keystone", "service_auth", "oslo_concurrency", "cache"})
+"""Groups whose options depend on plugins, or are another library's."""
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return all options by group, for oslo-config-generator."""
-    return list(GROUPS.items())
+    return [*GROUPS.items(), (cloud.GROUP, cloud.list_keystone_opts())]
 
 
-def load(arguments: list[str], *, program: str, files: list[str] | None = None) -> cfg.ConfigOpts:
-    """Read the configuration. Raises oslo.config's errors, whose text names the option and the file."""
-    conf = cfg.ConfigOpts()
+def load(
+    arguments: list[str], *, program: str, files: list[str] | None = None, conf: cfg.ConfigOpts | None = None
+) -> cfg.ConfigOpts:
+    """Read the configuration. ConfigurationError names the option and what it may be.
+
+    Processes that use the message bus pass ``cfg.CONF``: parts of oslo.messaging look for their options there only.
+    """
+    conf = cfg.ConfigOpts() if conf is None else conf
+    conf.register_cli_opts(DEFAULT_CLI_OPTIONS)
     for group, options in GROUPS.items():
         conf.register_opts(options, group=None if group == "DEFAULT" else group)
-    conf(arguments, project="blazar", prog=program, default_config_files=files)
+    cloud.register(conf)
+    log.register_options(conf)
+    log.set_defaults(default_log_levels=[*log.get_default_log_levels(), "alembic=WARN", "waitress.queue=ERROR"])
+    conf(arguments, project="blazar", prog=program, version=__version__, default_config_files=files)
     for group, options in GROUPS.items():
         for option in options:
             # Read each once, so that a value of the wrong type stops the start and not a lease.
-            conf[group][option.dest] if group != "DEFAULT" else conf[option.dest]
+            try:
+                conf[group][option.dest] if group != "DEFAULT" else conf[option.dest]
+            except ValueError as error:
+                raise ConfigurationError(f"[{group}] {option.name}: {error}") from error
+    if conf.enforcement.enabled_filters:
+        raise ConfigurationError(
+            "[enforcement] enabled_filters names filters, and this version has none yet: leases would be granted that "
+            "they are to refuse"
+        )
     return conf
+
+
+def default_files() -> list[str] | None:
+    """Return the file that a WSGI server gives no arguments for: of ``$OS_BLAZAR_CONFIG_DIR``, else the usual ones."""
+    folder = os.environ.get("OS_BLAZAR_CONFIG_DIR")
+    return [os.path.join(folder, "blazar.conf")] if folder else None
+
+
+def leftovers(conf: cfg.ConfigOpts) -> list[str]:
+    """Return what the configuration files set and nothing reads, as ``[group] option``."""
+    known = {(group, name) for group, name in _known()}
+    found: list[str] = []
+    for file in conf.config_file or []:
+        sections: dict[str, dict[str, list[str]]] = {}
+        cfg.ConfigParser(file, sections).parse()
+        found += [
+            f"[{group}] {name}"
+            for group, values in sections.items()
+            if group not in NOT_OURS
+            for name in values
+            if (group, name) not in known
+        ]
+    return found
+
+
+def _known() -> Iterator[tuple[str, str]]:
+    for point in entry_points(group="oslo.config.opts"):
+        if point.name not in NAMESPACES:
+            continue
+        for group, options in point.load()():
+            name = getattr(group, "name", group) or "DEFAULT"
+            for option in options:
+                yield from _names(name, option)
+
+
+def _names(group: str, option: cfg.Opt) -> Iterator[tuple[str, str]]:
+    yield group, option.dest
+    yield group, option.name
+    for old in option.deprecated_opts:
+        yield old.group or group, (old.name or option.name).replace("-", "_")
 
 
 def manager_settings(conf: cfg.ConfigOpts) -> Settings:
@@ -87,6 +253,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         cleaning_time=timedelta(minutes=conf.cleaning_time),
         before_end_lead=timedelta(minutes=conf.manager.minutes_before_end_lease),
         claim_ttl=timedelta(seconds=conf.manager.claim_ttl),
+        request_limit=timedelta(seconds=conf.manager.request_limit),
         strategy=Strategy.RANDOM if random else Strategy.PACK,
     )
 

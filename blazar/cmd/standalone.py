@@ -26,6 +26,7 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.api.policy import Policy
 from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config, memory
+from blazar.cmd.config import ConfigurationError
 from blazar.manager.service import ManagerService
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
@@ -103,13 +104,13 @@ def _run(options: argparse.Namespace) -> int:
 
 def _listen(host: str, port: str) -> socket.socket:
     if not port.isdigit() or not 0 <= int(port) <= 65535:
-        raise assemble.ConfigurationError(f"port {port!r} is not a number from 0 to 65535; set BLAZAR_PORT or --port")
+        raise ConfigurationError(f"port {port!r} is not a number from 0 to 65535; set BLAZAR_PORT or --port")
     try:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError:
         address = None
     if address is None or not address.is_loopback:
-        raise assemble.ConfigurationError(
+        raise ConfigurationError(
             f"refusing to listen on {host!r}: without Keystone everybody who reaches the port is an admin, so "
             f"standalone mode listens on loopback only (127.0.0.1 or ::1)"
         )
@@ -118,7 +119,7 @@ def _listen(host: str, port: str) -> socket.socket:
     try:
         listener.bind((str(address), int(port)))
     except OSError as error:
-        raise assemble.ConfigurationError(
+        raise ConfigurationError(
             f"port {port} of {address} can not be used ({error.strerror}); choose another with BLAZAR_PORT"
         ) from error
     return listener
@@ -130,7 +131,7 @@ def _alone(data: Path) -> TextIO:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise assemble.ConfigurationError(
+        raise ConfigurationError(
             f"another blazar-standalone keeps its data in {data}; stop it, or choose another folder with BLAZAR_DATA"
         ) from None
     return lock

@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+from blazar.clouds.scope import scope
 from blazar.manager.claims import Claims
 from blazar.manager.settings import Settings
 from blazar.manager.worker import Worker
@@ -115,7 +116,9 @@ class Engine:
     def _work_on(self, event: DueEvent) -> None:
         try:
             if not self._stopping.is_set():
-                self._worker.look_at(event.lease_id, event.event_id)
+                # The event's id is what the cloud's own logs know its doings by.
+                with scope(request_id=f"req-{event.event_id}"):
+                    self._worker.look_at(event.lease_id, event.event_id)
         except BlazarError as error:
             LOG.error("Event %s of lease %s has to wait: %s", event.event_id, event.lease_id, error.message)
             self._stopping.wait(1)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from datetime import timedelta
 
+from blazar.clouds.scope import scope
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock
@@ -27,10 +29,11 @@ HOST = ResourceKind.HOST
 class HostService:
     """Registers hosts, changes their capabilities, gives them back, and shows what is promised of them."""
 
-    def __init__(self, store: Store, registration: HostRegistration, clock: Clock) -> None:
+    def __init__(self, store: Store, registration: HostRegistration, clock: Clock, limit: timedelta) -> None:
         self._store = store
         self._registration = registration
         self._clock = clock
+        self._limit = limit
 
     def all(self) -> tuple[Resource, ...]:
         """Return the registered hosts, oldest first."""
@@ -42,6 +45,10 @@ class HostService:
 
     def create(self, request: HostRequest) -> Resource:
         """Register a host that runs no servers. What was made in the cloud is unmade if it fails later."""
+        with scope(limit=self._limit):
+            return self._create(request)
+
+    def _create(self, request: HostRequest) -> Resource:
         if request.id is None and not request.name:
             raise InvalidInput("give name (the hypervisor's hostname) or id (its number in Nova)")
         _check_keys(request.capabilities)
@@ -88,6 +95,10 @@ class HostService:
 
     def delete(self, host_id: str) -> None:
         """Give a host back to the cloud. Conflict while it is allocated or runs servers; it then stays as it was."""
+        with scope(limit=self._limit):
+            self._delete(host_id)
+
+    def _delete(self, host_id: str) -> None:
         host = self.one(host_id)
         service_name = str(host.attributes["service_name"])
         # First, so that no allocation comes in between; after a crash the host can be deleted again.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from blazar.clouds.scope import scope
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, Wish
 from blazar.manager.claims import Claims
@@ -96,7 +97,7 @@ class LeaseService:
             Wish(reservation.id, self._demand(kind, reservation.parameters))
             for reservation, (kind, _, _) in zip(lease.reservations, checked, strict=True)
         ]
-        with self._claims:
+        with self._claims, scope(limit=self._settings.request_limit):
             booked = self._booking.until_it_holds(lambda attempt: self._book(lease, wishes, attempt))
             created = self._prepare(booked)
         self._notifier.notify(CREATED, created)
@@ -133,7 +134,8 @@ class LeaseService:
             except StaleLease:
                 continue
             if free:
-                self._worker.perform(saved, deletion.id)
+                with scope(limit=self._settings.request_limit):
+                    self._worker.perform(saved, deletion.id)
             self._wake()
             return
 

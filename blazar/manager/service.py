@@ -43,7 +43,7 @@ class ManagerService:
         self._leases = LeaseService(
             store, by_name, worker, notifier, clock, self.claims, settings, wake=self.engine.wake
         )
-        self._hosts = HostService(store, registration, clock)
+        self._hosts = HostService(store, registration, clock, settings.request_limit)
 
     def start(self, *, alone: bool = False) -> None:
         """Begin to work on events. ``alone``: no other manager lives, so that claims of the dead can go at once."""

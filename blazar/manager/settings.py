@@ -14,8 +14,8 @@ class Settings:
 
     ``cleaning_time`` is the gap between two users of a resource. ``before_end_lead`` is the distance of the
     before_end event to the end, where the request names none (zero: no such event). A claim on an event that its
-    owner does not renew for ``claim_ttl`` may be taken over. ``request_limit`` is how long a request may stay with
-    slow work before it is answered and the work goes on in the background.
+    owner does not renew for ``claim_ttl`` may be taken over. ``request_limit`` is how long a request may
+    spend in calls to the cloud; then it is answered, and the work goes on (or is undone) in the background.
     """
 
     cleaning_time: timedelta = timedelta(0)
@@ -27,7 +27,7 @@ class Settings:
     first_retry: timedelta = timedelta(seconds=1)
     longest_retry: timedelta = timedelta(seconds=60)
     snapshot_grace: timedelta = timedelta(minutes=10)
-    request_limit: timedelta = timedelta(seconds=5)
+    request_limit: timedelta = timedelta(seconds=15)
     starters: int = 32
     enders: int = 32
     longest_sleep: timedelta = timedelta(seconds=5)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from blazar.clouds.scope import scope
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, Plan, Wish
 from blazar.manager.claims import Claims
@@ -76,7 +77,7 @@ class Updates:
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease wholly or not at all. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError."""
-        with self._claims:
+        with self._claims, scope(limit=self._settings.request_limit):
             saved, draft, in_cloud = self._booking.until_it_holds(
                 lambda attempt: self._decide(lease_id, change, attempt)
             )

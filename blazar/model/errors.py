@@ -75,6 +75,12 @@ class StoreUnavailable(BlazarError):
     status = 503
 
 
+class ManagerUnavailable(BlazarError):
+    """No manager took the request, or none answered in time."""
+
+    status = 503
+
+
 class StaleLease(BlazarError):
     """Somebody else changed the lease since it was read: read again and decide again.
 

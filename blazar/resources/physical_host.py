@@ -38,7 +38,7 @@ HOST_PROPERTIES = frozenset(
 )
 """What every host tells about itself, and a requirement may ask about."""
 
-BEFORE_END_ACTIONS = ("default", "snapshot", "")
+BEFORE_END_ACTIONS = ("default", "", "none", "notification", "snapshot", "migration")
 REQUIREMENTS = ("hypervisor_properties", "resource_properties")
 MOST_HOSTS = 2**31 - 1
 LOOK_AGAIN = timedelta(seconds=2)

@@ -58,10 +58,18 @@ class HostPools:
 
     def ensure_pool(self, reservation_id: str, *, project_id: str) -> Aggregate:
         """Ensure the reservation's aggregate: named by its id, with a zone of its own and the owner in its metadata."""
+        owner = {self._names.owner_key: project_id}
         pool = self._compute.aggregate(reservation_id)
         if pool is None:
-            zone = self._names.zone_prefix + reservation_id
-            pool = self._compute.create_aggregate(reservation_id, zone, {self._names.owner_key: project_id})
+            try:
+                return self._compute.create_aggregate(reservation_id, self._names.zone_prefix + reservation_id, owner)
+            except Conflict:
+                # A lost answer to an earlier try, or another manager's doing.
+                pool = self._compute.aggregate(reservation_id)
+                if pool is None:
+                    raise
+        if pool.metadata.get(self._names.owner_key) != project_id:
+            self._compute.set_aggregate_metadata(pool.id, owner)
         return pool
 
     def hosts_of(self, reservation_id: str) -> tuple[str, ...]:
@@ -194,5 +202,4 @@ class HostPools:
 
 
 def _named(aggregates: Iterable[Aggregate], name: str) -> Aggregate | None:
-    # Nova allows several aggregates of one name; the oldest is the one that all of us mean.
-    return min((a for a in aggregates if a.name == name), key=lambda a: a.id, default=None)
+    return next((a for a in aggregates if a.name == name), None)

@@ -1,28 +1,110 @@
-"""The clouds that keep the contract. A real one joins them when there is an adapter for it."""
+"""The clouds that keep the contract: the simulated one, with either keeper, and the real one of ``make cloud``."""
 
 from __future__ import annotations
 
+import copy
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from blazar.clouds.openstack import open_cloud
+from blazar.clouds.ports import Cloud, Server
 from blazar.clouds.simulated import FileKeeper, MemoryKeeper, SimulatedCloud, of_size
+from blazar.model.errors import NotFound
+from tests import openstack
 from tests.world import ManualClock
 
 
-@pytest.fixture(params=["memory", "file"])
-def simulated(request, tmp_path) -> SimulatedCloud:
-    keeper = (
-        MemoryKeeper(of_size(12)) if request.param == "memory" else FileKeeper(tmp_path / "cloud.json", of_size(12))
-    )
-    return SimulatedCloud(keeper, clock=ManualClock())
+@dataclass
+class Site:
+    """A cloud to try the ports on, whose hosts are all in one operator's zone.
+
+    ``boot`` lets a server run on a host by whatever means the cloud has; ``soon`` looks again until it is true,
+    for clouds that take their time.
+    """
+
+    cloud: Cloud
+    hosts: list[str]
+    zone: str
+    project: str
+    boot: Callable[..., Server]
+    patience: float = 0.0
+
+    def soon(self, look: Callable[[], Any], good: Callable[[Any], bool] = bool) -> Any:
+        return openstack.eventually(look, good, patience=self.patience)
+
+
+@pytest.fixture(params=["memory", "file", pytest.param("openstack", marks=pytest.mark.cloud)])
+def site(request, tmp_path) -> Iterator[Site]:
+    yield from real_site() if request.param == "openstack" else simulated_site(request.param, tmp_path)
 
 
 @pytest.fixture
-def cloud(simulated):
-    """The ports alone: all that a contract test may use."""
-    return simulated.cloud
+def cloud(site: Site) -> Cloud:
+    """The ports alone."""
+    return site.cloud
 
 
-@pytest.fixture
-def boot(simulated):
-    """Let a server run on a host, by whatever means the cloud has."""
-    return lambda host, **more: simulated.boot_server("work", project_id="p", user_id="u", host=host, **more)
+def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
+    state = copy.deepcopy(of_size(12))
+    keeper = MemoryKeeper(state) if keeping == "memory" else FileKeeper(tmp_path / "cloud.json", state)
+    simulated = SimulatedCloud(keeper, clock=ManualClock())
+
+    def boot(host: str, **more: Any) -> Server:
+        return simulated.boot_server("work", project_id="p", user_id="u", host=host, **more)
+
+    yield Site(simulated.cloud, ["node-1", "node-3", "node-5"], "az-2", "p", boot)
+
+
+def real_site() -> Iterator[Site]:
+    cloud = open_cloud(openstack.access("blazar"))
+    compute = cloud.compute
+    before = {aggregate.id for aggregate in compute.aggregates()}
+    hosts = sorted(hypervisor.service_name for hypervisor in compute.hypervisors())[:3]
+    zone = compute.create_aggregate("contract-zone", "contract-zone", {})
+    for host in hosts:
+        compute.add_host(zone.id, host)
+    with openstack.servers("admin") as servers:
+
+        def boot(host: str, *, locked: bool = False, status: str = "ACTIVE") -> Server:
+            made = servers.boot(host=host)
+            if locked:
+                servers.act(made["id"], {"lock": None})
+            if status == "ERROR":
+                servers.act(made["id"], {"os-resetState": {"state": "error"}})
+            elif status == "SHUTOFF":
+                servers.act(made["id"], {"os-stop": None})
+                servers.settled(made["id"], ("SHUTOFF",))
+            return next(server for server in compute.servers_on(host) if server.id == made["id"])
+
+        try:
+            yield Site(cloud, hosts, zone.name, servers.show_project(), boot, patience=openstack.PATIENCE)
+        finally:
+            servers.clean()
+            for host in hosts:
+                if cloud.placement.reservation_provider(host):
+                    cloud.placement.delete_reservation_provider(host)
+            for aggregate in compute.aggregates():
+                if aggregate.id not in before:
+                    for host in aggregate.hosts:
+                        leave(compute, aggregate.id, host)
+                    compute.delete_aggregate(aggregate.id)
+
+
+def leave(compute: Any, aggregate_id: int, host: str) -> None:
+    """Take a host out of a pool, waiting for Nova to forget the servers that have just gone."""
+    end = time.monotonic() + openstack.PATIENCE
+    while True:
+        try:
+            compute.remove_host(aggregate_id, host)
+            return
+        except NotFound:
+            return
+        except Exception:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.5)

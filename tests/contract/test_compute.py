@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from blazar.model.errors import Conflict, NotFound
+from blazar.clouds.ports import Migration, MigrationState
+from blazar.model.errors import CloudRefused, Conflict, NotFound
 
 
 @pytest.fixture
-def compute(cloud):
-    return cloud.compute
+def compute(site):
+    return site.cloud.compute
+
+
+@pytest.fixture
+def host(site):
+    return site.hosts[0]
 
 
 def pool(compute, name="pool", zone=None):
@@ -20,20 +26,24 @@ def hosts(compute, name):
     return set(compute.aggregate(name).hosts)
 
 
-def test_a_hypervisor_is_found_by_its_exact_name_or_id(compute):
-    found = compute.hypervisor(hostname="node-1")
-    assert (found.id, found.service_name) == ("1", "node-1")
-    assert compute.hypervisor(id="10").hypervisor_hostname == "node-10"
+def test_a_hypervisor_is_found_by_its_exact_name_or_id(site, compute, host):
+    found = compute.hypervisor(hostname=host)
+    assert (found.hypervisor_hostname, found.service_name) == (host, host)
+    assert found.id.isdigit()
+    assert found.up
+    assert found.enabled
+    assert min(found.vcpus, found.memory_mb, found.local_gb) > 0
+    assert compute.hypervisor(id=found.id) == found
     assert found in compute.hypervisors()
-    for wrong in ({"hostname": "node"}, {"hostname": "node-"}, {"id": "4711"}):
+    for wrong in ({"hostname": host[:-1]}, {"hostname": host[:4]}, {"hostname": "%"}, {"hostname": ""}, {"id": "4711"}):
         with pytest.raises(NotFound):
             compute.hypervisor(**wrong)
 
 
-def test_a_hypervisor_shows_the_zone_of_its_aggregate(compute):
-    assert compute.hypervisor(hostname="node-1").availability_zone == "az-2"
-    compute.remove_host(compute.aggregate("az-2").id, "node-1")
-    assert compute.hypervisor(hostname="node-1").availability_zone == "nova"
+def test_a_hypervisor_shows_the_zone_of_its_aggregate(site, compute, host):
+    assert compute.hypervisor(hostname=host).availability_zone == site.zone
+    compute.remove_host(compute.aggregate(site.zone).id, host)
+    assert compute.hypervisor(hostname=host).availability_zone == "nova"
 
 
 def test_an_aggregate_has_a_zone_metadata_and_hosts(compute):
@@ -45,12 +55,11 @@ def test_an_aggregate_has_a_zone_metadata_and_hosts(compute):
     assert made in compute.aggregates()
 
 
-def test_two_aggregates_may_have_one_name_and_the_older_one_answers(compute):
-    first, second = pool(compute), pool(compute)
-    assert first.id < second.id
-    assert compute.aggregate("pool").id == first.id
-    compute.delete_aggregate(first.id)
-    assert compute.aggregate("pool").id == second.id
+def test_the_name_of_an_aggregate_is_its_own(compute):
+    first = pool(compute)
+    with pytest.raises(Conflict):
+        pool(compute, zone="blazar_x")
+    assert compute.aggregate("pool") == first
 
 
 def test_metadata_is_set_and_taken_away_key_by_key(compute):
@@ -60,95 +69,150 @@ def test_metadata_is_set_and_taken_away_key_by_key(compute):
     assert compute.aggregate("pool").metadata == {"blazar:owner": "physics", "b": "2"}
 
 
-def test_a_host_may_be_in_several_aggregates_without_a_zone(compute):
+def test_a_host_may_be_in_several_aggregates_without_a_zone(compute, host):
     one, other = pool(compute, "one"), pool(compute, "other")
-    compute.add_host(one.id, "node-1")
-    compute.add_host(other.id, "node-1")
-    assert hosts(compute, "one") == hosts(compute, "other") == {"node-1"}
+    compute.add_host(one.id, host)
+    compute.add_host(other.id, host)
+    assert hosts(compute, "one") == hosts(compute, "other") == {host}
 
 
-def test_a_host_joins_and_leaves_once(compute):
+def test_a_host_joins_and_leaves_once(compute, host):
     made = pool(compute)
-    compute.add_host(made.id, "node-1")
+    compute.add_host(made.id, host)
     with pytest.raises(Conflict):
-        compute.add_host(made.id, "node-1")
-    compute.remove_host(made.id, "node-1")
+        compute.add_host(made.id, host)
+    compute.remove_host(made.id, host)
     with pytest.raises(NotFound):
-        compute.remove_host(made.id, "node-1")
+        compute.remove_host(made.id, host)
     with pytest.raises(NotFound):
         compute.add_host(made.id, "no-such-node")
 
 
-def test_a_host_has_one_zone(compute):
+def test_a_host_has_one_zone(site, compute, host):
     made = pool(compute, zone="blazar_x")
     with pytest.raises(Conflict):
-        compute.add_host(made.id, "node-1")
-    compute.remove_host(compute.aggregate("az-2").id, "node-1")
-    compute.add_host(made.id, "node-1")
+        compute.add_host(made.id, host)
+    compute.remove_host(compute.aggregate(site.zone).id, host)
+    compute.add_host(made.id, host)
 
 
-def test_a_host_with_servers_keeps_its_zone(compute, boot):
+def test_a_host_with_servers_keeps_its_zone(site, compute):
+    host, other = site.hosts[:2]
     made, plain = pool(compute, zone="blazar_x"), pool(compute, "plain")
-    zone = compute.aggregate("az-2").id
-    boot("node-1")
+    zone = compute.aggregate(site.zone).id
+    site.boot(host)
     with pytest.raises(Conflict):
-        compute.remove_host(zone, "node-1")
-    compute.add_host(plain.id, "node-1")
-    compute.remove_host(plain.id, "node-1")
-    compute.remove_host(zone, "node-3")
-    boot("node-3")
+        compute.remove_host(zone, host)
+    compute.add_host(plain.id, host)
+    compute.remove_host(plain.id, host)
+    compute.remove_host(zone, other)
+    site.boot(other)
     with pytest.raises(Conflict):
-        compute.add_host(made.id, "node-3")
+        compute.add_host(made.id, other)
 
 
-def test_an_aggregate_with_hosts_can_not_be_deleted(compute):
+def test_an_aggregate_with_hosts_can_not_be_deleted(compute, host):
     made = pool(compute)
-    compute.add_host(made.id, "node-1")
+    compute.add_host(made.id, host)
     with pytest.raises(Conflict):
         compute.delete_aggregate(made.id)
-    compute.remove_host(made.id, "node-1")
+    compute.remove_host(made.id, host)
     compute.delete_aggregate(made.id)
     for call in (
         lambda: compute.delete_aggregate(made.id),
-        lambda: compute.add_host(made.id, "node-1"),
+        lambda: compute.add_host(made.id, host),
         lambda: compute.set_aggregate_metadata(made.id, {}),
     ):
         with pytest.raises(NotFound):
             call()
 
 
-def test_servers_are_listed_by_host_and_deleted_whatever_their_state(compute, boot):
-    servers = [boot("node-1"), boot("node-1", locked=True), boot("node-1", status="ERROR")]
-    boot("node-2")
-    assert {server.id for server in compute.servers_on("node-1")} == {server.id for server in servers}
+def test_servers_are_listed_by_host_and_deleted_whatever_their_state(site, compute):
+    host, other = site.hosts[:2]
+    servers = [site.boot(host), site.boot(host, locked=True), site.boot(host, status="ERROR")]
+    site.boot(other)
+    assert {server.id for server in compute.servers_on(host)} == {server.id for server in servers}
+    assert [server.id for server in compute.servers_on(host) if server.locked] == [servers[1].id]
+    assert {server.project_id for server in compute.servers_on(host)} == {site.project}
     for server in servers:
         compute.delete_server(server.id)
         compute.delete_server(server.id)
-    assert compute.servers_on("node-1") == ()
-    assert len(compute.servers_on("node-2")) == 1
-    compute.delete_server("no-such-server")
+    site.soon(lambda: compute.servers_on(host), lambda left: left == ())
+    assert len(compute.servers_on(other)) == 1
+    compute.delete_server("3e5e19b5-4ee1-4d0c-b1ee-000000000000")
 
 
-def test_a_snapshot_belongs_to_the_servers_project_and_is_found_by_reservation(compute, boot):
-    server = boot("node-1")
-    compute.snapshot_server(server.id, "reserved_work", {"blazar:reservation": "r1", "blazar:server": server.id})
-    (image,) = compute.images_of_reservation("r1")
-    assert (image.name, image.project_id, image.status) == ("reserved_work", "p", "active")
+def test_a_snapshot_belongs_to_the_servers_project_and_is_found_by_reservation(site, compute, host):
+    server = site.boot(host)
+    name, reservation = "reserved_work", f"r-{server.id}"
+    compute.snapshot_server(server.id, name, {"blazar:reservation": reservation, "blazar:server": server.id})
+    (image,) = site.soon(
+        lambda: compute.images_of_reservation(reservation), lambda found: all(i.status == "active" for i in found)
+    )
+    assert (image.name, image.project_id) == ("reserved_work", site.project)
     assert image.metadata["blazar:server"] == server.id
     assert compute.images_of_reservation("r2") == ()
-    with pytest.raises(NotFound):
-        compute.snapshot_server("no-such-server", "x", {})
+    compute.give_image(image.id, "somebody-else")
+    assert compute.images_of_reservation(reservation)[0].project_id == "somebody-else"
+    for call in (
+        lambda: compute.snapshot_server("3e5e19b5-4ee1-4d0c-b1ee-000000000000", "x", {}),
+        lambda: compute.give_image("3e5e19b5-4ee1-4d0c-b1ee-000000000000", "p"),
+    ):
+        with pytest.raises(NotFound):
+            call()
 
 
-def test_a_reservation_provider_is_made_and_deleted_once(cloud):
-    placement = cloud.placement
-    assert placement.reservation_provider("node-1") is None
-    made = placement.create_reservation_provider("node-1")
-    assert placement.reservation_provider("node-1") == made
+def test_a_running_server_moves_live(site, compute):
+    host, other = site.hosts[:2]
+    server = site.boot(host)
+    assert compute.migrations_of(server.id) == ()
+    compute.migrate_server(server.id, other, live=True)
+    site.soon(lambda: [s.id for s in compute.servers_on(other)], lambda there: there == [server.id])
+    (move,) = site.soon(
+        lambda: compute.migrations_of(server.id), lambda moves: moves[-1].state is not MigrationState.RUNNING
+    )
+    assert move == Migration(other, live=True, state=MigrationState.DONE)
+    (moved,) = site.soon(lambda: compute.servers_on(other), lambda there: there[0].status == "ACTIVE")
+    assert compute.servers_on(host) == ()
+    assert moved.id == server.id
+
+
+def test_a_stopped_server_moves_cold_and_stays_when_that_is_confirmed(site, compute):
+    host, other = site.hosts[:2]
+    server = site.boot(host, status="SHUTOFF")
+    with pytest.raises((Conflict, CloudRefused)):
+        compute.migrate_server(server.id, other, live=True)
     with pytest.raises(Conflict):
-        placement.create_reservation_provider("node-1")
+        compute.confirm_migration(server.id)
+    compute.migrate_server(server.id, other, live=False)
+    site.soon(lambda: compute.servers_on(other), lambda there: [s.status for s in there] == ["VERIFY_RESIZE"])
+    assert compute.migrations_of(server.id)[-1] == Migration(other, live=False, state=MigrationState.TO_CONFIRM)
+    compute.confirm_migration(server.id)
+    site.soon(lambda: compute.servers_on(other), lambda there: [s.status for s in there] == ["SHUTOFF"])
+    assert compute.migrations_of(server.id)[-1].state is MigrationState.DONE
+
+
+def test_a_server_can_not_move_to_a_host_that_does_not_exist(site, compute, host):
+    server = site.boot(host)
+    with pytest.raises((NotFound, CloudRefused, Conflict)):
+        compute.migrate_server(server.id, "no-such-node", live=True)
+
+
+def test_placement_knows_which_hosts_have_room_for_a_server(site, compute):
+    server = site.boot(site.hosts[0])
+    assert set(site.hosts) <= site.cloud.placement.hosts_with_room_for(server.id)
+    assert site.cloud.placement.hosts_with_room_for("3e5e19b5-4ee1-4d0c-b1ee-000000000000") == frozenset()
+
+
+def test_a_reservation_provider_is_made_and_deleted_once(site, host):
+    placement = site.cloud.placement
+    assert placement.reservation_provider(host) is None
+    made = placement.create_reservation_provider(host)
+    assert placement.reservation_provider(host) == made
+    with pytest.raises(Conflict):
+        placement.create_reservation_provider(host)
     with pytest.raises(NotFound):
         placement.create_reservation_provider("no-such-node")
-    placement.delete_reservation_provider("node-1")
+    placement.delete_reservation_provider(host)
     with pytest.raises(NotFound):
-        placement.delete_reservation_provider("node-1")
+        placement.delete_reservation_provider(host)

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 
-from blazar.clouds.ports import Aggregate, Cloud, Hypervisor, Image, Server
+from blazar.clouds.ports import Aggregate, Cloud, Hypervisor, Image, Migration, MigrationState, Server
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.keepers import Keeper
 from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
+from blazar.clouds.simulated.state import MigrationState as MoveState
 from blazar.model.clock import Clock
-from blazar.model.errors import Conflict, NotFound
+from blazar.model.errors import CloudRefused, Conflict, NotFound
 
 DEFAULT_ZONE = "nova"
 
@@ -31,10 +32,12 @@ class SimulatedCloud:
         faults: Faults | None = None,
         deletion_takes: timedelta = timedelta(0),
         snapshot_takes: timedelta = timedelta(0),
+        migration_takes: timedelta = timedelta(0),
     ) -> None:
         self.faults = faults or Faults()
         self.deletion_takes = deletion_takes
         self.snapshot_takes = snapshot_takes
+        self.migration_takes = migration_takes
         self._keeper = keeper
         self._clock = clock
 
@@ -67,14 +70,16 @@ class SimulatedCloud:
             return tuple(_aggregate(aggregate) for aggregate in state.aggregates.values())
 
     def aggregate(self, name: str) -> Aggregate | None:
-        """Return the oldest aggregate of this name."""
+        """Return the aggregate of this name."""
         with self._call("aggregate"), self._reading() as state:
             found = next((a for a in state.aggregates.values() if a.name == name), None)
             return _aggregate(found) if found else None
 
     def create_aggregate(self, name: str, availability_zone: str | None, metadata: Mapping[str, str]) -> Aggregate:
-        """Create an aggregate; a second one of the same name is legal."""
+        """Create an aggregate."""
         with self._call("create_aggregate"), self._changing() as state:
+            if any(a.name == name for a in state.aggregates.values()):
+                raise Conflict(f"there is an aggregate {name} already")
             made = state.add_aggregate(name, availability_zone)
             made.metadata.update(metadata)
             return _aggregate(made)
@@ -127,7 +132,19 @@ class SimulatedCloud:
     def servers_on(self, service_name: str) -> tuple[Server, ...]:
         """Return the servers that occupy a host."""
         with self._call("servers_on"), self._reading() as state:
-            return tuple(_server(server) for server in self._occupants(state, service_name))
+            return tuple(self._server(server) for server in self._occupants(state, service_name))
+
+    def stranded_servers(self, reservation_id: str, project_id: str) -> tuple[Server, ...]:
+        """Return the servers of a reservation that are on no host."""
+        with self._call("stranded_servers"), self._reading() as state:
+            return tuple(
+                self._server(server)
+                for server in state.servers.values()
+                if server.host is None
+                and server.hint == reservation_id
+                and server.project_id == project_id
+                and not self._is_gone(server)
+            )
 
     def delete_server(self, server_id: str) -> None:
         """Begin to delete a server."""
@@ -142,12 +159,9 @@ class SimulatedCloud:
     def snapshot_server(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
         """Begin to make an image of a server."""
         with self._call("snapshot_server"), self._changing() as state:
-            self._sweep(state)
-            server = state.servers.get(server_id)
-            if server is None:
-                raise NotFound(f"there is no server {server_id}")
-            if server.status not in ("ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"):
-                raise Conflict(f"server {server_id} is {server.status}")
+            server = self._existing_server(state, server_id)
+            if self._status(server) not in ("ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"):
+                raise Conflict(f"server {server_id} is {self._status(server)}")
             image = ImageState(
                 str(uuid.uuid4()),
                 name,
@@ -157,6 +171,13 @@ class SimulatedCloud:
             )
             state.images[image.id] = image
 
+    def give_image(self, image_id: str, project_id: str) -> None:
+        """Make a project the owner of an image."""
+        with self._call("give_image"), self._changing() as state:
+            if image_id not in state.images:
+                raise NotFound(f"there is no image {image_id}")
+            state.images[image_id].project_id = project_id
+
     def images_of_reservation(self, reservation_id: str) -> tuple[Image, ...]:
         """Return the images that carry a reservation's id."""
         with self._call("images_of_reservation"), self._reading() as state:
@@ -165,6 +186,34 @@ class SimulatedCloud:
                 for image in state.images.values()
                 if image.metadata.get("blazar:reservation") == reservation_id
             )
+
+    def migrate_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+        """Begin to move a server; running ones can be moved either way, stopped ones only cold."""
+        with self._call("migrate_server"), self._changing() as state:
+            server = self._existing_server(state, server_id)
+            if all(host.service_name != service_name for host in state.hosts.values()):
+                raise CloudRefused(f"the cloud has no compute host {service_name}")
+            if self._status(server) not in (("ACTIVE", "PAUSED") if live else ("ACTIVE", "SHUTOFF")):
+                raise Conflict(f"server {server_id} is {self._status(server)}")
+            if self._host(server) == service_name:
+                raise CloudRefused(f"server {server_id} is on {service_name} already")
+            over = (self._clock.now() + self.migration_takes).isoformat()
+            server.migrations.append(MoveState(service_name, live, over))
+
+    def confirm_migration(self, server_id: str) -> None:
+        """Accept a cold move."""
+        with self._call("confirm_migration"), self._changing() as state:
+            server = self._existing_server(state, server_id)
+            if self._status(server) != "VERIFY_RESIZE":
+                raise Conflict(f"server {server_id} is {self._status(server)}")
+            server.migrations[-1].confirmed = True
+
+    def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
+        """Return the moves of a server."""
+        with self._call("migrations_of"), self._reading() as state:
+            server = state.servers.get(server_id)
+            moves = server.migrations if server else []
+            return tuple(Migration(move.host, move.live, self._move_state(move)) for move in moves)
 
     # Placement
 
@@ -189,23 +238,42 @@ class SimulatedCloud:
             if state.providers.pop(hypervisor_hostname, None) is None:
                 raise NotFound(f"there is no resource provider blazar_{hypervisor_hostname}")
 
+    def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
+        """Return the hosts that could take one more server of this size."""
+        with self._call("hosts_with_room_for"), self._reading() as state:
+            server = state.servers.get(server_id)
+            if server is None:
+                return frozenset()
+            return frozenset(host.name for host in state.hosts.values() if self._has_room(state, host, server))
+
     # What only a simulation can do
 
     def boot_server(
-        self, name: str, *, project_id: str, user_id: str, host: str, locked: bool = False, status: str = "ACTIVE"
+        self,
+        name: str,
+        *,
+        project_id: str,
+        user_id: str,
+        host: str | None,
+        locked: bool = False,
+        status: str = "ACTIVE",
+        hint: str | None = None,
+        vcpus: int = 1,
     ) -> Server:
-        """Let a server run on a host, past every scheduler."""
+        """Let a server run on a host (None: on none, as if shelved), past every scheduler."""
         with self._changing() as state:
-            if all(known.service_name != host for known in state.hosts.values()):
+            if host is not None and all(known.service_name != host for known in state.hosts.values()):
                 raise NotFound(f"the cloud has no compute host {host}")
-            server = ServerState(str(uuid.uuid4()), name, project_id, user_id, host, status, locked)
+            server = ServerState(
+                str(uuid.uuid4()), name, project_id, user_id, host, status, locked, hint=hint, vcpus=vcpus
+            )
             state.servers[server.id] = server
-            return _server(server)
+            return self._server(server)
 
     def list_servers(self) -> tuple[Server, ...]:
         """Return all servers."""
         with self._reading() as state:
-            return tuple(_server(server) for server in state.servers.values() if not self._is_gone(server))
+            return tuple(self._server(server) for server in state.servers.values() if not self._is_gone(server))
 
     def images(self) -> tuple[Image, ...]:
         """Return all images."""
@@ -230,7 +298,49 @@ class SimulatedCloud:
             del state.servers[server.id]
 
     def _occupants(self, state: State, service_name: str) -> list[ServerState]:
-        return [s for s in state.servers.values() if s.host == service_name and not self._is_gone(s)]
+        return [s for s in state.servers.values() if self._host(s) == service_name and not self._is_gone(s)]
+
+    def _existing_server(self, state: State, server_id: str) -> ServerState:
+        self._sweep(state)
+        if server_id not in state.servers:
+            raise NotFound(f"there is no server {server_id}")
+        return state.servers[server_id]
+
+    def _move_state(self, move: MoveState) -> MigrationState:
+        if datetime.fromisoformat(move.over_at) > self._clock.now():
+            return MigrationState.RUNNING
+        return MigrationState.DONE if move.live or move.confirmed else MigrationState.TO_CONFIRM
+
+    def _host(self, server: ServerState) -> str | None:
+        arrived = [m.host for m in server.migrations if self._move_state(m) is not MigrationState.RUNNING]
+        return arrived[-1] if arrived else server.host
+
+    def _status(self, server: ServerState) -> str:
+        match self._move_state(server.migrations[-1]) if server.migrations else None:
+            case MigrationState.RUNNING:
+                return "MIGRATING" if server.migrations[-1].live else "RESIZE"
+            case MigrationState.TO_CONFIRM:
+                return "VERIFY_RESIZE"
+        return server.status
+
+    def _server(self, server: ServerState) -> Server:
+        return Server(
+            server.id,
+            server.name,
+            server.project_id,
+            server.user_id,
+            self._host(server),
+            self._status(server),
+            server.locked,
+        )
+
+    def _has_room(self, state: State, host: HostState, server: ServerState) -> bool:
+        others = self._occupants(state, host.service_name)
+        return (
+            sum(other.vcpus for other in others) + server.vcpus <= host.vcpus
+            and sum(other.memory_mb for other in others) + server.memory_mb <= host.memory_mb
+            and sum(other.disk_gb for other in others) + server.disk_gb <= host.local_gb
+        )
 
     def _image(self, image: ImageState) -> Image:
         done = datetime.fromisoformat(image.active_at) <= self._clock.now()
@@ -253,10 +363,6 @@ def _zones(state: State) -> Mapping[str, str]:
 
 def _aggregate(aggregate: AggregateState) -> Aggregate:
     return Aggregate(aggregate.id, aggregate.name, aggregate.zone, tuple(aggregate.hosts), dict(aggregate.metadata))
-
-
-def _server(server: ServerState) -> Server:
-    return Server(server.id, server.name, server.project_id, server.user_id, server.host, server.status, server.locked)
 
 
 def _hypervisor(host: HostState, zones: Mapping[str, str]) -> Hypervisor:

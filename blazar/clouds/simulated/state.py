@@ -35,8 +35,19 @@ class AggregateState:
 
 
 @dataclass(slots=True)
+class MigrationState:
+    """A move of a server; ``over_at`` is the instant (ISO 8601) at which the server is there."""
+
+    host: str
+    live: bool
+    over_at: str
+    confirmed: bool = False
+
+
+@dataclass(slots=True)
 class ServerState:
-    """A server; ``gone_at`` is the instant (ISO 8601) at which its deletion is over."""
+    """A server; ``gone_at`` is the instant (ISO 8601) at which its deletion is over. ``hint`` is the reservation that
+    it was booted into; ``memory_mb`` in MiB, ``disk_gb`` in GiB."""
 
     id: str
     name: str
@@ -46,6 +57,11 @@ class ServerState:
     status: str = "ACTIVE"
     locked: bool = False
     gone_at: str | None = None
+    hint: str | None = None
+    vcpus: int = 1
+    memory_mb: int = 512
+    disk_gb: int = 1
+    migrations: list[MigrationState] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -80,7 +96,7 @@ class State:
         return cls(
             hosts={key: HostState(**value) for key, value in data["hosts"].items()},
             aggregates={int(key): AggregateState(**value) for key, value in data["aggregates"].items()},
-            servers={key: ServerState(**value) for key, value in data["servers"].items()},
+            servers={key: _server(value) for key, value in data["servers"].items()},
             images={key: ImageState(**value) for key, value in data["images"].items()},
             providers=dict(data["providers"]),
             last_aggregate=data["last_aggregate"],
@@ -92,3 +108,8 @@ class State:
         aggregate = AggregateState(self.last_aggregate, name, zone)
         self.aggregates[aggregate.id] = aggregate
         return aggregate
+
+
+def _server(data: dict[str, Any]) -> ServerState:
+    moves = [MigrationState(**move) for move in data.get("migrations", [])]
+    return ServerState(**{**data, "migrations": moves})

@@ -1,0 +1,6 @@
+"""The adapter to a real OpenStack cloud. Nothing else knows openstacksdk and keystoneauth."""
+
+from blazar.clouds.openstack.access import Access, Credentials, connect
+from blazar.clouds.openstack.cloud import open_cloud
+
+__all__ = ["Access", "Credentials", "connect", "open_cloud"]

@@ -1,0 +1,288 @@
+"""The way into a cloud: one session that everything shares, and calls with limits.
+
+Every call has a time limit, is repeated a few times where that is safe, carries the global request id, and ends in one
+of our errors. Microversions are pinned by each call, so that an upgrade of the cloud changes no answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlsplit
+
+import requests
+import tenacity
+from keystoneauth1 import exceptions as ksa
+from keystoneauth1.identity.base import BaseIdentityPlugin
+from keystoneauth1.session import Session
+from openstack import exceptions as sdk
+from openstack.connection import Connection
+from openstack.proxy import Proxy
+from openstack.warnings import OpenStackDeprecationWarning
+from requests.adapters import HTTPAdapter
+
+from blazar import __version__
+from blazar.clouds.scope import current
+from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
+
+LOG = logging.getLogger(__name__)
+
+# openstacksdk warns of calls that it makes itself: nothing that our users could act on.
+warnings.filterwarnings("ignore", category=OpenStackDeprecationWarning)
+
+Json = dict[str, Any]
+
+PASSING = frozenset({408, 413, 429, 500, 502, 503, 504})
+"""Statuses that may be different the next time."""
+
+SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
+"""A POST is only sent again if it certainly had no effect: the connection was refused, or the service said 503."""
+
+POOL = 80
+"""Connections kept open to one service: as many as there are threads that may call at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The service user, and where to find the cloud.
+
+    ``auth`` proves who we are (any keystoneauth plugin); the interfaces are those of the catalog to use for each
+    service. ``verify`` is False, True, or the path of a bundle of certificates.
+    """
+
+    auth: BaseIdentityPlugin
+    region: str | None = None
+    interfaces: Mapping[str, str] = field(default_factory=dict)
+    compute_service: str = "compute"
+    identity_service: str = "identity"
+    verify: bool | str = True
+    cert: str | tuple[str, str] | None = None
+    timeout: float = 20.0
+    """Seconds that a call may take to connect, and again to answer."""
+    attempts: int = 3
+
+
+class VersionMissing(CloudRefused):
+    """The service does not speak the microversion that a call needs."""
+
+
+class Passing(Exception):
+    """A failure that another attempt may not meet; ``error`` is what it is for our callers."""
+
+    def __init__(self, error: CloudUnavailable) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Service:
+    """One service of the cloud, as Nova or Placement."""
+
+    def __init__(self, name: str, proxy: Proxy, *, timeout: float, attempts: int) -> None:
+        self._name = name
+        self._proxy = proxy
+        self._timeout = timeout
+        self._attempts = attempts
+
+    def get(self, path: str, *, microversion: str | None = None, params: Mapping[str, Any] | None = None) -> Json:
+        """Return the JSON at a path. NotFound, CloudRefused, CloudUnavailable."""
+        return self.call("GET", path, microversion=microversion, params=params)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object | None = None,
+        microversion: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        content_type: str | None = None,
+    ) -> Json:
+        """Make a call and return its JSON, {} if the answer has none.
+
+        NotFound on 404, Conflict on 409, CloudRefused on another 4xx, CloudUnavailable on all that may pass.
+        """
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(Passing),
+            stop=tenacity.stop_after_attempt(self._attempts),
+            wait=tenacity.wait_random_exponential(multiplier=0.4, max=2),
+            sleep=_sleep_within_limits,
+            reraise=True,
+        )
+        try:
+            return retrying(self._once, method, path, body, microversion, params, content_type)
+        except Passing as passing:
+            raise passing.error from passing.__cause__
+
+    def pages(
+        self, path: str, key: str, *, microversion: str | None = None, params: Mapping[str, Any] | None = None
+    ) -> Iterator[Json]:
+        """Yield every item of a listing, whatever the size of the service's pages."""
+        query = dict(params or {})
+        while True:
+            answer = self.get(path, microversion=microversion, params=query)
+            yield from answer[key]
+            following = _next(answer, key)
+            if following is None or not answer[key]:
+                return
+            # Of the link only the query counts: its host may be one that we can not reach.
+            query |= dict(parse_qsl(urlsplit(following).query))
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        body: object | None,
+        microversion: str | None,
+        params: Mapping[str, Any] | None,
+        content_type: str | None,
+    ) -> Json:
+        scope = current()
+        left = scope.remaining()
+        if left is not None and left <= 0:
+            raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
+        timeout = self._timeout if left is None else min(self._timeout, left)
+        headers = {"Content-Type": content_type} if content_type else {}
+        if scope.request_id:
+            headers["X-OpenStack-Request-ID"] = scope.request_id
+        try:
+            response: requests.Response = self._proxy.request(
+                path,
+                method,
+                json=body,
+                params=dict(params or {}),
+                microversion=microversion,
+                headers=headers,
+                timeout=timeout,
+                raise_exc=False,
+            )
+        except (ksa.ConnectTimeout, ksa.UnknownConnectionError) as error:
+            failure = CloudUnavailable(f"{self._name} did not answer within {timeout:.0f} s ({method} {path})")
+            if method in SAFE_TO_REPEAT:
+                raise Passing(failure) from error
+            raise failure from error
+        except ksa.ConnectFailure as error:
+            raise Passing(CloudUnavailable(f"{self._name} can not be reached: {_brief(error)}")) from error
+        except (ksa.ClientException, sdk.SDKException) as error:
+            raise CloudUnavailable(f"no way into {self._name}: {_brief(error)}") from error
+        except requests.RequestException as error:
+            raise CloudUnavailable(f"{self._name} can not be reached: {_brief(error)}") from error
+        return self._understood(method, path, response)
+
+    def _understood(self, method: str, path: str, response: requests.Response) -> Json:
+        status = response.status_code
+        if status < 400:
+            if not response.content or "json" not in response.headers.get("Content-Type", ""):
+                return {}
+            return cast(Json, response.json())
+        text = _message(response)
+        LOG.debug("%s %s of %s: %d %s", method, path, self._name, status, text)
+        if status in PASSING:
+            failure = CloudUnavailable(f"{self._name} failed with {status}: {text}")
+            if method in SAFE_TO_REPEAT or status == 503:
+                raise Passing(failure)
+            raise failure
+        error: BlazarError
+        if status == 404:
+            error = NotFound(f"{self._name}: {text}")
+        elif status == 409:
+            if "placement.concurrent_update" in response.text:
+                raise Passing(CloudUnavailable(f"{self._name}: {text}"))
+            error = Conflict(f"{self._name}: {text}")
+        elif status == 406:
+            error = VersionMissing(f"{self._name} is too old for {method} {path}: {text}")
+        elif status == 401:
+            error = CloudUnavailable(f"{self._name} does not accept our token: {text}")
+        else:
+            error = CloudRefused(f"{self._name} refused {method} {path} with {status}: {text}")
+        raise error
+
+
+class Access:
+    """The services of one cloud, over one session."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        transport = requests.Session()
+        for scheme in ("http://", "https://"):
+            transport.mount(scheme, HTTPAdapter(pool_maxsize=POOL))
+        self.session = Session(
+            auth=credentials.auth,
+            session=transport,
+            verify=credentials.verify,
+            cert=credentials.cert,
+            timeout=credentials.timeout,
+            app_name="blazar",
+            app_version=__version__,
+        )
+        settings: dict[str, Any] = {f"{name}_interface": value for name, value in credentials.interfaces.items()}
+        self._connection = Connection(
+            session=self.session,
+            region_name=credentials.region,
+            compute_service_type=credentials.compute_service,
+            identity_service_type=credentials.identity_service,
+            **settings,
+        )
+        self.compute = self._service("Nova", self._connection.compute)
+        self.placement = self._service("Placement", self._connection.placement)
+        self.image = self._service("Glance", self._connection.image)
+
+    def check(self) -> str:
+        """Log in and return the id of our project; CloudUnavailable tells what is wrong."""
+        try:
+            return str(self.session.get_project_id())
+        except (ksa.Unauthorized, ksa.NotFound) as error:
+            raise CloudRefused(f"Keystone does not accept the service user: {_brief(error)}") from error
+        except (ksa.ClientException, requests.RequestException) as error:
+            raise CloudUnavailable(f"Keystone can not be reached: {_brief(error)}") from error
+
+    def _service(self, name: str, proxy: Proxy) -> Service:
+        return Service(name, proxy, timeout=self._credentials.timeout, attempts=self._credentials.attempts)
+
+
+def connect(credentials: Credentials) -> Access:
+    """Return a way into the cloud; nothing is called yet."""
+    return Access(credentials)
+
+
+def _sleep_within_limits(seconds: float) -> None:
+    left = current().remaining()
+    tenacity.nap.sleep(seconds if left is None else min(seconds, left))
+
+
+def _next(answer: Json, key: str) -> str | None:
+    """Return the link to the next page, in Nova's words or in Glance's."""
+    for link in answer.get(f"{key}_links", ()):
+        if link.get("rel") == "next":
+            return str(link["href"])
+    following = answer.get("next")
+    return str(following) if following else None
+
+
+def _message(response: requests.Response) -> str:
+    """Return the sentence in an error's body: Nova, Placement and Glance each have a frame of their own."""
+    try:
+        body = response.json()
+    except ValueError:
+        return _short(response.reason or "no reason given")
+    if isinstance(body, dict):
+        errors = body.get("errors")
+        if isinstance(errors, list) and errors and isinstance(errors[0], dict):
+            return _short(str(errors[0].get("detail") or errors[0].get("title")))
+        for value in body.values():
+            if isinstance(value, dict) and "message" in value:
+                return _short(str(value["message"]))
+        if isinstance(body.get("message"), str):
+            return _short(body["message"])
+    return _short(response.reason or "no reason given")
+
+
+def _brief(error: Exception) -> str:
+    return _short(str(error) or type(error).__name__)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else line[:297] + "..."

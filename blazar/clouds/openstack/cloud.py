@@ -1,0 +1,13 @@
+"""A real cloud behind our ports."""
+
+from __future__ import annotations
+
+from blazar.clouds.openstack.access import Access
+from blazar.clouds.openstack.compute import OpenStackCompute
+from blazar.clouds.openstack.placement import OpenStackPlacement
+from blazar.clouds.ports import Cloud
+
+
+def open_cloud(access: Access, *, az_aware: bool = True) -> Cloud:
+    """Return the cloud as the rest of the service takes it; nothing is called yet."""
+    return Cloud(compute=OpenStackCompute(access, az_aware=az_aware), placement=OpenStackPlacement(access))

@@ -1,0 +1,139 @@
+"""How an operator says where the cloud is and who we are in it.
+
+The names and defaults are those of ``blazar.conf`` as operators have it. Beside them there is ``[keystone]``, a section
+as every other service has one: any authentication plugin, client certificates, and so on. Where it names an
+``auth_type``, it is used instead of the ``os_*`` options.
+"""
+
+from __future__ import annotations
+
+from keystoneauth1 import exceptions as ksa
+from keystoneauth1 import loading
+from keystoneauth1.identity import v3
+from keystoneauth1.identity.base import BaseIdentityPlugin
+from oslo_config import cfg
+
+from blazar.clouds.openstack.access import Credentials
+from blazar.model.errors import InvalidInput
+
+GROUP = "keystone"
+INTERFACES = ("public", "internal", "admin")
+
+DEFAULT_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt("os_auth_protocol", default="http", choices=["http", "https"], help="Protocol of Keystone."),
+    cfg.HostAddressOpt("os_auth_host", default="127.0.0.1", help="Host of Keystone."),
+    cfg.StrOpt("os_auth_port", default="5000", help="Port of Keystone; empty for that of the protocol."),
+    cfg.StrOpt("os_auth_prefix", default="", help="Path before the version in the URL of Keystone, as 'identity'."),
+    cfg.StrOpt("os_auth_version", default="v3", help="Version in the URL of Keystone."),
+    cfg.StrOpt("os_admin_username", default="admin", help="Service user; must be an admin."),
+    cfg.StrOpt("os_admin_password", default="blazar", secret=True, help="Password of the service user."),
+    cfg.StrOpt("os_admin_project_name", default="admin", help="Project of the service user."),
+    cfg.StrOpt("os_admin_user_domain_name", default="Default", help="Domain of the service user."),
+    cfg.StrOpt("os_admin_project_domain_name", default="Default", help="Domain of the service user's project."),
+    cfg.StrOpt("cafile", help="Bundle of certificates with which to check the services' own."),
+    cfg.StrOpt(
+        "endpoint_type", default="internal", choices=list(INTERFACES), help="Interface of Keystone in the catalog."
+    ),
+]
+DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt("identity_service", default="identity", help="Service type of Keystone in the catalog."),
+    cfg.StrOpt("os_region_name", help="Region to act in; without one, the first that the catalog names."),
+]
+CLOUD_OPTIONS: list[cfg.Opt] = [
+    cfg.FloatOpt("timeout", default=20.0, min=0.1, help="Seconds that a call to another service may take."),
+    cfg.IntOpt("attempts", default=3, min=1, max=20, help="How often a call is tried where that is safe."),
+]
+NOVA_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt("endpoint_type", default="internal", choices=list(INTERFACES), help="Interface of Nova in the catalog."),
+    cfg.StrOpt(
+        "compute_service",
+        default="compute",
+        deprecated_group="DEFAULT",
+        help="Service type of Nova in the catalog.",
+    ),
+    cfg.StrOpt(
+        "nova_client_version",
+        default="2",
+        deprecated_group="DEFAULT",
+        deprecated_for_removal=True,
+        deprecated_reason="Every call says itself which microversion it speaks.",
+        help="Not used.",
+    ),
+    cfg.BoolOpt("az_aware", default=True, help="Keep the availability zone of a host when it is registered."),
+]
+NEUTRON_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt(
+        "endpoint_type", default="internal", choices=list(INTERFACES), help="Interface of Neutron in the catalog."
+    ),
+]
+PLACEMENT_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt(
+        "endpoint_type", default="internal", choices=list(INTERFACES), help="Interface of Placement in the catalog."
+    ),
+]
+GLANCE_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt(
+        "endpoint_type", default="internal", choices=list(INTERFACES), help="Interface of Glance in the catalog."
+    ),
+]
+
+
+def register(conf: cfg.ConfigOpts) -> None:
+    """Let the configuration know the options of ``[keystone]``; the others are registered with the rest."""
+    loading.register_auth_conf_options(conf, GROUP)
+    loading.register_session_conf_options(conf, GROUP)
+
+
+def list_keystone_opts() -> list[cfg.Opt]:
+    """Return the options of ``[keystone]`` for the sample configuration, with those of the password plugin."""
+    return [
+        *loading.get_auth_common_conf_options(),
+        *loading.get_session_conf_options(),
+        *loading.get_auth_plugin_conf_options("password"),
+    ]
+
+
+def credentials(conf: cfg.ConfigOpts) -> Credentials:
+    """Return what ``blazar.conf`` says. InvalidInput names the option that can not work."""
+    section = conf[GROUP]
+    return Credentials(
+        auth=_auth(conf),
+        region=conf.os_region_name,
+        interfaces={
+            "compute": conf.nova.endpoint_type,
+            "placement": conf.placement.endpoint_type,
+            "image": conf.glance.endpoint_type,
+            "network": conf.neutron.endpoint_type,
+            "identity": conf.endpoint_type,
+        },
+        compute_service=conf.nova.compute_service,
+        identity_service=conf.identity_service,
+        verify=False if section.insecure else (section.cafile or conf.cafile or True),
+        cert=(section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile,
+        timeout=conf.cloud.timeout,
+        attempts=conf.cloud.attempts,
+    )
+
+
+def auth_url(conf: cfg.ConfigOpts) -> str:
+    """Return the URL of Keystone that the ``os_auth_*`` options are the pieces of."""
+    host = f"[{conf.os_auth_host}]" if ":" in conf.os_auth_host else conf.os_auth_host
+    port = f":{conf.os_auth_port}" if conf.os_auth_port else ""
+    path = "/".join(part.strip("/") for part in (conf.os_auth_prefix, conf.os_auth_version) if part.strip("/"))
+    return f"{conf.os_auth_protocol}://{host}{port}/{path}"
+
+
+def _auth(conf: cfg.ConfigOpts) -> BaseIdentityPlugin:
+    if conf[GROUP].auth_type or conf[GROUP].auth_section:
+        try:
+            return loading.load_auth_from_conf_options(conf, GROUP)
+        except (ksa.NoMatchingPlugin, ksa.MissingRequiredOptions, ksa.OptionError) as error:
+            raise InvalidInput(f"[{GROUP}] does not say how to log in: {error}") from error
+    return v3.Password(
+        auth_url=auth_url(conf),
+        username=conf.os_admin_username,
+        password=conf.os_admin_password,
+        project_name=conf.os_admin_project_name,
+        user_domain_name=conf.os_admin_user_domain_name,
+        project_domain_name=conf.os_admin_project_domain_name,
+    )

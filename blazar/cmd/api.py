@@ -1,0 +1,104 @@
+"""blazar-api: the REST API as a process of its own, for sites that have no WSGI server."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import signal
+import sys
+from types import FrameType
+
+import waitress
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar.api.app import MAX_BODY_BYTES, create_app
+from blazar.api.identity import KeystoneIdentity
+from blazar.api.middleware import ExchangeLog, Wsgi, behind_keystone
+from blazar.api.policy import Policy
+from blazar.cmd import config, memory
+from blazar.cmd.config import ConfigurationError
+from blazar.model.errors import BlazarError
+from blazar.rpc.client import RemoteManager
+from blazar.rpc.target import transport
+
+LOG = logging.getLogger("blazar.api")
+
+
+def main() -> int:
+    """Serve until SIGTERM or Ctrl-C; return the exit code."""
+    try:
+        conf = configure(sys.argv[1:])
+        _serve(conf)
+    except (BlazarError, cfg.Error, OSError) as error:
+        print(f"blazar-api: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def configure(arguments: list[str], *, files: list[str] | None = None) -> cfg.ConfigOpts:
+    """Read the configuration and set logging up."""
+    conf = config.load(arguments, program="blazar-api", files=files, conf=cfg.CONF)
+    log.setup(conf, "blazar")
+    for leftover in config.leftovers(conf):
+        LOG.warning("The configuration sets %s, which nothing reads", leftover)
+    return conf
+
+
+def build(conf: cfg.ConfigOpts) -> Wsgi:
+    """Return the application as a cloud serves it. ConfigurationError if it can not work."""
+    manager = RemoteManager(conf, transport(conf))
+    app = create_app(manager, identity=KeystoneIdentity(), policy=Policy(conf), auth_uri=None)
+    served = behind_keystone(app, conf)
+    # Its options are there from here on: the middleware registers them itself.
+    section = conf.keystone_authtoken
+    if not section.auth_type and not section.auth_section:
+        raise ConfigurationError(
+            "[keystone_authtoken] says nothing of how to log in to Keystone (auth_type, auth_url, username, …); "
+            "without it no token can be checked"
+        )
+    memory.settle()
+    return ExchangeLog(served) if conf.log_exchange else served
+
+
+def _serve(conf: cfg.ConfigOpts) -> None:
+    app = build(conf)
+    host = conf.host
+    trusting = bool(conf.oslo_middleware.enable_proxy_headers_parsing)
+    try:
+        server = waitress.create_server(
+            app,
+            host=f"[{host}]" if _is_ipv6(host) else host,
+            port=conf.port,
+            threads=conf.api.threads,
+            ident="blazar",
+            clear_untrusted_proxy_headers=not trusting,
+            max_request_body_size=2 * MAX_BODY_BYTES,
+        )
+    except OSError as error:
+        raise ConfigurationError(
+            f"[DEFAULT] host {host} and port {conf.port} can not be listened on: {error.strerror or error}"
+        ) from error
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    LOG.info("blazar-api listens on %s port %d", host, conf.port)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        LOG.info("blazar-api stops")
+    finally:
+        server.close()
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).version == 6
+    except ValueError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

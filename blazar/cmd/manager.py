@@ -1,0 +1,148 @@
+"""blazar-manager: leases, reservations and events. Any number of them share a database and a message bus."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import TypeVar
+
+from oslo_config import cfg
+from oslo_log import log
+from sqlalchemy.engine import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from blazar.clouds.openstack import connect, open_cloud
+from blazar.clouds.openstack.options import credentials
+from blazar.clouds.ports import Cloud
+from blazar.cmd import assemble, config, memory
+from blazar.cmd.config import ConfigurationError
+from blazar.model.clock import SystemClock
+from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
+from blazar.rpc import server as rpc
+from blazar.rpc.target import transport
+from blazar.store import engine as database
+from blazar.store import migrate
+
+LOG = logging.getLogger("blazar.manager")
+
+T = TypeVar("T")
+
+LOOK_AGAIN = 2.0
+"""Seconds between two attempts to reach what a starting manager waits for."""
+
+
+def main() -> int:
+    """Run until SIGTERM or Ctrl-C; return the exit code."""
+    stopping = threading.Event()
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    try:
+        conf = config.load(sys.argv[1:], program="blazar-manager", conf=cfg.CONF)
+        log.setup(conf, "blazar")
+        signal.signal(signal.SIGHUP, lambda *_: conf.mutate_config_files())
+        run(conf, stopping)
+    except (BlazarError, cfg.Error) as error:
+        print(f"blazar-manager: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
+    """Serve until told to stop. ConfigurationError and others say what must be mended first."""
+    for leftover in config.leftovers(conf):
+        LOG.warning("The configuration sets %s, which nothing reads", leftover)
+    assemble.check_plugins(conf)
+    tables = _tables(conf, stopping)
+    access = connect(credentials(conf))
+    project_id = _patiently(access.check, conf, stopping)
+    if stopping.is_set():
+        return
+    cloud = open_cloud(access, az_aware=conf.nova.az_aware)
+    _look_around(cloud, conf)
+    manager = assemble.manager(conf, engine=tables, cloud=cloud, clock=SystemClock())
+    bus = transport(conf)
+    listener = rpc.server(conf, bus, manager, name=_server_name(conf))
+    memory.settle()
+    manager.start()
+    listener.start()
+    LOG.info("blazar-manager %s works for the cloud as project %s", manager.claims.owner, project_id)
+    try:
+        while not stopping.wait(1):
+            pass
+    finally:
+        LOG.info("blazar-manager stops; what is going on is finished first")
+        listener.stop()
+        listener.wait()
+        manager.stop()
+        bus.cleanup()
+        tables.dispose()
+
+
+def _tables(conf: cfg.ConfigOpts, stopping: threading.Event) -> Engine:
+    if not conf.database.connection:
+        raise ConfigurationError("[database] connection is not set; give the SQLAlchemy URL of the database")
+    engine = database.connect(conf.database.connection)
+
+    def look() -> None:
+        try:
+            current = migrate.current(engine)
+        except SQLAlchemyError as error:
+            reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+            raise StoreUnavailable(f"the database can not be used: {reason}") from error
+        if current != migrate.head():
+            raise ConfigurationError(
+                f"the tables of the database are at revision {current or 'none'}, and this version works with "
+                f"{migrate.head()}; run: blazar-db-manage --config-file … upgrade head"
+            )
+
+    _patiently(look, conf, stopping)
+    return engine
+
+
+def _patiently(look: Callable[[], T], conf: cfg.ConfigOpts, stopping: threading.Event) -> T | None:
+    """Return what is seen when it can be seen; say meanwhile what is waited for, and give up after a while."""
+    end = time.monotonic() + conf.manager.startup_wait
+    said = ""
+    while not stopping.is_set():
+        try:
+            return look()
+        except (CloudUnavailable, StoreUnavailable) as error:
+            if time.monotonic() >= end:
+                raise
+            if error.message != said:
+                said = error.message
+                LOG.warning("Waiting for up to %d s: %s", conf.manager.startup_wait, said)
+            stopping.wait(LOOK_AGAIN)
+    return None
+
+
+def _look_around(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
+    """Say at once what would only fail with the first lease. None of it keeps the manager from its work."""
+    try:
+        if cloud.compute.aggregate(conf.nova.aggregate_freepool_name) is None:
+            LOG.error(
+                "The cloud has no host aggregate named %r: no host can be registered or leased before there is one. "
+                "Create it (without an availability zone), or name yours in [nova] aggregate_freepool_name",
+                conf.nova.aggregate_freepool_name,
+            )
+    except BlazarError as error:
+        LOG.error("Nova can not be asked for its aggregates yet: %s", error.message)
+
+
+def _server_name(conf: cfg.ConfigOpts) -> str:
+    # ``host`` is where the API listens, too; its usual value, every address, is the name of no server.
+    return socket.gethostname() if conf.host in ("0.0.0.0", "::") else str(conf.host)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

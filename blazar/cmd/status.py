@@ -1,0 +1,157 @@
+"""blazar-status: tells an operator before an upgrade, or when something is odd, what is not as it should be."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from oslo_config import cfg
+from sqlalchemy.exc import SQLAlchemyError
+
+from blazar import __version__
+from blazar.clouds.openstack import connect, open_cloud
+from blazar.clouds.openstack.options import credentials
+from blazar.cmd import assemble, config
+from blazar.model.errors import BlazarError
+from blazar.store import engine as database
+from blazar.store import migrate
+
+
+class Verdict(IntEnum):
+    """How bad it is; also the exit code."""
+
+    SUCCESS = 0
+    WARNING = 1
+    FAILURE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found, and what to do about it."""
+
+    check: str
+    verdict: Verdict
+    text: str = ""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run ``upgrade check``; return 0, 1 or 2 for the worst finding, 255 if it could not be run."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = [word for word in given if word in ("upgrade", "check")]
+    if words != ["upgrade", "check"]:
+        print(f"blazar-status {__version__}\nusage: blazar-status [--config-file FILE] upgrade check", file=sys.stderr)
+        return 255
+    try:
+        conf = config.load([word for word in given if word not in words], program="blazar-status")
+    except (BlazarError, cfg.Error) as error:
+        print(f"blazar-status: {error}", file=sys.stderr)
+        return 255
+    findings = [finding for check in CHECKS for finding in check(conf)]
+    print(_table(findings))
+    return max(finding.verdict for finding in findings)
+
+
+def _options(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    found = config.leftovers(conf)
+    if found:
+        yield Finding("Options", Verdict.WARNING, f"nothing reads {', '.join(found)}; take it out")
+    else:
+        yield Finding("Options", Verdict.SUCCESS)
+
+
+def _plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    try:
+        assemble.check_plugins(conf)
+    except BlazarError as error:
+        yield Finding("Plugins", Verdict.FAILURE, error.message)
+    else:
+        yield Finding("Plugins", Verdict.SUCCESS)
+
+
+def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    path = conf.find_file(conf.oslo_policy.policy_file) if "oslo_policy" in conf else None
+    if path and _is_json(Path(path)):
+        yield Finding(
+            "Policy file", Verdict.FAILURE, f"{path} is JSON; convert it with oslopolicy-convert-json-to-yaml"
+        )
+    else:
+        yield Finding("Policy file", Verdict.SUCCESS)
+
+
+def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    if not conf.database.connection:
+        yield Finding("Database", Verdict.FAILURE, "[database] connection is not set")
+        return
+    try:
+        current = migrate.current(database.connect(conf.database.connection))
+    except (BlazarError, SQLAlchemyError) as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        yield Finding("Database", Verdict.FAILURE, f"it can not be used: {reason}")
+        return
+    if current == migrate.head():
+        yield Finding("Database", Verdict.SUCCESS)
+    else:
+        text = f"tables at {current or 'no revision'}, wanted {migrate.head()}; run blazar-db-manage upgrade head"
+        yield Finding("Database", Verdict.FAILURE, text)
+
+
+def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    try:
+        access = connect(credentials(conf))
+        access.check()
+    except BlazarError as error:
+        yield Finding("Keystone", Verdict.FAILURE, error.message)
+        return
+    yield Finding("Keystone", Verdict.SUCCESS)
+    cloud = open_cloud(access)
+    name = conf.nova.aggregate_freepool_name
+    try:
+        freepool = cloud.compute.aggregate(name)
+    except BlazarError as error:
+        yield Finding("Nova", Verdict.FAILURE, error.message)
+    else:
+        yield Finding("Nova", Verdict.SUCCESS)
+        if freepool is None:
+            yield Finding("Freepool", Verdict.FAILURE, f"there is no host aggregate {name!r}; create it without a zone")
+        elif freepool.availability_zone:
+            yield Finding(
+                "Freepool", Verdict.FAILURE, f"aggregate {name!r} has an availability zone; it must have none"
+            )
+        else:
+            yield Finding("Freepool", Verdict.SUCCESS)
+    try:
+        cloud.placement.reservation_provider("-")
+    except BlazarError as error:
+        yield Finding("Placement", Verdict.FAILURE, error.message)
+    else:
+        yield Finding("Placement", Verdict.SUCCESS)
+
+
+CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (
+    _options,
+    _plugins,
+    _policy_file,
+    _database,
+    _cloud,
+)
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _table(findings: list[Finding]) -> str:
+    rows = [f"  {f.check:12} {f.verdict.name.capitalize():8} {f.text}".rstrip() for f in findings]
+    return "\n".join(["Upgrade check results:", *rows])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The manager's interface as the API calls it over the message bus."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from typing import Any, cast
+
+from oslo_config import cfg
+
+from blazar.clouds.scope import current
+from blazar.manager.messaging import oslo_messaging
+from blazar.model.allocations import ResourceAllocations
+from blazar.model.errors import ManagerUnavailable
+from blazar.model.lease import Lease, LeaseRevision
+from blazar.model.requests import HostChange, HostRequest, LeaseChange, LeaseRequest
+from blazar.model.resource import PropertyValues, Resource, ResourceProperty
+from blazar.rpc import codec
+from blazar.rpc.target import target
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 500
+"""Leases in one message."""
+
+
+class RemoteManager:
+    """Asks whichever manager takes the message first.
+
+    ManagerUnavailable if none answers in time. A request that nobody has taken by then is dropped by the message bus,
+    so that nothing happens after its caller was told that it did not; one that was taken may still be carried out.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, transport: Any) -> None:
+        self._client = oslo_messaging.get_rpc_client(transport, target(conf.manager.rpc_topic), retry=1)
+
+    def leases(self, project_id: str | None) -> tuple[Lease, ...]:
+        """Return the leases of one project, or of all: in pages, so that no message grows without bound."""
+        wanted = [revision.id for revision in self.lease_revisions(project_id)]
+        found: dict[str, Lease] = {}
+        for start in range(0, len(wanted), PAGE):
+            found |= {lease.id: lease for lease in self.leases_by_id(wanted[start : start + PAGE])}
+        return tuple(found[lease_id] for lease_id in wanted if lease_id in found)
+
+    def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
+        """Return the ids and revisions of the leases of one project, or of all."""
+        return cast(tuple[LeaseRevision, ...], self._ask("lease_revisions", project_id=project_id))
+
+    def leases_by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
+        """Return leases by their ids."""
+        ids: Sequence[str] = list(lease_ids)
+        return cast(tuple[Lease, ...], self._ask("leases_by_id", lease_ids=ids))
+
+    def lease(self, lease_id: str) -> Lease:
+        """Return one lease."""
+        return cast(Lease, self._ask("lease", lease_id=lease_id))
+
+    def create_lease(self, request: LeaseRequest) -> Lease:
+        """Book a lease."""
+        return cast(Lease, self._ask("create_lease", request=request))
+
+    def update_lease(self, lease_id: str, change: LeaseChange) -> Lease:
+        """Change a lease."""
+        return cast(Lease, self._ask("update_lease", lease_id=lease_id, change=change))
+
+    def delete_lease(self, lease_id: str) -> None:
+        """End a lease for good."""
+        self._ask("delete_lease", lease_id=lease_id)
+
+    def hosts(self) -> tuple[Resource, ...]:
+        """Return the registered hosts."""
+        return cast(tuple[Resource, ...], self._ask("hosts"))
+
+    def host(self, host_id: str) -> Resource:
+        """Return one host."""
+        return cast(Resource, self._ask("host", host_id=host_id))
+
+    def create_host(self, request: HostRequest) -> Resource:
+        """Register a host."""
+        return cast(Resource, self._ask("create_host", request=request))
+
+    def update_host(self, host_id: str, change: HostChange) -> Resource:
+        """Change capabilities of a host."""
+        return cast(Resource, self._ask("update_host", host_id=host_id, change=change))
+
+    def delete_host(self, host_id: str) -> None:
+        """Give a host back to the cloud."""
+        self._ask("delete_host", host_id=host_id)
+
+    def host_allocations(
+        self, *, host_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None
+    ) -> tuple[ResourceAllocations, ...]:
+        """Return live allocations by host."""
+        answer = self._ask("host_allocations", host_id=host_id, lease_id=lease_id, reservation_id=reservation_id)
+        return cast(tuple[ResourceAllocations, ...], answer)
+
+    def host_properties(self, *, include_private: bool) -> tuple[PropertyValues, ...]:
+        """Return the capabilities that hosts have."""
+        return cast(tuple[PropertyValues, ...], self._ask("host_properties", include_private=include_private))
+
+    def set_host_property(self, name: str, *, private: bool) -> ResourceProperty:
+        """Show a capability to everybody or only to operators."""
+        return cast(ResourceProperty, self._ask("set_host_property", name=name, private=private))
+
+    def _ask(self, call: str, **arguments: Any) -> Any:
+        context = {"request_id": current().request_id}
+        try:
+            message = self._client.call(context, "ask", call=call, arguments=codec.encode_arguments(call, arguments))
+        except oslo_messaging.MessagingTimeout as error:
+            raise ManagerUnavailable(
+                "no blazar-manager answered in time; what was asked for may or may not have been done: look before "
+                "you try again"
+            ) from error
+        except oslo_messaging.MessagingException as error:
+            LOG.error("The message bus does not work: %s", error)
+            raise ManagerUnavailable("the message bus can not be reached; please try again") from error
+        try:
+            return codec.decode_answer(call, message)
+        except codec.Garbled as error:
+            LOG.error("The answer of the manager can not be understood: %s", error)
+            raise ManagerUnavailable("the answer of blazar-manager can not be understood") from error

@@ -1,0 +1,102 @@
+"""Values of the model as text for the message bus, and back.
+
+What arrives is data: it is checked against the types of the interface, and never says which code to run.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import zlib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from blazar.model import errors
+from blazar.model.errors import BlazarError
+from blazar.rpc.interface import Manager
+
+LONG = 32 * 1024
+"""Texts beyond so many bytes travel packed: a long list is mostly the same words again."""
+
+_PACKED = "z:"
+
+CALLS = frozenset(name for name, member in vars(Manager).items() if inspect.isfunction(member) and name[0] != "_")
+"""What can be asked of a manager, and nothing else can."""
+
+_ERRORS: Mapping[str, type[BlazarError]] = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, BlazarError)
+}
+
+
+class Garbled(Exception):
+    """A message is not what the interface says."""
+
+
+def encode_arguments(call: str, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return the arguments of a call as texts."""
+    hints = _hints(call)
+    return {name: _pack(_adapter(hints[name]).dump_json(value)) for name, value in arguments.items()}
+
+
+def decode_arguments(call: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of a call; Garbled if they are not those of the interface."""
+    if call not in CALLS:
+        raise Garbled(f"there is no call {call!r}")
+    hints = _hints(call)
+    unknown = texts.keys() - hints.keys()
+    if unknown or "return" in texts:
+        raise Garbled(f"{call} takes no {', '.join(sorted(unknown))}")
+    return {name: _load(hints[name], text, f"{name} of {call}") for name, text in texts.items()}
+
+
+def encode_answer(call: str, answer: object) -> dict[str, str]:
+    """Return a call's answer as a message."""
+    return {"answer": _pack(_adapter(_hints(call)["return"]).dump_json(answer))}
+
+
+def encode_error(error: BlazarError) -> dict[str, str]:
+    """Return a call's failure as a message."""
+    return {"error": type(error).__name__, "message": error.message}
+
+
+def decode_answer(call: str, message: Mapping[str, str]) -> Any:
+    """Return a call's answer, or raise its error; Garbled if it is neither."""
+    if "error" in message:
+        raise _ERRORS.get(message["error"], BlazarError)(message.get("message", "no reason given"))
+    if "answer" not in message:
+        raise Garbled(f"the answer to {call} has no content")
+    return _load(_hints(call)["return"], message["answer"], f"answer to {call}")
+
+
+def _load(hint: Any, text: str, what: str) -> Any:
+    try:
+        return _adapter(hint).validate_json(_unpack(text))
+    except ValidationError as error:
+        raise Garbled(f"{what}: {error.errors(include_url=False, include_input=False)[:3]}") from None
+    except (ValueError, zlib.error) as error:
+        raise Garbled(f"{what}: {error}") from None
+
+
+@cache
+def _hints(call: str) -> Mapping[str, Any]:
+    return get_type_hints(getattr(Manager, call))
+
+
+@cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint)
+
+
+def _pack(raw: bytes) -> str:
+    if len(raw) <= LONG:
+        return raw.decode()
+    return _PACKED + base64.b64encode(zlib.compress(raw, 1)).decode()
+
+
+def _unpack(text: str) -> bytes:
+    if not text.startswith(_PACKED):
+        return text.encode()
+    return zlib.decompress(base64.b64decode(text.removeprefix(_PACKED), validate=True))

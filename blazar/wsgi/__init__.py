@@ -1,0 +1,1 @@
+"""Entry points for WSGI servers: uWSGI, gunicorn, mod_wsgi."""

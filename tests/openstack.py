@@ -1,0 +1,140 @@
+"""The test cloud (``make cloud``), as tests see it: logins, servers, and what to clean up afterwards."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from keystoneauth1.identity import v3
+
+from blazar.clouds.openstack import Access, Credentials, connect, open_cloud
+from blazar.model.errors import NotFound
+
+HOME = Path(os.environ.get("OPENSTACK_CLOUD_HOME") or Path.home() / ".cache" / "openstack-cloud")
+PATIENCE = 90.0
+"""Seconds within which the test cloud does anything, also on a busy machine."""
+
+T = TypeVar("T")
+
+
+def clouds() -> dict[str, Any]:
+    """Return the logins that ``make cloud`` wrote; FileNotFoundError if it never ran."""
+    found = yaml.safe_load((HOME / "clouds.yaml").read_text(encoding="utf-8"))["clouds"]
+    return dict(found)
+
+
+def auth(login: str) -> v3.Password:
+    """Return a login of the test cloud: admin, blazar, demo or alt_demo."""
+    return v3.Password(**clouds()[login]["auth"])
+
+
+def access(login: str, **settings: Any) -> Access:
+    """Return a way into the test cloud as somebody."""
+    return connect(Credentials(auth=auth(login), region="RegionOne", **settings))
+
+
+def eventually(look: Callable[[], T], good: Callable[[T], bool] = bool, *, patience: float = PATIENCE) -> T:
+    """Look until it is good; return what was seen then. A real cloud has its own clock."""
+    end = time.monotonic() + patience
+    while True:
+        seen = look()
+        if good(seen):
+            return seen
+        if time.monotonic() > end:
+            raise AssertionError(f"after {patience:.0f} s it is still {seen!r}")
+        time.sleep(0.2)
+
+
+@dataclass
+class Servers:
+    """Boots servers as an operator or a user, and deletes what it booted."""
+
+    login: str = "admin"
+    booted: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.access = access(self.login)
+        self.nova = self.access.compute
+        self.image_id = next(i["id"] for i in self.access.image.get("/images")["images"] if i["name"] == "tiny")
+
+    def flavor_id(self, name: str) -> str:
+        found = self.nova.get("/flavors")["flavors"]
+        return str(next(f["id"] for f in found if f["name"] == name))
+
+    def boot(
+        self,
+        name: str = "work",
+        *,
+        host: str | None = None,
+        hint: str | None = None,
+        flavor: str = "tiny",
+        wait: bool = True,
+    ) -> dict[str, Any]:
+        """Boot a server and return it when it is ACTIVE or ERROR."""
+        server: dict[str, Any] = {
+            "name": name,
+            "imageRef": self.image_id,
+            "flavorRef": self.flavor_id(flavor),
+            "networks": "none",
+        }
+        if host:
+            server["host"] = host
+        body: dict[str, Any] = {"server": server}
+        if hint:
+            body["os:scheduler_hints"] = {"reservation": hint}
+        made = self.nova.call("POST", "/servers", body=body, microversion="2.74")["server"]
+        self.booted.append(made["id"])
+        return self.settled(made["id"]) if wait else made
+
+    def show(self, server_id: str) -> dict[str, Any]:
+        return dict(self.nova.get(f"/servers/{server_id}", microversion="2.74")["server"])
+
+    def settled(self, server_id: str, statuses: tuple[str, ...] = ("ACTIVE", "ERROR")) -> dict[str, Any]:
+        return eventually(lambda: self.show(server_id), lambda server: server["status"] in statuses)
+
+    def show_project(self) -> str:
+        """Return the id of the project that the servers belong to."""
+        return str(self.access.session.get_project_id())
+
+    def act(self, server_id: str, action: dict[str, Any]) -> None:
+        self.nova.call("POST", f"/servers/{server_id}/action", body=action, microversion="2.74")
+
+    def listed(self) -> list[dict[str, Any]]:
+        return list(self.nova.pages("/servers/detail", "servers", microversion="2.74"))
+
+    def clean(self) -> None:
+        """Delete what was booted, and wait until it is gone."""
+        compute = admin_compute()
+        for server_id in self.booted:
+            compute.delete_server(server_id)
+        for server_id in self.booted:
+            eventually(lambda server_id=server_id: self._exists(server_id), lambda there: not there)
+        self.booted.clear()
+
+    def _exists(self, server_id: str) -> bool:
+        try:
+            self.show(server_id)
+        except NotFound:
+            return False
+        return True
+
+
+def admin_compute() -> Any:
+    """Return Nova as an operator sees it."""
+    return open_cloud(access("admin")).compute
+
+
+@contextmanager
+def servers(login: str = "admin") -> Iterator[Servers]:
+    """Servers of somebody, for as long as a test takes."""
+    some = Servers(login)
+    try:
+        yield some
+    finally:
+        some.clean()
