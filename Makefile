@@ -7,7 +7,7 @@ t ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-cloud test-one cloud cloud-down lint format bench db-revision clean
+.PHONY: help run test test-slow test-cloud test-one cloud cloud-down lint format bench db-revision sample-config clean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,11 @@ bench: $(BIN)/.dev ## measure; ARGS="--json --hosts 10,1000 --leases 0,10000"
 db-revision: $(BIN)/.dev ## a new migration: make db-revision m="what it does"
 	@rm -f /tmp/blazar-revision.sqlite && url=sqlite:////tmp/blazar-revision.sqlite && \
 	$(BIN)/blazar-db-manage --database-url $$url upgrade && $(BIN)/blazar-db-manage --database-url $$url revision -m "$(m)"
+
+sample-config: $(BIN)/.dev ## write etc/blazar/*.sample, and docs/configuration.md anew
+	PYTHONWARNINGS=ignore $(BIN)/oslo-config-generator --config-file etc/blazar/blazar-config-generator.conf
+	$(BIN)/oslopolicy-sample-generator --config-file etc/blazar/blazar-policy-generator.conf
+	$(BIN)/python tools/configuration_page.py > docs/configuration.md
 
 clean: ## remove what the other targets made (not the data in ./var)
 	rm -rf $(VENV) .venv-client build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -23,8 +23,20 @@ class ConfigurationError(BlazarError):
     """The configuration can not work; the message says what to change."""
 
 
+_BEFORE_END = {
+    "": "nothing",
+    "none": "nothing",
+    "notification": "nothing but the notification that is sent anyway",
+    "snapshot": "an image of every server on the reservation's hosts",
+    "migration": "nothing yet",
+}
 DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
-    cfg.HostAddressOpt("host", default="0.0.0.0", help="Address on which blazar-api listens."),
+    cfg.HostAddressOpt(
+        "host",
+        default="0.0.0.0",
+        help="Address on which blazar-api listens. A manager takes it for its name on the message bus, and the name of "
+        "its machine if it is 0.0.0.0 or ::.",
+    ),
     cfg.PortOpt("port", default=1234, help="Port on which blazar-api listens."),
     cfg.BoolOpt(
         "log_exchange", default=False, help="Log every request and its answer (without tokens), for debugging."
@@ -32,8 +44,8 @@ DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
     *cloud.DEFAULT_CLI_OPTIONS,
 ]
 DEFAULT_OPTIONS: list[cfg.Opt] = [
-    cfg.IntOpt("cleaning_time", default=0, min=0, help="Minutes between two users of the same resource."),
-    cfg.BoolOpt("enable_v1_api", default=True, help="Serve version 1 of the API."),
+    cfg.IntOpt("cleaning_time", default=0, min=0, help="Minutes that a resource is kept free between two leases."),
+    cfg.BoolOpt("enable_v1_api", default=True, help="No effect yet: version 1 of the API is always served."),
     *cloud.DEFAULT_OPTIONS,
     *(
         cfg.StrOpt(
@@ -47,12 +59,21 @@ DEFAULT_OPTIONS: list[cfg.Opt] = [
     ),
 ]
 API_OPTIONS: list[cfg.Opt] = [
-    cfg.ListOpt("api_v2_controllers", default=["oshosts", "leases"], help="Parts of version 2 of the API to serve."),
-    cfg.IntOpt("threads", default=16, min=1, help="Requests that blazar-api works on at a time."),
+    cfg.ListOpt("api_v2_controllers", default=["oshosts", "leases"], help="No effect yet: there is no version 2."),
+    cfg.IntOpt(
+        "threads",
+        default=16,
+        min=1,
+        help="Requests that blazar-api works on at a time; a WSGI server has a setting of its own.",
+    ),
 ]
 MANAGER_OPTIONS: list[cfg.Opt] = [
     cfg.ListOpt("plugins", default=["physical.host.plugin"], help="Resource types to offer, by entry point name."),
-    cfg.StrOpt("rpc_topic", default="blazar.manager", help="Topic on which managers take requests from the API."),
+    cfg.StrOpt(
+        "rpc_topic",
+        default="blazar.manager",
+        help="Topic of the message bus on which managers take requests; the same in the API's and the managers' file.",
+    ),
     cfg.IntOpt(
         "minutes_before_end_lease",
         default=60,
@@ -91,63 +112,78 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
     ),
 ]
 ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
-    cfg.ListOpt("enabled_filters", default=[], help="Filters that every lease has to pass."),
+    cfg.ListOpt("enabled_filters", default=[], help="Must be empty: this version has no filters yet."),
 ]
 NOTIFICATION_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt("publisher_id", default="blazar.lease", help="The publisher named in notifications."),
+    cfg.StrOpt("publisher_id", default="blazar.lease", help="Who the notifications say they are from."),
 ]
 NOVA_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "aggregate_freepool_name",
         default="freepool",
         deprecated_group="physical:host",
-        help="Aggregate of all hosts that can be reserved.",
+        help="Name of the host aggregate of all hosts that can be reserved and are not in use; must exist, without an "
+        "availability zone. The same in nova-scheduler's file.",
     ),
     cfg.StrOpt(
         "blazar_owner",
         default="blazar:owner",
         deprecated_group="physical:host",
-        help="Aggregate metadata key that names the owning project.",
+        help="Metadata key under which a reservation's aggregate holds the id of the owning project. The same in "
+        "nova-scheduler's file.",
     ),
     cfg.StrOpt(
         "project_id_key",
         default="blazar:project",
         deprecated_group="physical:host",
-        help="Aggregate metadata value that lets a further project in; set by hand, read by the scheduler's filter.",
+        help="No effect: a further project is let into a reservation by its id as a metadata key of the aggregate, "
+        "whatever the value.",
     ),
     cfg.StrOpt(
         "image_prefix",
         default="reserved_",
         deprecated_group="DEFAULT",
-        help="Prefix of the names of snapshots made before an end.",
+        help="Prefix of the names of the snapshots that are made before the end of a lease.",
     ),
     *cloud.NOVA_OPTIONS,
 ]
 HOST_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt("blazar_az_prefix", default="blazar_", help="Prefix of the zones of reservations' aggregates."),
+    cfg.StrOpt(
+        "blazar_az_prefix",
+        default="blazar_",
+        help="The availability zone of a reservation's hosts is this and the reservation's id. The same in "
+        "nova-scheduler's file.",
+    ),
     cfg.StrOpt(
         "before_end",
         default="",
-        choices=[action for action in BEFORE_END_ACTIONS if action != "default"],
+        choices=[(action, _BEFORE_END[action]) for action in BEFORE_END_ACTIONS if action != "default"],
         deprecated_name="before_end_action",
-        help="What 'default' means as a reservation's action before its end: nothing (empty, none), only the "
-        "notification that is sent anyway, a snapshot of every server, or the migration of every server.",
+        help="What is done before the end of a reservation whose request names no action, or 'default'.",
     ),
-    cfg.BoolOpt("randomize_host_selection", default=False, help="Choose among fitting hosts at random."),
-    cfg.BoolOpt("enable_notification_monitor", default=False, help="Watch the state of hosts in Nova's notifications."),
+    cfg.BoolOpt(
+        "randomize_host_selection",
+        default=False,
+        help="Choose among the hosts that fit at random; else the smallest that fit are taken.",
+    ),
+    cfg.BoolOpt("enable_notification_monitor", default=False, help="No effect yet: the state of hosts is not watched."),
     cfg.ListOpt(
         "notification_topics",
         default=["notifications", "versioned_notifications"],
-        help="Topics of those notifications.",
+        help="No effect yet, see enable_notification_monitor.",
     ),
-    cfg.BoolOpt("enable_polling_monitor", default=False, help="Ask Nova for the state of hosts from time to time."),
-    cfg.IntOpt("polling_interval", default=60, min=1, help="Seconds between two such looks."),
-    cfg.IntOpt(
-        "healing_interval", default=60, min=0, help="Minutes ahead in which reservations are healed; 0 for all."
-    ),
+    cfg.BoolOpt("enable_polling_monitor", default=False, help="No effect yet: the state of hosts is not watched."),
+    cfg.IntOpt("polling_interval", default=60, min=1, help="No effect yet, see enable_polling_monitor."),
+    cfg.IntOpt("healing_interval", default=60, min=0, help="No effect yet: failed hosts are not replaced."),
 ]
 DATABASE_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
+    cfg.StrOpt(
+        "connection",
+        secret=True,
+        sample_default="postgresql+psycopg://blazar:PASSWORD@HOST/blazar",
+        help="SQLAlchemy URL of the database: postgresql+psycopg://blazar:PASSWORD@HOST/blazar, or with mysql+pymysql "
+        "for MariaDB and MySQL.",
+    ),
 ]
 GROUPS: dict[str, list[cfg.Opt]] = {
     "DEFAULT": [*DEFAULT_CLI_OPTIONS, *DEFAULT_OPTIONS],

@@ -17,23 +17,49 @@ from blazar.clouds.openstack.access import Credentials
 from blazar.model.errors import InvalidInput
 
 GROUP = "keystone"
-INTERFACES = ("public", "internal", "admin")
+INTERFACES = [
+    ("public", "the one that users reach, too"),
+    ("internal", "the one of the cloud's own network"),
+    ("admin", "the one for operators, where there is one"),
+]
+
+
+def _endpoint_type(service: str) -> cfg.Opt:
+    return cfg.StrOpt(
+        "endpoint_type",
+        default="internal",
+        choices=INTERFACES,
+        help=f"Which of the endpoints of {service} in the catalog to use.",
+    )
+
 
 DEFAULT_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt("os_auth_protocol", default="http", choices=["http", "https"], help="Protocol of Keystone."),
+    cfg.StrOpt(
+        "os_auth_protocol",
+        default="http",
+        choices=[("http", "without encryption"), ("https", "with TLS")],
+        help="Protocol of Keystone. This and the other os_* options up to os_admin_project_domain_name say how the "
+        "manager logs in; none of them counts where [keystone] names an auth_type.",
+    ),
     cfg.HostAddressOpt("os_auth_host", default="127.0.0.1", help="Host of Keystone."),
     cfg.StrOpt("os_auth_port", default="5000", help="Port of Keystone; empty for that of the protocol."),
-    cfg.StrOpt("os_auth_prefix", default="", help="Path before the version in the URL of Keystone, as 'identity'."),
+    cfg.StrOpt(
+        "os_auth_prefix",
+        default="",
+        help="Path before the version in the URL of Keystone: 'identity' for https://HOST/identity/v3.",
+    ),
     cfg.StrOpt("os_auth_version", default="v3", help="Version in the URL of Keystone."),
-    cfg.StrOpt("os_admin_username", default="admin", help="Service user; must be an admin."),
+    cfg.StrOpt("os_admin_username", default="admin", help="Service user; needs the role admin in its project."),
     cfg.StrOpt("os_admin_password", default="blazar", secret=True, help="Password of the service user."),
     cfg.StrOpt("os_admin_project_name", default="admin", help="Project of the service user."),
     cfg.StrOpt("os_admin_user_domain_name", default="Default", help="Domain of the service user."),
     cfg.StrOpt("os_admin_project_domain_name", default="Default", help="Domain of the service user's project."),
-    cfg.StrOpt("cafile", help="Bundle of certificates with which to check the services' own."),
     cfg.StrOpt(
-        "endpoint_type", default="internal", choices=list(INTERFACES), help="Interface of Keystone in the catalog."
+        "cafile",
+        help="File of the certificate authorities (PEM) that vouch for the cloud's services; without one, those that "
+        "Python's requests library trusts.",
     ),
+    _endpoint_type("Keystone"),
 ]
 DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("identity_service", default="identity", help="Service type of Keystone in the catalog."),
@@ -41,10 +67,17 @@ DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
 ]
 CLOUD_OPTIONS: list[cfg.Opt] = [
     cfg.FloatOpt("timeout", default=20.0, min=0.1, help="Seconds that a call to another service may take."),
-    cfg.IntOpt("attempts", default=3, min=1, max=20, help="How often a call is tried where that is safe."),
+    cfg.IntOpt(
+        "attempts",
+        default=3,
+        min=1,
+        max=20,
+        help="How often a call to another service is tried before it counts as failed; calls that must not be "
+        "repeated are tried once.",
+    ),
 ]
 NOVA_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt("endpoint_type", default="internal", choices=list(INTERFACES), help="Interface of Nova in the catalog."),
+    _endpoint_type("Nova"),
     cfg.StrOpt(
         "compute_service",
         default="compute",
@@ -59,22 +92,20 @@ NOVA_OPTIONS: list[cfg.Opt] = [
         deprecated_reason="Every call says itself which microversion it speaks.",
         help="Not used.",
     ),
-    cfg.BoolOpt("az_aware", default=True, help="Keep the availability zone of a host when it is registered."),
+    cfg.BoolOpt(
+        "az_aware",
+        default=True,
+        help="Note the availability zone of a host when it is registered, so that requirements can ask for it.",
+    ),
 ]
 NEUTRON_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt(
-        "endpoint_type", default="internal", choices=list(INTERFACES), help="Interface of Neutron in the catalog."
-    ),
+    _endpoint_type("Neutron (nothing calls it yet)"),
 ]
 PLACEMENT_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt(
-        "endpoint_type", default="internal", choices=list(INTERFACES), help="Interface of Placement in the catalog."
-    ),
+    _endpoint_type("Placement"),
 ]
 GLANCE_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt(
-        "endpoint_type", default="internal", choices=list(INTERFACES), help="Interface of Glance in the catalog."
-    ),
+    _endpoint_type("Glance"),
 ]
 
 
