@@ -7,6 +7,7 @@ from typing import Any
 
 from blazar.api import schemas
 from blazar.model.lease import EventStatus, LeaseStatus, ReservationStatus
+from blazar.resources.actions import CHOICES
 
 Json = dict[str, Any]
 
@@ -161,7 +162,7 @@ COMPONENTS: Json = {
             "max": {"type": "integer", "minimum": 1},
             "hypervisor_properties": _TEXT_OR_NULL,
             "resource_properties": _TEXT_OR_NULL,
-            "before_end": {"enum": ["default", "snapshot", ""]},
+            "before_end": {"enum": list(CHOICES)},
         },
         example=_RESERVATION,
     ),

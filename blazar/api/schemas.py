@@ -29,7 +29,11 @@ _OF_HOSTS: Schema = {
     "max": {"description": "physical:host: at most so many hosts, not less than min"},
     "hypervisor_properties": {"description": 'physical:host: what each host must be, as [">=", "$vcpus", "16"]'},
     "resource_properties": {"description": "physical:host: the same; both must hold. A JSON text, or '' for anything"},
-    "before_end": {"description": "physical:host: what happens before the end: default, snapshot, or ''"},
+    "before_end": {
+        "description": "physical:host: what happens before the end: default (the operator's choice), none, "
+        "notification (or ''), snapshot (an image of every server) or migration (servers move to hosts outside the reservation)"
+    },
+    "before_end_action": {"description": "physical:host: another name of before_end"},
 }
 """Told here, checked by the resource type: what these mean depends on ``resource_type``."""
 

@@ -148,6 +148,9 @@ class Compute(Protocol):
     def confirm_migration(self, server_id: str) -> None:
         """Let a server that was moved cold stay where it is. NotFound; Conflict if it was not."""
 
+    def moves_to_confirm(self, service_name: str) -> tuple[str, ...]:
+        """Return the ids of the servers that were moved cold away from a host and wait to be confirmed."""
+
     def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
         """Return the moves of a server, the oldest first."""
 

@@ -15,7 +15,8 @@ from blazar.calendar.strategies import Strategy
 from blazar.clouds.openstack import options as cloud
 from blazar.manager.settings import Settings
 from blazar.model.errors import BlazarError
-from blazar.resources.physical_host import BEFORE_END_ACTIONS, HostSettings
+from blazar.resources.actions import CHOICES
+from blazar.resources.physical_host import HostSettings
 from blazar.resources.pools import PoolNames
 
 
@@ -157,7 +158,7 @@ HOST_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "before_end",
         default="",
-        choices=[(action, _BEFORE_END[action]) for action in BEFORE_END_ACTIONS if action != "default"],
+        choices=[(action, _BEFORE_END[action]) for action in CHOICES if action != "default"],
         deprecated_name="before_end_action",
         help="What is done before the end of a reservation whose request names no action, or 'default'.",
     ),

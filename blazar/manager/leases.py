@@ -84,6 +84,10 @@ class LeaseService:
         before_end = dates.new_before_end(window, request.before_end, self._settings.before_end_lead)
         checked = [(self._type(r.resource_type), r.resource_type, r.parameters) for r in request.reservations]
         parameters = [kind.parameters(given) for kind, _, given in checked]
+        saves = any(kind.action(values).saves_work for (kind, _, _), values in zip(checked, parameters, strict=True))
+        if before_end is None and saves:
+            # No warning beforehand, and yet work to save: at the end itself, before anything is deleted.
+            before_end = window.end
         lease = _new_lease(
             request,
             window,

@@ -41,6 +41,7 @@ from blazar.model.lease import (
 )
 from blazar.model.requests import LeaseChange
 from blazar.model.window import Window
+from blazar.resources.actions import BEFORE_END, names_action
 from blazar.resources.base import Done, Work
 from blazar.store.store import Store
 
@@ -130,7 +131,9 @@ class Updates:
             replace(r, parameters=parameters[r.id], updated_at=now) if parameters[r.id] != r.parameters else r
             for r in rearmed.reservations
         )
-        events, warning_off = _new_timetable(rearmed, window, change.before_end, now)
+        anew = any(names_action(asked.parameters) for asked in change.reservations)
+        saves = any(self._worker.type_of(r).action(r.parameters).saves_work for r in reservations)
+        events, warning_off = _new_timetable(rearmed, window, change.before_end, now, anew=anew, saves=saves)
         after = replace(
             rearmed,
             name=lease.name if change.name is None else change.name,
@@ -283,11 +286,17 @@ def _rearmed(lease: Lease, window: Window, now: datetime) -> Lease:
 
 
 def _new_timetable(
-    lease: Lease, window: Window, asked: datetime | None, now: datetime
+    lease: Lease, window: Window, asked: datetime | None, now: datetime, *, anew: bool, saves: bool
 ) -> tuple[tuple[Event, ...], bool]:
-    """Return the events of a lease for its new window, and whether a warning that was given is void now."""
+    """Return the events of a lease for its new window, and whether a warning that was given is void now.
+
+    ``anew``: the request names the action before the end, which is then done even if it was done before, and at once
+    if its time has gone by. ``saves``: some action saves work, and so needs an event, at the end if at no other time.
+    """
     warning = lease.event(EventType.BEFORE_END)
     time = dates.changed_before_end(warning.time if warning else None, lease.window, window, asked)
+    if time is None and saves:
+        time = window.end
     events = []
     void = False
     for event in lease.events:
@@ -296,11 +305,11 @@ def _new_timetable(
                 events.append(_moved(event, window.start, now))
             case EventType.END:
                 events.append(_moved(event, window.end, now))
-            case EventType.BEFORE_END if time is not None and time != event.time:
-                fired = event.status is not EventStatus.UNDONE
-                void = fired and time > now
-                renewed = replace(event, status=EventStatus.UNDONE, attempts=0, reason=None) if void else event
-                events.append(_moved(renewed, time, now))
+            case EventType.BEFORE_END:
+                again = anew and lifecycle.is_over(event) and lease.status is LeaseStatus.ACTIVE
+                void = time is not None and time > now and time != event.time and event.status is not EventStatus.UNDONE
+                renewed = _renewed(event, now, anew=anew) if void or again else event
+                events.append(_moved(renewed, time or window.end, now))
             case _:
                 events.append(event)
     if warning is None and time is not None:
@@ -317,6 +326,12 @@ def _new_timetable(
     return tuple(events), void
 
 
+def _renewed(event: Event, now: datetime, *, anew: bool) -> Event:
+    """Return an event ready to run once more; what was made before counts as done, unless it was asked for anew."""
+    memo = {"asked_at": now.isoformat()} if anew else None
+    return replace(event, status=EventStatus.UNDONE, attempts=0, reason=None, memo=memo, updated_at=now)
+
+
 def _moved(event: Event, time: datetime, now: datetime) -> Event:
     due_at = time if event.status is EventStatus.UNDONE else event.due_at
     if (event.time, event.due_at) == (time, due_at):
@@ -326,9 +341,7 @@ def _moved(event: Event, time: datetime, now: datetime) -> Event:
 
 def _asks_anew(before: Parameters, after: Parameters) -> bool:
     """Tell whether a change of parameters can change what is asked of the calendar; an action at the end can not."""
-    return {k: v for k, v in before.items() if k != "before_end"} != {
-        k: v for k, v in after.items() if k != "before_end"
-    }
+    return {k: v for k, v in before.items() if k != BEFORE_END} != {k: v for k, v in after.items() if k != BEFORE_END}
 
 
 def _is_held(allocation: Allocation, held: Collection[Allocation]) -> bool:

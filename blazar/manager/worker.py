@@ -16,7 +16,7 @@ from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, CloudUnavailable, NotFound, StaleLease
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.resources.base import NotYet, Progress, ResourceType, Work
+from blazar.resources.base import Action, NotYet, Progress, ResourceType, Work
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -40,6 +40,9 @@ class Again:
 
 
 Result = Over | Again
+
+LAST_TRIES = 3
+"""Tries that an action before the end gets even if the end has come: a passing fault of the cloud costs no work."""
 
 
 class Worker:
@@ -151,10 +154,15 @@ class Worker:
         first = event.status is EventStatus.UNDONE
         claimed = lifecycle.claim(lease, event, owner=self._claims.owner, now=now, until=self._claims.until(now))
         saved = self._save(lease, claimed, now)
-        if event.event_type == EventType.BEFORE_END and first and lease.status is LeaseStatus.ACTIVE:
+        if event.event_type == EventType.BEFORE_END and first and self._warns(lease):
             # Told at once: a warning is of no use after slow snapshots.
             self._notifier.notify(of_event(EventType.BEFORE_END), saved)
         return saved
+
+    def _warns(self, lease: Lease) -> bool:
+        """Tell whether somebody wants to hear that the end is near: not if every reservation says no."""
+        actions = {self.type_of(r).action(r.parameters) for r in lease.reservations}
+        return lease.status is LeaseStatus.ACTIVE and actions != {Action.NONE}
 
     def _start(self, lease: Lease, event: Event) -> Result:
         waiting = [work for work in self.works(lease) if work.reservation.status is ReservationStatus.PENDING]
@@ -168,8 +176,9 @@ class Worker:
         result = self._each(active, lambda kind, work: kind.before_end(work), then=None, tolerant=True)
         if isinstance(result, Over):
             return result
-        grace = timedelta(0) if result.after is None else self._settings.snapshot_grace
-        if now >= lease.window.end + grace:
+        failing = result.after is None
+        grace = timedelta(0) if failing else self._settings.snapshot_grace
+        if now >= lease.window.end + grace and not (failing and event.attempts < LAST_TRIES):
             return Over(error=f"not finished at the end of the lease: {result.reason}")
         return result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import Protocol
 
 from blazar.model.demand import Demand
@@ -25,6 +26,20 @@ class NotYet:
 
 
 Progress = Done | NotYet
+
+
+class Action(StrEnum):
+    """What is done for a reservation when its end comes near. All but NONE come with the notification of it."""
+
+    NONE = "none"
+    NOTIFICATION = "notification"
+    SNAPSHOT = "snapshot"
+    MIGRATION = "migration"
+
+    @property
+    def saves_work(self) -> bool:
+        """Tell whether there is more to it than a message."""
+        return self in (Action.SNAPSHOT, Action.MIGRATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +72,9 @@ class ResourceType(Protocol):
 
     def changed(self, current: Parameters, change: Parameters) -> Parameters:
         """Return the parameters after a change, checked; InvalidInput names the field."""
+
+    def action(self, parameters: Parameters) -> Action:
+        """Return what is done when the end of a reservation comes near."""
 
     def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
         """Say what a reservation asks of the calendar.

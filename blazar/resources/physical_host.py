@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
-from blazar.clouds.ports import Cloud
+from blazar.clouds.ports import Cloud, Server
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotEnoughResources
-from blazar.model.lease import Parameters, ReservationStatus
+from blazar.model.lease import EventType, Parameters, ReservationStatus
 from blazar.model.requirements import Requirement, all_of, keys, matches, parse_requirement
 from blazar.model.resource import ResourceKind
-from blazar.resources.base import Done, NotYet, Progress, Work
+from blazar.resources.actions import BEFORE_END, CHOICES, LOOK_AGAIN, action_of, asked_at, progress, with_action
+from blazar.resources.base import Action, Done, NotYet, Progress, Work
+from blazar.resources.migrations import Migrations
 from blazar.resources.pools import HostPools, PoolNames
 from blazar.resources.snapshots import Snapshots
 
@@ -38,10 +39,8 @@ HOST_PROPERTIES = frozenset(
 )
 """What every host tells about itself, and a requirement may ask about."""
 
-BEFORE_END_ACTIONS = ("default", "", "none", "notification", "snapshot", "migration")
 REQUIREMENTS = ("hypervisor_properties", "resource_properties")
 MOST_HOSTS = 2**31 - 1
-LOOK_AGAIN = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,9 @@ class PhysicalHost:
         self._cloud = cloud
         self._settings = settings
         self._pools = HostPools(cloud.compute, settings.pools)
+        self._compute = cloud.compute
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
+        self._migrations = Migrations(cloud, self._pools)
 
     def parameters(self, given: Parameters) -> Parameters:
         """Return min, max, both requirements and ``before_end``; keys of other types are left out."""
@@ -73,11 +74,15 @@ class PhysicalHost:
                 f"Missing parameter {', '.join(missing)} (a physical:host reservation needs min, max, "
                 f"hypervisor_properties and resource_properties; the latter two may be empty)"
             )
-        return _checked({**given, "before_end": given.get("before_end", "default")})
+        return _checked({BEFORE_END: "default", **with_action(given)})
 
     def changed(self, current: Parameters, change: Parameters) -> Parameters:
         """Return the current parameters with the known ones of ``change`` laid over them."""
-        return _checked({**current, **{key: value for key, value in change.items() if key in current}})
+        return _checked({**current, **{key: value for key, value in with_action(change).items() if key in current}})
+
+    def action(self, parameters: Parameters) -> Action:
+        """Return what is done before the end, by the reservation's own choice or the operator's."""
+        return action_of(parameters, self._settings.before_end)
 
     def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
         """Ask for ``min`` to ``max`` whole hosts that meet both requirements."""
@@ -135,24 +140,48 @@ class PhysicalHost:
         return Done()
 
     def before_end(self, work: Work) -> Progress:
-        """Ensure an image of every server in the reservation, if that is the action; else do nothing."""
-        action = work.reservation.parameters["before_end"]
-        if action == "default":
-            action = self._settings.before_end
-        if action != "snapshot":
-            return Done()
-        unfinished = self._snapshots.ensure(work.reservation.id, hosts=self._pools.hosts_of(work.reservation.id))
-        if unfinished:
-            return NotYet(LOOK_AGAIN, f"{unfinished} snapshots are being made")
+        """Ensure an image of every server in the reservation, or that it has moved out, if that is the action."""
+        reservation = work.reservation
+        match self.action(reservation.parameters):
+            case Action.SNAPSHOT:
+                tally = self._snapshots.ensure(
+                    reservation.id, self._servers(work), project_id=work.lease.project_id, since=asked_at(work)
+                )
+                return progress(work, tally, "images being made")
+            case Action.MIGRATION:
+                event = work.lease.event(EventType.BEFORE_END)
+                tally = self._migrations.ensure(reservation.id, attempt=event.attempts if event else 0)
+                return progress(work, tally, "servers on their way")
         return Done()
 
     def end(self, work: Work) -> Progress:
         """Ensure that all servers are gone, all hosts back in the freepool and the aggregate deleted."""
-        return self._return(work, hosts=None)
+        stranded = self._delete_stranded(work)
+        returned = self._return(work, hosts=None)
+        if stranded and isinstance(returned, Done):
+            return NotYet(LOOK_AGAIN, f"{stranded} servers without a host are being deleted")
+        return returned
 
     def give_back(self, work: Work) -> Progress:
         """Ensure that these hosts are free of servers and back in the freepool."""
         return self._return(work, hosts=frozenset(str(r.attributes["service_name"]) for r in work.resources))
+
+    def _servers(self, work: Work) -> tuple[Server, ...]:
+        hosts = self._pools.hosts_of(work.reservation.id)
+        on_hosts = [server for host in hosts for server in self._compute.servers_on(host)]
+        return (*on_hosts, *self._stranded(work))
+
+    def _stranded(self, work: Work) -> tuple[Server, ...]:
+        return self._compute.stranded_servers(work.reservation.id, work.lease.project_id)
+
+    def _delete_stranded(self, work: Work) -> int:
+        """Begin to delete the servers that are on no host any more, as shelved ones; return how many there are."""
+        if work.reservation.status is ReservationStatus.PENDING:
+            return 0
+        left = [s for s in self._stranded(work) if not self._migrations.was_moved(s, work.reservation.id)]
+        for server in left:
+            self._compute.delete_server(server.id)
+        return len(left)
 
     def _return(self, work: Work, *, hosts: frozenset[str] | None) -> Progress:
         left = self._pools.take_back(work.reservation.id, hosts=hosts)
@@ -166,11 +195,11 @@ def _checked(parameters: Parameters) -> Parameters:
     most = _count(parameters["max"], "max")
     if most < least:
         raise InvalidInput(f"max ({most}) is less than min ({least}); give a max that is at least min")
-    action = parameters["before_end"]
-    if action not in BEFORE_END_ACTIONS:
-        raise InvalidInput(f"before_end is {_quoted(action)}; use 'default', 'snapshot' or ''")
+    action = parameters[BEFORE_END]
+    if action not in CHOICES:
+        raise InvalidInput(f"{BEFORE_END} is {_quoted(action)}; use one of {', '.join(map(repr, CHOICES))}")
     texts = {field: _requirement_text(parameters[field], field) for field in REQUIREMENTS}
-    return {"min": least, "max": most, **texts, "before_end": action}
+    return {"min": least, "max": most, **texts, BEFORE_END: action}
 
 
 def _count(value: object, field: str) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from blazar.clouds.ports import Aggregate, Compute
+from blazar.clouds.ports import Aggregate, Compute, Hypervisor
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 
 FORMER_ZONE = "blazar:zone:"
@@ -77,6 +77,24 @@ class HostPools:
         pool = self._compute.aggregate(reservation_id)
         return pool.hosts if pool else ()
 
+    def open_hosts(self) -> tuple[Hypervisor, ...]:
+        """Return the hypervisors that are at work and in no pool: anybody's servers may run there."""
+        aggregates = self._compute.aggregates()
+        kept = {host for aggregate in aggregates if self._is_pool(aggregate) for host in aggregate.hosts}
+        return tuple(h for h in self._compute.hypervisors() if h.up and h.enabled and h.service_name not in kept)
+
+    def confirm_moves_from(self, host: str) -> int:
+        """Confirm all cold moves of servers away from a host, which keep room on it until then; return their number."""
+        confirmed = 0
+        for server_id in self._compute.moves_to_confirm(host):
+            try:
+                self._compute.confirm_migration(server_id)
+            except (NotFound, Conflict):
+                # Deleted or confirmed a moment ago, or of a server that needs its operator: nothing to wait for.
+                continue
+            confirmed += 1
+        return confirmed
+
     def hand_over(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
         """Ensure that the hosts are in the reservation's pool and not in the freepool.
 
@@ -108,6 +126,7 @@ class HostPools:
         leaving = pool.hosts if hosts is None else tuple(host for host in pool.hosts if host in hosts)
         left = 0
         for host in leaving:
+            left += self.confirm_moves_from(host)
             servers = self._compute.servers_on(host)
             for server in servers:
                 self._compute.delete_server(server.id)
@@ -166,6 +185,10 @@ class HostPools:
             # An aggregate that its operator deleted in the meantime is nothing to return to.
             if zone.id in wanted and host not in zone.hosts:
                 self._add(zone, host)
+
+    def _is_pool(self, aggregate: Aggregate) -> bool:
+        zone = aggregate.availability_zone or ""
+        return aggregate.name == self._names.freepool or zone.startswith(self._names.zone_prefix)
 
     def _freepool_of(self, aggregates: tuple[Aggregate, ...]) -> Aggregate:
         pool = _named(aggregates, self._names.freepool)

@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
 
+from blazar.clouds.simulated import of_size
 from blazar.manager import lifecycle
 from blazar.manager.settings import Settings
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable
@@ -39,7 +40,7 @@ class Life(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.engine = connect(f"sqlite:///{Path(self.folder.name) / 'blazar.sqlite'}")
         upgrade(self.engine)
-        self.world = World(self.engine, hosts=HOSTS, settings=Settings(claim_ttl=TTL))
+        self.world = World(self.engine, hosts=HOSTS, settings=Settings(claim_ttl=TTL), state=of_size(HOSTS + 1))
         self.seen: dict[str, LeaseStatus] = {}
 
     def teardown(self) -> None:
@@ -55,7 +56,7 @@ class Life(RuleBasedStateMachine):
         second=st.booleans(),
         start=st.integers(0, 4),
         minutes=st.integers(5, 200),
-        action=st.sampled_from(["default", "snapshot"]),
+        action=st.sampled_from(["default", "none", "snapshot", "migration"]),
     )
     def create(self, minimum: int, more: int, second: bool, start: int, minutes: int, action: str) -> object:
         rooms = [a_host(minimum, minimum + more, before_end=action)] + ([a_host(1)] if second else [])
@@ -89,12 +90,19 @@ class Life(RuleBasedStateMachine):
     def delete(self, lease: str) -> None:
         self.attempt(lambda: self.world.manager.delete_lease(lease))
 
-    @rule(lease=leases, locked=st.booleans())
-    def boot(self, lease: str, locked: bool) -> None:
+    @rule(lease=leases, action=st.sampled_from(["none", "snapshot", "migration"]))
+    def choose_an_action(self, lease: str, action: str) -> None:
+        change = ReservationChange(self.world.now_of(lease).reservations[0].id, {"before_end_action": action})
+        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(reservations=(change,))))
+
+    @rule(lease=leases, locked=st.booleans(), status=st.sampled_from(["ACTIVE", "SHUTOFF", "ERROR"]))
+    def boot(self, lease: str, locked: bool, status: str) -> None:
         now = self.world.now_of(lease)
         if now.status is LeaseStatus.ACTIVE:
             for host in sorted(self.world.pool(now.reservations[0].id)):
-                self.world.simulated.boot_server("work", project_id="p", user_id="u", host=host, locked=locked)
+                self.world.simulated.boot_server(
+                    "work", project_id="p", user_id="u", host=host, locked=locked, status=status
+                )
 
     @rule(seconds=st.sampled_from([0, 1, 20, 45, 600, 3600]))
     def time_passes(self, seconds: int) -> None:
@@ -127,6 +135,7 @@ class Life(RuleBasedStateMachine):
     @rule(minutes=st.sampled_from([0, 2]))
     def deletions_take(self, minutes: int) -> None:
         self.world.simulated.deletion_takes = timedelta(minutes=minutes)
+        self.world.simulated.snapshot_takes = self.world.simulated.migration_takes = timedelta(minutes=minutes)
 
     def attempt(self, act: object) -> Lease | None:
         """Do something that may be refused, or during which the manager may die; then another one goes on."""
@@ -198,8 +207,9 @@ class Life(RuleBasedStateMachine):
         assert world.reservation_pools() == []
         assert world.pool() == {f"node-{n}" for n in range(1, HOSTS + 1)}
         zones = [a.hosts for a in world.aggregates() if a.zone]
-        assert sorted(host for hosts in zones for host in hosts) == [f"node-{n}" for n in range(1, HOSTS + 1)]
-        assert world.simulated.list_servers() == ()
+        assert sorted(host for hosts in zones for host in hosts) == [f"node-{n}" for n in range(1, HOSTS + 2)]
+        # Who was moved out in time lives on, on the one host that nobody can reserve.
+        assert {server.host for server in world.simulated.list_servers()} <= {f"node-{HOSTS + 1}"}
         assert world.store.live_allocations(ResourceKind.HOST) == ()
 
 

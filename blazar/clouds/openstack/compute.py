@@ -201,6 +201,12 @@ class OpenStackCompute:
         """Accept a cold move."""
         self._server_action(server_id, {"confirmResize": None})
 
+    def moves_to_confirm(self, service_name: str) -> tuple[str, ...]:
+        """Return the servers that were moved cold away from a host and wait to be confirmed."""
+        query = {"host": service_name, "status": "finished"}
+        found = self._nova.pages("/os-migrations", "migrations", microversion=SERVERS, params=query)
+        return tuple(item["instance_uuid"] for item in found if item["source_compute"] == service_name)
+
     def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
         """Return the moves of a server."""
         query = {"instance_uuid": server_id}

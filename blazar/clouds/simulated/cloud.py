@@ -208,6 +208,15 @@ class SimulatedCloud:
                 raise Conflict(f"server {server_id} is {self._status(server)}")
             server.migrations[-1].confirmed = True
 
+    def moves_to_confirm(self, service_name: str) -> tuple[str, ...]:
+        """Return the servers that were moved cold away from a host and wait to be confirmed."""
+        with self._call("moves_to_confirm"), self._reading() as state:
+            return tuple(
+                server.id
+                for server in state.servers.values()
+                if self._status(server) == "VERIFY_RESIZE" and self._former_host(server) == service_name
+            )
+
     def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
         """Return the moves of a server."""
         with self._call("migrations_of"), self._reading() as state:
@@ -314,6 +323,10 @@ class SimulatedCloud:
     def _host(self, server: ServerState) -> str | None:
         arrived = [m.host for m in server.migrations if self._move_state(m) is not MigrationState.RUNNING]
         return arrived[-1] if arrived else server.host
+
+    def _former_host(self, server: ServerState) -> str | None:
+        arrived = [m.host for m in server.migrations if self._move_state(m) is not MigrationState.RUNNING]
+        return arrived[-2] if len(arrived) > 1 else server.host
 
     def _status(self, server: ServerState) -> str:
         match self._move_state(server.migrations[-1]) if server.migrations else None:

@@ -1,0 +1,78 @@
+"""What is done for a reservation when its end comes near.
+
+A reservation names its action as ``before_end`` or ``before_end_action``: two names that users know for one thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from blazar.model.errors import CloudUnavailable, InvalidInput
+from blazar.model.lease import EventType, Parameters
+from blazar.resources.base import Action, Done, NotYet, Progress, Work
+
+BEFORE_END = "before_end"
+ALIAS = "before_end_action"
+
+LOOK_AGAIN = timedelta(seconds=2)
+LOOK_LATER = timedelta(seconds=30)
+"""The pause after something had to be begun once more: what fails every time is not tried at every look."""
+
+
+CHOICES = ("default", "", *(str(action) for action in Action))
+"""What may be stated: 'default' is the operator's choice, '' is the notification alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How far an action has come: what was begun in this look, what is under way (that included), what failed."""
+
+    begun: int = 0
+    under_way: int = 0
+    failures: tuple[str, ...] = ()
+
+
+def names_action(given: Parameters) -> bool:
+    """Tell whether a request says what to do before the end."""
+    return BEFORE_END in given or ALIAS in given
+
+
+def with_action(given: Parameters) -> Parameters:
+    """Return a request's parameters with the action under its one name; InvalidInput if two names say two things."""
+    if ALIAS not in given:
+        return given
+    rest = {key: value for key, value in given.items() if key != ALIAS}
+    if rest.setdefault(BEFORE_END, given[ALIAS]) != given[ALIAS]:
+        raise InvalidInput(f"{BEFORE_END} and {ALIAS} are two names of one thing and differ; give one of them")
+    return rest
+
+
+def action_of(parameters: Parameters, default: str) -> Action:
+    """Return the action that a reservation's parameters come to, with the operator's default."""
+    stated = parameters.get(BEFORE_END, "default")
+    if stated == "default":
+        stated = default
+    return Action.NOTIFICATION if stated in ("", "default") else Action(stated)
+
+
+def asked_at(work: Work) -> datetime | None:
+    """Return when a user last asked for the action anew, after it had been done; None if nobody did."""
+    event = work.lease.event(EventType.BEFORE_END)
+    memo: Mapping[str, object] = (event.memo if event else None) or {}
+    stated = memo.get("asked_at")
+    return datetime.fromisoformat(stated) if isinstance(stated, str) else None
+
+
+def progress(work: Work, tally: Tally, what: str) -> Progress:
+    """Return how to go on; CloudUnavailable, with the reasons, if all that is left has failed for now."""
+    reasons = list(tally.failures)
+    if tally.under_way:
+        event = work.lease.event(EventType.BEFORE_END)
+        once_more = tally.begun > 0 and event is not None and event.reason is not None
+        reasons.insert(0, f"{what}: {tally.under_way}")
+        return NotYet(LOOK_LATER if once_more else LOOK_AGAIN, "; ".join(reasons))
+    if reasons:
+        raise CloudUnavailable("; ".join(reasons))
+    return Done()

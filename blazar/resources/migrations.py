@@ -1,0 +1,101 @@
+"""Moves of servers out of a reservation, made before it ends."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from blazar.clouds.ports import Cloud, Hypervisor, Migration, MigrationState, Server
+from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.resources.actions import Tally
+from blazar.resources.pools import HostPools
+
+LOG = logging.getLogger(__name__)
+
+MOVABLE_LIVE = frozenset({"ACTIVE", "PAUSED"})
+MOVABLE_COLD = frozenset({"ACTIVE", "SHUTOFF"})
+
+MOST_TRIES = 3
+"""Of live moves of one server, before it is moved cold; and of hosts that may refuse a server in one look."""
+
+
+class Migrations:
+    """Moves the servers of a reservation to hosts that are in no pool, live where that works and cold where not.
+
+    Nothing is remembered between looks: Nova tells which moves of a server run, wait to be confirmed, or failed.
+    """
+
+    def __init__(self, cloud: Cloud, pools: HostPools) -> None:
+        self._compute = cloud.compute
+        self._placement = cloud.placement
+        self._pools = pools
+
+    def ensure(self, reservation_id: str, *, attempt: int) -> Tally:
+        """Ensure that no server is left in the reservation; each ``attempt`` begins with other hosts."""
+        hosts = self._pools.hosts_of(reservation_id)
+        confirmed = sum(self._pools.confirm_moves_from(host) for host in hosts)
+        servers = [server for host in hosts for server in self._compute.servers_on(host)]
+        if not servers:
+            return Tally(under_way=confirmed)
+        targets = self._pools.open_hosts()
+        begun = running = 0
+        failures = []
+        for number, server in enumerate(servers):
+            moves = self._compute.migrations_of(server.id)
+            if moves and moves[-1].state is MigrationState.RUNNING:
+                running += 1
+                continue
+            try:
+                self._move(server, moves, _rotated(targets, number + attempt))
+            except NotFound:
+                # Its owner deleted it a moment ago.
+                continue
+            except (Conflict, CloudRefused) as error:
+                failures.append(f"server {server.id} was not moved: {error.message}")
+            else:
+                begun += 1
+        return Tally(begun, begun + running + confirmed, tuple(failures))
+
+    def was_moved(self, server: Server, reservation_id: str) -> bool:
+        """Tell whether a server has left the reservation, so that the end of it is no concern of the server's."""
+        hosts = self._pools.hosts_of(reservation_id)
+        return any(
+            move.state is MigrationState.DONE and move.host not in hosts
+            for move in self._compute.migrations_of(server.id)
+        )
+
+    def _move(self, server: Server, moves: Sequence[Migration], targets: Sequence[Hypervisor]) -> None:
+        """Begin to move a server. Conflict or CloudRefused if nobody takes it."""
+        if server.status not in MOVABLE_LIVE | MOVABLE_COLD:
+            raise Conflict(f"it is {server.status}")
+        room = self._placement.hosts_with_room_for(server.id)
+        fitting = [host.service_name for host in targets if host.hypervisor_hostname in room]
+        if not fitting:
+            raise Conflict("no host outside of reservations and of the freepool has room for it")
+        failed = {(move.host, move.live) for move in moves if move.state is MigrationState.FAILED}
+        tired = sum(move.live for move in moves if move.state is MigrationState.FAILED) >= MOST_TRIES
+        ways = [(host, True) for host in fitting if server.status in MOVABLE_LIVE and not tired][:MOST_TRIES]
+        ways += [(host, False) for host in fitting if server.status in MOVABLE_COLD][:MOST_TRIES]
+        refusal: Conflict | CloudRefused = Conflict("every host that has room for it failed to take it")
+        for host, live in ways:
+            if (host, live) in failed:
+                continue
+            try:
+                self._compute.migrate_server(server.id, host, live=live)
+            except (Conflict, CloudRefused) as error:
+                LOG.info("Server %s can not move %s to %s: %s", server.id, _how(live), host, error.message)
+                refusal = error
+            else:
+                LOG.info("Server %s moves %s to %s", server.id, _how(live), host)
+                return
+        raise refusal
+
+
+def _how(live: bool) -> str:
+    return "live" if live else "cold"
+
+
+def _rotated(hosts: Sequence[Hypervisor], by: int) -> Sequence[Hypervisor]:
+    # So that servers spread over hosts: Placement tells what was free before the moves that have just begun.
+    by = by % len(hosts) if hosts else 0
+    return [*hosts[by:], *hosts[:by]]
