@@ -8,7 +8,7 @@ from oslo_config import cfg
 from oslo_policy import policy
 
 from blazar.api.identity import Caller
-from blazar.model.errors import Denied
+from blazar.model.errors import Denied, InvalidInput
 
 ADMIN = "admin"
 _ADMIN = "rule:admin"
@@ -91,7 +91,7 @@ def list_rules() -> list[policy.RuleDefault]:
 
 
 class Policy:
-    """Decides by rule, caller and target."""
+    """Decides by rule, caller and target. InvalidInput at once if there is a policy file that is none."""
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         if conf is None:
@@ -100,6 +100,14 @@ class Policy:
         self._enforcer = policy.Enforcer(conf)
         self._enforcer.suppress_deprecation_warnings = True
         self._enforcer.register_defaults(list_rules())
+        try:
+            self._enforcer.load_rules()
+        except (AttributeError, OSError, TypeError, ValueError) as error:
+            # The library raises whatever happens to it on the way.
+            raise InvalidInput(
+                f"[oslo_policy] policy_file {conf.oslo_policy.policy_file} can not be understood: "
+                f'{" ".join(str(error).split())}; write rules in YAML, each as "name": "check"'
+            ) from error
 
     def allows(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> bool:
         """Tell whether the caller may do this to the target, which is the caller's own project if none is given."""

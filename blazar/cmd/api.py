@@ -9,8 +9,8 @@ import sys
 from types import FrameType
 
 import waitress
+from keystoneauth1 import exceptions as ksa
 from oslo_config import cfg
-from oslo_log import log
 
 from blazar.api.app import MAX_BODY_BYTES, create_app
 from blazar.api.identity import KeystoneIdentity
@@ -39,7 +39,7 @@ def main() -> int:
 def configure(arguments: list[str], *, files: list[str] | None = None) -> cfg.ConfigOpts:
     """Read the configuration and set logging up."""
     conf = config.load(arguments, program="blazar-api", files=files, conf=cfg.CONF)
-    log.setup(conf, "blazar")
+    config.start_log(conf)
     for leftover in config.leftovers(conf):
         LOG.warning("The configuration sets %s, which nothing reads", leftover)
     return conf
@@ -49,7 +49,10 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
     """Return the application as a cloud serves it. ConfigurationError if it can not work."""
     manager = RemoteManager(conf, transport(conf))
     app = create_app(manager, identity=KeystoneIdentity(), policy=Policy(conf), auth_uri=None)
-    served = behind_keystone(app, conf)
+    try:
+        served = behind_keystone(app, conf)
+    except ksa.AuthPluginException as error:
+        raise ConfigurationError(f"[keystone_authtoken] does not say how to log in to Keystone: {error}") from error
     # Its options are there from here on: the middleware registers them itself.
     section = conf.keystone_authtoken
     if not section.auth_type and not section.auth_section:

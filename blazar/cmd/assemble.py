@@ -49,9 +49,7 @@ def resource_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Sequence[ResourceType]
 
 def _plugins(conf: cfg.ConfigOpts) -> list[Any]:
     names = conf.manager.plugins
-    extensions: dict[str, Any] = {
-        e.name: e for e in stevedore.ExtensionManager(NAMESPACE, invoke_on_load=False, verify_requirements=False)
-    }
+    extensions: dict[str, Any] = {e.name: e for e in stevedore.ExtensionManager(NAMESPACE, invoke_on_load=False)}
     unknown = [name for name in names if name not in extensions]
     if unknown:
         raise ConfigurationError(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from importlib.metadata import entry_points
+from pathlib import Path
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 from oslo_log import log
 
 from blazar import __version__
@@ -207,6 +211,11 @@ NAMESPACES = ("blazar", "oslo.log", "oslo.messaging", "oslo.middleware", "oslo.p
 NOT_OURS = frozenset({"keystone_authtoken", "keystone", "service_auth", "oslo_concurrency", "cache"})
 """Groups whose options depend on plugins, or are another library's."""
 
+NEVER_EMPTY = frozenset({("manager", "rpc_topic"), ("nova", "aggregate_freepool_name"), ("nova", "blazar_owner")})
+DOLLAR = "has a '$' that begins the name of no option; write '$$' where a dollar sign is meant"
+MOST = 2**31 - 1
+"""Beyond it there are no dates to count to."""
+
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return all options by group, for oslo-config-generator."""
@@ -227,20 +236,86 @@ def load(
     cloud.register(conf)
     log.register_options(conf)
     log.set_defaults(default_log_levels=[*log.get_default_log_levels(), "alembic=WARN", "waitress.queue=ERROR"])
-    conf(arguments, project="blazar", prog=program, version=__version__, default_config_files=files)
-    for group, options in GROUPS.items():
+    _parse(conf, arguments, program, files)
+    for group, options in {**GROUPS, cloud.GROUP: cloud.SESSION_OPTIONS}.items():
         for option in options:
-            # Read each once, so that a value of the wrong type stops the start and not a lease.
-            try:
-                conf[group][option.dest] if group != "DEFAULT" else conf[option.dest]
-            except ValueError as error:
-                raise ConfigurationError(f"[{group}] {option.name}: {error}") from error
+            _check(conf, group, option)
     if conf.enforcement.enabled_filters:
         raise ConfigurationError(
             "[enforcement] enabled_filters names filters, and this version has none yet: leases would be granted that "
             "they are to refuse"
         )
     return conf
+
+
+def start_log(conf: cfg.ConfigOpts) -> None:
+    """Write the log where the configuration says."""
+    try:
+        log.setup(conf, "blazar")
+    except (log.LogConfigError, OSError, ValueError) as error:
+        raise ConfigurationError(f"the log can not be written as log_config_append, log_dir … say: {error}") from error
+
+
+def _parse(conf: cfg.ConfigOpts, arguments: list[str], program: str, files: list[str] | None) -> None:
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            conf(arguments, project="blazar", prog=program, version=__version__, default_config_files=files)
+    except SystemExit as end:
+        # So the library says that an option of the command line has a wrong value, in a file or there.
+        if end.code == 1:
+            text = said.getvalue().strip().splitlines()[-1]
+            raise ConfigurationError(f"[DEFAULT] {text.removeprefix('argument --')}") from end
+        sys.stderr.write(said.getvalue())
+        raise
+    except cfg.NoSuchOptError as error:
+        raise ConfigurationError(f"${error.opt_name}: the configuration {DOLLAR}") from error
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(f"the configuration can not be read: {error}") from error
+    sys.stderr.write(said.getvalue())
+
+
+def _check(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> None:
+    """Read an option once, so that a value that can not be stops the start and not a lease."""
+    name = f"[{group}] {option.name}"
+    wanted = f"give {_wanted(option.type)}"
+    try:
+        value = (conf if group == "DEFAULT" else conf[group])[option.dest]
+    except (cfg.NoSuchOptError, cfg.TemplateSubstitutionError) as error:
+        raise ConfigurationError(f"{name} {DOLLAR}") from error
+    except ValueError as error:
+        # The library tells where the value is in words for programmers; what is wrong with it is one error below.
+        given = "" if option.secret else f" {_given(conf, group, option)!r}"
+        raise ConfigurationError(f"{name} can not be{given}: {error.__context__ or error}; {wanted}") from error
+    if (value is None and option.default is not None) or (value == "" and (group, option.name) in NEVER_EMPTY):
+        raise ConfigurationError(f"{name} is empty; {wanted}, or take the line out")
+    if isinstance(value, int | float) and not value <= MOST:
+        raise ConfigurationError(f"{name} can not be {value}: it is too large; {wanted}")
+
+
+def _wanted(kind: types.ConfigType) -> str:
+    match kind:
+        case types.Boolean():
+            return "true or false"
+        case types.HostAddress():
+            return "the name or the address of a host"
+        case types.Integer() | types.Float():
+            number = "a whole number" if isinstance(kind, types.Integer) else "a number"
+            least = "" if kind.min is None else f" from {kind.min}"
+            return number + least + ("" if kind.max is None else f" to {kind.max}")
+        case types.String() if kind.choices:
+            return f"one of {', '.join(choice or 'nothing' for choice in kind.choices)}"
+    return "a value"
+
+
+def _given(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> str:
+    """Return an option's value as the files have it."""
+    names = set(_names(group, option))
+    given = ""
+    for file in _files(conf):
+        for section, values in _sections(file).items():
+            given = next((texts[-1] for name, texts in values.items() if (section, name) in names), given)
+    return given
 
 
 def default_files() -> list[str] | None:
@@ -251,19 +326,28 @@ def default_files() -> list[str] | None:
 
 def leftovers(conf: cfg.ConfigOpts) -> list[str]:
     """Return what the configuration files set and nothing reads, as ``[group] option``."""
-    known = {(group, name) for group, name in _known()}
-    found: list[str] = []
-    for file in conf.config_file or []:
-        sections: dict[str, dict[str, list[str]]] = {}
-        cfg.ConfigParser(file, sections).parse()
-        found += [
-            f"[{group}] {name}"
-            for group, values in sections.items()
-            if group not in NOT_OURS
-            for name in values
-            if (group, name) not in known
-        ]
-    return found
+    known = set(_known())
+    not_ours = NOT_OURS | {conf[cloud.GROUP].auth_section}
+    return [
+        f"[{group}] {name}"
+        for file in _files(conf)
+        for group, values in _sections(file).items()
+        if group not in not_ours
+        for name in values
+        if (group, name) not in known
+    ]
+
+
+def _files(conf: cfg.ConfigOpts) -> list[str]:
+    """Return the files that were read, the one that counts most last."""
+    folders = [Path(folder).expanduser() for folder in conf.config_dir or []]
+    return [*(conf.config_file or []), *(str(file) for folder in folders for file in sorted(folder.glob("*.conf")))]
+
+
+def _sections(file: str) -> dict[str, dict[str, list[str]]]:
+    sections: dict[str, dict[str, list[str]]] = {}
+    cfg.ConfigParser(file, sections).parse()
+    return sections
 
 
 def _known() -> Iterator[tuple[str, str]]:

@@ -9,11 +9,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from types import FrameType
 from typing import TypeVar
 
 from oslo_config import cfg
-from oslo_log import log
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -22,6 +22,7 @@ from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
 from blazar.cmd import assemble, config, memory
 from blazar.cmd.config import ConfigurationError
+from blazar.manager.messaging import oslo_messaging
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.rpc import server as rpc
@@ -48,7 +49,7 @@ def main() -> int:
         signal.signal(number, stop)
     try:
         conf = config.load(sys.argv[1:], program="blazar-manager", conf=cfg.CONF)
-        log.setup(conf, "blazar")
+        config.start_log(conf)
         signal.signal(signal.SIGHUP, lambda *_: conf.mutate_config_files())
         run(conf, stopping)
     except (BlazarError, cfg.Error) as error:
@@ -74,18 +75,39 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     listener = rpc.server(conf, bus, manager, name=_server_name(conf))
     memory.settle()
     manager.start()
-    listener.start()
+    # A message bus that is not there is waited for, for as long as it takes.
+    listening = _beside(lambda: listener.start(override_pool_size=conf.manager.rpc_threads))
     LOG.info("blazar-manager %s works for the cloud as project %s", manager.claims.owner, project_id)
     try:
         while not stopping.wait(1):
-            pass
+            if listening.done():
+                listening.result()
+    except oslo_messaging.MessagingException as error:
+        raise ConfigurationError(f"the message bus does not let us take requests: {error}") from error
     finally:
         LOG.info("blazar-manager stops; what is going on is finished first")
-        listener.stop()
-        listener.wait()
+        if listening.done() and listening.exception() is None:
+            listener.stop()
+            listener.wait()
         manager.stop()
         bus.cleanup()
         tables.dispose()
+
+
+def _beside(action: Callable[[], None]) -> Future[None]:
+    """Do something that may take for ever in a thread that nobody waits for, so that a signal finds us awake."""
+    outcome: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            action()
+        except Exception as error:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
+
+    threading.Thread(target=work, name="listening", daemon=True).start()
+    return outcome
 
 
 def _tables(conf: cfg.ConfigOpts, stopping: threading.Event) -> Engine:
@@ -119,10 +141,11 @@ def _patiently(look: Callable[[], T], conf: cfg.ConfigOpts, stopping: threading.
         except (CloudUnavailable, StoreUnavailable) as error:
             if time.monotonic() >= end:
                 raise
-            if error.message != said:
-                said = error.message
-                LOG.warning("Waiting for up to %d s: %s", conf.manager.startup_wait, said)
-            stopping.wait(LOOK_AGAIN)
+            reason = error.message
+        if reason != said:
+            said = reason
+            LOG.warning("Waiting for up to %d s: %s", conf.manager.startup_wait, said)
+        stopping.wait(min(LOOK_AGAIN, max(0.0, end - time.monotonic())))
     return None
 
 

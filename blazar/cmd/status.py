@@ -13,6 +13,7 @@ from oslo_config import cfg
 from sqlalchemy.exc import SQLAlchemyError
 
 from blazar import __version__
+from blazar.api.policy import Policy
 from blazar.clouds.openstack import connect, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.cmd import assemble, config
@@ -73,7 +74,12 @@ def _plugins(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    path = conf.find_file(conf.oslo_policy.policy_file) if "oslo_policy" in conf else None
+    try:
+        Policy(conf)
+    except BlazarError as error:
+        yield Finding("Policy file", Verdict.FAILURE, error.message)
+        return
+    path = conf.find_file(conf.oslo_policy.policy_file)
     if path and _is_json(Path(path)):
         yield Finding(
             "Policy file", Verdict.FAILURE, f"{path} is JSON; convert it with oslopolicy-convert-json-to-yaml"

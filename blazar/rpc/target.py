@@ -8,6 +8,7 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar.manager.messaging import oslo_messaging
+from blazar.model.errors import InvalidInput
 
 NAMESPACE = "blazar.manager"
 VERSION = "2.0"
@@ -20,8 +21,14 @@ def target(topic: str, *, server: str | None = None) -> Any:
 
 
 def transport(conf: cfg.ConfigOpts) -> Any:
-    """Return the way to the message bus that ``transport_url`` names."""
+    """Return the way to the message bus that ``transport_url`` names; InvalidInput if it names none."""
     with warnings.catch_warnings():
         # The library warns its developers about its own parts.
         warnings.simplefilter("ignore")
-        return oslo_messaging.get_rpc_transport(conf, allowed_remote_exmods=[])
+        try:
+            return oslo_messaging.get_rpc_transport(conf, allowed_remote_exmods=[])
+        except (oslo_messaging.MessagingException, cfg.Error, ValueError) as error:
+            # The URL itself is not told: there is a password in it.
+            raise InvalidInput(
+                f"[DEFAULT] transport_url can not be used: {error}; write rabbit://USER:PASSWORD@HOST:5672/"
+            ) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
@@ -78,9 +78,12 @@ class Passing(Exception):
 
 
 class Service:
-    """One service of the cloud, as Nova or Placement."""
+    """One service of the cloud, as Nova or Placement.
 
-    def __init__(self, name: str, proxy: Proxy, *, timeout: float, attempts: int) -> None:
+    ``proxy`` returns the library's own way into it; the first time it logs in to find it, and may fail.
+    """
+
+    def __init__(self, name: str, proxy: Callable[[], Proxy], *, timeout: float, attempts: int) -> None:
         self._name = name
         self._proxy = proxy
         self._timeout = timeout
@@ -148,7 +151,7 @@ class Service:
         if scope.request_id:
             headers["X-OpenStack-Request-ID"] = scope.request_id
         try:
-            response: requests.Response = self._proxy.request(
+            response: requests.Response = self._proxy().request(
                 path,
                 method,
                 json=body,
@@ -218,16 +221,16 @@ class Access:
             app_version=__version__,
         )
         settings: dict[str, Any] = {f"{name}_interface": value for name, value in credentials.interfaces.items()}
-        self._connection = Connection(
+        connection = Connection(
             session=self.session,
             region_name=credentials.region,
             compute_service_type=credentials.compute_service,
             identity_service_type=credentials.identity_service,
             **settings,
         )
-        self.compute = self._service("Nova", self._connection.compute)
-        self.placement = self._service("Placement", self._connection.placement)
-        self.image = self._service("Glance", self._connection.image)
+        self.compute = self._service("Nova", lambda: connection.compute)
+        self.placement = self._service("Placement", lambda: connection.placement)
+        self.image = self._service("Glance", lambda: connection.image)
 
     def check(self) -> str:
         """Log in and return the id of our project; CloudUnavailable tells what is wrong."""
@@ -238,7 +241,7 @@ class Access:
         except (ksa.ClientException, requests.RequestException) as error:
             raise CloudUnavailable(f"Keystone can not be reached: {_brief(error)}") from error
 
-    def _service(self, name: str, proxy: Proxy) -> Service:
+    def _service(self, name: str, proxy: Callable[[], Proxy]) -> Service:
         return Service(name, proxy, timeout=self._credentials.timeout, attempts=self._credentials.attempts)
 
 

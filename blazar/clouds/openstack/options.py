@@ -7,6 +7,8 @@ as every other service has one: any authentication plugin, client certificates, 
 
 from __future__ import annotations
 
+import os
+
 from keystoneauth1 import exceptions as ksa
 from keystoneauth1 import loading
 from keystoneauth1.identity import v3
@@ -108,6 +110,9 @@ GLANCE_OPTIONS: list[cfg.Opt] = [
     _endpoint_type("Glance"),
 ]
 
+SESSION_OPTIONS: list[cfg.Opt] = [*loading.get_auth_common_conf_options(), *loading.get_session_conf_options()]
+"""Options of ``[keystone]`` that there are with every authentication plugin."""
+
 
 def register(conf: cfg.ConfigOpts) -> None:
     """Let the configuration know the options of ``[keystone]``; the others are registered with the rest."""
@@ -117,16 +122,18 @@ def register(conf: cfg.ConfigOpts) -> None:
 
 def list_keystone_opts() -> list[cfg.Opt]:
     """Return the options of ``[keystone]`` for the sample configuration, with those of the password plugin."""
-    return [
-        *loading.get_auth_common_conf_options(),
-        *loading.get_session_conf_options(),
-        *loading.get_auth_plugin_conf_options("password"),
-    ]
+    return [*SESSION_OPTIONS, *loading.get_auth_plugin_conf_options("password")]
 
 
 def credentials(conf: cfg.ConfigOpts) -> Credentials:
     """Return what ``blazar.conf`` says. InvalidInput names the option that can not work."""
     section = conf[GROUP]
+    for name, path in (
+        ("[DEFAULT] cafile", conf.cafile),
+        *((f"[{GROUP}] {option}", section[option]) for option in ("cafile", "certfile", "keyfile")),
+    ):
+        if path and not os.path.exists(path):
+            raise InvalidInput(f"{name} is {path}, and there is no such file")
     return Credentials(
         auth=_auth(conf),
         region=conf.os_region_name,
@@ -148,6 +155,8 @@ def credentials(conf: cfg.ConfigOpts) -> Credentials:
 
 def auth_url(conf: cfg.ConfigOpts) -> str:
     """Return the URL of Keystone that the ``os_auth_*`` options are the pieces of."""
+    if conf.os_auth_port and not conf.os_auth_port.isdigit():
+        raise InvalidInput(f"[DEFAULT] os_auth_port is {conf.os_auth_port!r}; give a number, or nothing")
     host = f"[{conf.os_auth_host}]" if ":" in conf.os_auth_host else conf.os_auth_host
     port = f":{conf.os_auth_port}" if conf.os_auth_port else ""
     path = "/".join(part.strip("/") for part in (conf.os_auth_prefix, conf.os_auth_version) if part.strip("/"))
@@ -155,11 +164,21 @@ def auth_url(conf: cfg.ConfigOpts) -> str:
 
 
 def _auth(conf: cfg.ConfigOpts) -> BaseIdentityPlugin:
-    if conf[GROUP].auth_type or conf[GROUP].auth_section:
+    section = conf[GROUP].auth_section
+    if conf[GROUP].auth_type or section:
+        # Once more: only now it is known whether another section is meant.
+        loading.register_auth_conf_options(conf, GROUP)
         try:
-            return loading.load_auth_from_conf_options(conf, GROUP)
-        except (ksa.NoMatchingPlugin, ksa.MissingRequiredOptions, ksa.OptionError) as error:
+            plugin = loading.load_auth_from_conf_options(conf, GROUP)
+        except ksa.AuthPluginException as error:
             raise InvalidInput(f"[{GROUP}] does not say how to log in: {error}") from error
+        except (cfg.NoSuchOptError, ValueError) as error:
+            raise InvalidInput(
+                f"[{section or GROUP}] does not say how to log in: {error}; if a value has a '$', write '$$'"
+            ) from error
+        if plugin is None:
+            raise InvalidInput(f"[{GROUP}] auth_section is {section!r}, and [{section}] names no auth_type")
+        return plugin
     return v3.Password(
         auth_url=auth_url(conf),
         username=conf.os_admin_username,

@@ -1,0 +1,105 @@
+"""blazar-api and the WSGI module with configurations that work, and with some that can not."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from blazar.cmd import api
+from blazar.cmd.config import ConfigurationError
+from blazar.model.errors import InvalidInput
+from tests.cmd.conftest import Program
+
+LOGIN = [
+    "[keystone_authtoken]",
+    "auth_type = v3password",
+    "auth_url = http://127.0.0.1:9/v3",
+    "username = blazar",
+    "user_domain_id = default",
+]
+BUS = ["[DEFAULT]", "transport_url = fake://"]
+
+
+pytestmark = pytest.mark.timeout(30)
+
+
+@pytest.fixture
+def taken():
+    """A port of this machine on which somebody else listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([], "says nothing of how to log in"),
+        (["[keystone_authtoken]", "auth_type = nonsense"], "plugin nonsense could not be found"),
+        (["[keystone_authtoken]", "auth_type = v3password"], "auth_url"),
+    ],
+    ids=["nothing", "unknown", "incomplete"],
+)
+def test_a_login_that_can_not_be_is_refused(load, lines, words):
+    with pytest.raises(ConfigurationError, match=r"\[keystone_authtoken\]") as refused:
+        api.build(load(*BUS, *lines))
+    assert words in refused.value.message
+
+
+@pytest.mark.parametrize("text", ["just a text", "[1, 2]", "a: [", '"blazar:leases:get": 5'])
+def test_a_policy_file_that_is_none_is_refused_at_once(load, tmp_path, text):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"policy_file .*rules.yaml can not be understood") as refused:
+        api.build(load(*BUS, "[oslo_policy]", f"policy_file = {rules}", *LOGIN))
+    assert "\n" not in refused.value.message
+
+
+def test_an_unknown_message_bus_is_refused(load):
+    with pytest.raises(InvalidInput, match="transport_url"):
+        api.build(load("[DEFAULT]", "transport_url = pigeon://", *LOGIN))
+
+
+def test_a_port_that_is_taken_is_told_in_one_sentence(start, taken):
+    program = start("api", *BUS, "host = 127.0.0.1", f"port = {taken}", "unread = 1", *LOGIN)
+    assert program.ended() == 1
+    assert program.last_words.startswith(f"blazar-api: [DEFAULT] host 127.0.0.1 and port {taken} can not be listened")
+    assert "The configuration sets [DEFAULT] unread, which nothing reads" in program.said
+    assert "Traceback" not in program.said
+
+
+def test_a_wrong_value_is_told_in_one_sentence(start):
+    program = start("api", "[api]", "threads = 0")
+    assert program.ended() == 1
+    (sentence,) = program.said.splitlines()
+    assert sentence.startswith("blazar-api: [api] threads can not be '0'")
+
+
+def test_it_serves_until_it_is_told_to_stop(start):
+    program = start("api", *BUS, "host = 127.0.0.1", "port = 0", *LOGIN)
+    program.says("blazar-api listens on 127.0.0.1")
+    assert program.stop() == 0
+    assert "Traceback" not in program.said
+
+
+ASK = """
+from werkzeug.test import Client
+from blazar.wsgi.api import application
+answer = Client(application).options("/")
+print(answer.status, file=__import__("sys").stderr)
+"""
+
+
+def test_the_wsgi_module_reads_the_folder_that_is_named_and_no_arguments_of_its_host(tmp_path):
+    (tmp_path / "blazar.conf").write_text("\n".join([*BUS, *LOGIN]), encoding="utf-8")
+    program = Program("-c", ASK, "--workers", "4", OS_BLAZAR_CONFIG_DIR=str(tmp_path))
+    assert program.ended() == 0
+    assert program.last_words == "401 UNAUTHORIZED"
+
+
+def test_the_wsgi_module_names_the_file_that_it_misses(tmp_path):
+    program = Program("-c", "import blazar.wsgi.api", OS_BLAZAR_CONFIG_DIR=str(tmp_path))
+    assert program.ended() == 1
+    assert str(tmp_path / "blazar.conf") in program.last_words

@@ -1,0 +1,356 @@
+"""``blazar.conf`` as operators have it: what takes effect, what is told, what can not be."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from oslo_config import cfg
+
+from blazar.calendar.strategies import Strategy
+from blazar.clouds.openstack.options import auth_url, credentials
+from blazar.cmd import assemble, config
+from blazar.cmd.config import ConfigurationError
+from blazar.model.errors import BlazarError, InvalidInput
+from blazar.rpc.target import transport
+
+OPERATORS = """
+[DEFAULT]
+host = 192.0.2.7
+port = 4321
+log_exchange = true
+enable_v1_api = true
+auth_strategy = keystone
+cleaning_time = 7
+os_auth_protocol = https
+os_auth_host = keystone.example
+os_auth_port = 443
+os_auth_prefix = identity
+os_auth_version = v3
+os_admin_username = reserver
+os_admin_password = pa$$word
+os_admin_project_name = service
+os_admin_user_domain_name = Users
+os_admin_project_domain_name = Projects
+identity_service = identity-two
+os_region_name = RegionTwo
+endpoint_type = public
+keystone_client_version = 3
+db_driver = blazar.db
+transport_url = fake://
+[api]
+api_v2_controllers = oshosts,leases
+[manager]
+plugins = physical.host.plugin
+rpc_topic = blazar.other
+minutes_before_end_lease = 30
+event_max_retries = 5
+[enforcement]
+enabled_filters =
+[notifications]
+publisher_id = blazar.other
+[nova]
+endpoint_type = public
+nova_client_version = 2.37
+compute_service = compute-two
+image_prefix = kept_
+aggregate_freepool_name = pool
+project_id_key = further
+blazar_owner = owner
+az_aware = false
+[neutron]
+endpoint_type = public
+[placement]
+endpoint_type = admin
+[physical:host]
+blazar_az_prefix = zone_
+before_end = snapshot
+enable_notification_monitor = true
+notification_topics = notifications
+enable_polling_monitor = true
+polling_interval = 30
+healing_interval = 10
+randomize_host_selection = true
+[database]
+connection = mysql+pymysql://blazar:secret@db.example/blazar
+[keystone_authtoken]
+auth_type = password
+service_type = reservation
+[oslo_policy]
+policy_file = rules.yaml
+[oslo_concurrency]
+lock_path = /var/lib/blazar
+[oslo_messaging_notifications]
+driver = noop
+[oslo_messaging_rabbit]
+heartbeat_timeout_threshold = 60
+[oslo_middleware]
+enable_proxy_headers_parsing = true
+[cors]
+allowed_origin = https://horizon.example
+"""
+
+
+def test_the_file_of_an_existing_blazar_is_read_and_nothing_in_it_is_unknown(load):
+    conf = load(OPERATORS)
+    assert config.leftovers(conf) == []
+    assert (conf.host, conf.port, conf.log_exchange) == ("192.0.2.7", 4321, True)
+    assert (conf.manager.plugins, conf.manager.rpc_topic) == (["physical.host.plugin"], "blazar.other")
+    assert conf.notifications.publisher_id == "blazar.other"
+    assert conf.database.connection == "mysql+pymysql://blazar:secret@db.example/blazar"
+
+
+def test_its_settings_are_those_of_the_manager(load):
+    settings = config.manager_settings(load(OPERATORS))
+    assert settings.cleaning_time == timedelta(minutes=7)
+    assert settings.before_end_lead == timedelta(minutes=30)
+    assert settings.strategy is Strategy.RANDOM
+
+
+def test_its_names_are_those_that_are_used_in_the_cloud(load):
+    settings = config.host_settings(load(OPERATORS))
+    assert (settings.pools.freepool, settings.pools.owner_key, settings.pools.zone_prefix) == ("pool", "owner", "zone_")
+    assert (settings.image_prefix, settings.before_end) == ("kept_", "snapshot")
+
+
+def test_its_service_user_is_the_one_that_logs_in(load):
+    given = credentials(load(OPERATORS))
+    (method,) = given.auth.auth_methods
+    assert given.auth.auth_url == "https://keystone.example:443/identity/v3"
+    assert (method.username, method.password, method.user_domain_name) == ("reserver", "pa$word", "Users")
+    assert (given.auth.project_name, given.auth.project_domain_name) == ("service", "Projects")
+
+
+def test_its_region_and_endpoints_are_those_that_are_called(load):
+    given = credentials(load(OPERATORS))
+    assert given.region == "RegionTwo"
+    assert (given.compute_service, given.identity_service) == ("compute-two", "identity-two")
+    assert {name: given.interfaces[name] for name in ("compute", "placement", "network", "identity")} == {
+        "compute": "public",
+        "placement": "admin",
+        "network": "public",
+        "identity": "public",
+    }
+
+
+def test_without_a_file_everything_is_as_operators_know_it(load):
+    conf = load()
+    assert (conf.host, conf.port, conf.cleaning_time) == ("0.0.0.0", 1234, 0)
+    assert (conf.manager.rpc_topic, conf.manager.minutes_before_end_lease) == ("blazar.manager", 60)
+    assert (conf.nova.aggregate_freepool_name, conf.nova.image_prefix) == ("freepool", "reserved_")
+    assert auth_url(conf) == "http://127.0.0.1:5000/v3"
+
+
+@pytest.mark.parametrize(
+    ("lines", "url"),
+    [
+        (["os_auth_host = fd00::1"], "http://[fd00::1]:5000/v3"),
+        (["os_auth_port ="], "http://127.0.0.1/v3"),
+        (["os_auth_prefix = /identity/"], "http://127.0.0.1:5000/identity/v3"),
+    ],
+)
+def test_the_url_of_keystone_is_put_together(load, lines, url):
+    assert auth_url(load("[DEFAULT]", *lines)) == url
+
+
+@pytest.mark.parametrize(
+    ("section", "option", "group"),
+    [
+        ("DEFAULT", "image_prefix", "nova"),
+        ("DEFAULT", "compute_service", "nova"),
+        ("physical:host", "aggregate_freepool_name", "nova"),
+        ("physical:host", "blazar_owner", "nova"),
+        ("physical:host", "project_id_key", "nova"),
+    ],
+)
+def test_an_option_counts_where_it_once_was(load, section, option, group):
+    conf = load(f"[{section}]", f"{option} = moved")
+    assert conf[group][option] == "moved"
+    assert config.leftovers(conf) == []
+
+
+def test_an_older_name_of_an_option_counts(load):
+    assert config.host_settings(load("[physical:host]", "before_end_action = snapshot")).before_end == "snapshot"
+
+
+def test_what_nothing_reads_is_listed(load):
+    conf = load(
+        "[DEFAULT]",
+        "cleaning_tim = 5",
+        "cleaning_time = 5",
+        "[enforcement]",
+        "max_lease_duration = 9",
+        "[typo]",
+        "a = 1",
+    )
+    assert config.leftovers(conf) == ["[DEFAULT] cleaning_tim", "[enforcement] max_lease_duration", "[typo] a"]
+
+
+def test_a_folder_of_further_files_counts_and_is_looked_through(tmp_path):
+    (tmp_path / "10-first.conf").write_text("[DEFAULT]\ncleaning_time = 1\nwrong = 1\n", encoding="utf-8")
+    (tmp_path / "20-then.conf").write_text("[DEFAULT]\ncleaning_time = 2\n", encoding="utf-8")
+    conf = config.load(["--config-dir", str(tmp_path)], program="blazar-test")
+    assert conf.cleaning_time == 2
+    assert config.leftovers(conf) == ["[DEFAULT] wrong"]
+
+
+def test_options_of_another_section_that_is_used_to_log_in_are_read(load):
+    lines = [
+        "[keystone]",
+        "auth_section = vault",
+        "[vault]",
+        "auth_type = v3token",
+        "auth_url = http://k/v3",
+        "token = t",
+    ]
+    conf = load(*lines)
+    assert credentials(conf).auth.auth_url == "http://k/v3"
+    assert config.leftovers(conf) == []
+
+
+def test_a_section_of_ones_own_for_keystone_outranks_the_old_options(load):
+    lines = ["auth_type = v3password", "auth_url = http://k/v3", "username = other", "user_domain_name = Users"]
+    (method,) = credentials(load("[keystone]", *lines)).auth.auth_methods
+    assert method.username == "other"
+
+
+def test_a_wsgi_server_gets_the_file_of_the_folder_that_it_names(monkeypatch, tmp_path):
+    monkeypatch.delenv("OS_BLAZAR_CONFIG_DIR", raising=False)
+    assert config.default_files() is None
+    monkeypatch.setenv("OS_BLAZAR_CONFIG_DIR", str(tmp_path))
+    assert config.default_files() == [str(tmp_path / "blazar.conf")]
+
+
+WRONG = [
+    ("[DEFAULT]", "cleaning_time = -1", "a whole number from 0"),
+    ("[DEFAULT]", "cleaning_time = 1.5", "a whole number from 0"),
+    ("[DEFAULT]", "cleaning_time = 99999999999999", "too large"),
+    ("[DEFAULT]", "port = 99999", "max=65535"),
+    ("[DEFAULT]", "host = no_host!", "HostAddress"),
+    ("[DEFAULT]", "log_exchange = maybe", "Boolean"),
+    ("[DEFAULT]", "debug = maybe", "Boolean"),
+    ("[DEFAULT]", "os_auth_protocol = ftp", "one of http, https"),
+    ("[DEFAULT]", "os_auth_host = a b", "the name or the address of a host"),
+    ("[DEFAULT]", "endpoint_type = publicURL", "one of public, internal, admin"),
+    ("[nova]", "endpoint_type = secret", "one of public, internal, admin"),
+    ("[nova]", "az_aware = x", "true or false"),
+    ("[placement]", "endpoint_type = secret", "one of public, internal, admin"),
+    ("[manager]", "event_max_retries = 51", "a whole number from 0 to 50"),
+    ("[manager]", "minutes_before_end_lease = -1", "a whole number from 0"),
+    ("[manager]", "claim_ttl = 0", "a whole number from 1"),
+    ("[cloud]", "timeout = 0", "a number from 0.1"),
+    ("[cloud]", "timeout = inf", "too large"),
+    ("[api]", "threads = none", "a whole number from 1"),
+    ("[physical:host]", "before_end = explode", "snapshot"),
+    ("[physical:host]", "polling_interval = 0", "a whole number from 1"),
+    ("[keystone]", "insecure = perhaps", "true or false"),
+    ("[enforcement]", "enabled_filters = MaxLeaseDurationFilter", "none yet"),
+]
+
+
+@pytest.mark.parametrize(("section", "line", "remedy"), WRONG, ids=[f"{s} {line}" for s, line, _ in WRONG])
+def test_a_wrong_value_is_refused_with_its_option_and_what_would_do(load, section, line, remedy):
+    option, _, value = line.partition(" = ")
+    with pytest.raises(ConfigurationError) as refused:
+        load(section, line)
+    message = refused.value.message
+    assert message.startswith(f"{section} {option}")
+    assert remedy in message
+    assert "\n" not in message
+    if section != "[enforcement]":
+        assert value in message
+
+
+@pytest.mark.parametrize(
+    ("section", "option"),
+    [
+        ("[DEFAULT]", "cleaning_time"),
+        ("[DEFAULT]", "port"),
+        ("[manager]", "rpc_topic"),
+        ("[nova]", "aggregate_freepool_name"),
+        ("[nova]", "blazar_owner"),
+    ],
+)
+def test_what_can_not_be_empty_is_not(load, section, option):
+    with pytest.raises(ConfigurationError, match="is empty") as refused:
+        load(section, f"{option} =")
+    assert f"{section} {option}" in refused.value.message
+
+
+def test_the_reason_is_one_sentence_for_operators(load):
+    with pytest.raises(ConfigurationError) as refused:
+        load("[manager]", "claim_ttl = 0")
+    assert refused.value.message == (
+        "[manager] claim_ttl can not be '0': Should be greater than or equal to 1; give a whole number from 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        ("[DEFAULT]", "os_admin_password = se$cret"),
+        ("[database]", "connection = mysql+pymysql://u:se$cret@db/blazar"),
+    ],
+)
+def test_a_dollar_sign_in_a_secret_is_explained_and_the_secret_is_not_told(load, section, line):
+    with pytest.raises(ConfigurationError, match=r"write '\$\$'") as refused:
+        load(section, line)
+    assert f"{section} {line.partition(' ')[0]}" in refused.value.message
+    assert "cret" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["[DEFAULT]", "os_auth_port = abc"], "[DEFAULT] os_auth_port is 'abc'"),
+        (["[DEFAULT]", "cafile = /no/such.pem"], "[DEFAULT] cafile is /no/such.pem"),
+        (["[keystone]", "cafile = /no/such.pem"], "[keystone] cafile is /no/such.pem"),
+        (["[keystone]", "auth_type = nonsense"], "[keystone] does not say how to log in"),
+        (["[keystone]", "auth_type = password"], "auth_url"),
+        (["[keystone]", "auth_type = v3password", "auth_url = http://k", "password = a$b"], "write '$$'"),
+        (["[keystone]", "auth_section = nowhere"], "[nowhere] names no auth_type"),
+    ],
+    ids=str,
+)
+def test_a_login_that_can_not_be_is_refused(load, lines, words):
+    conf = load(*lines)
+    with pytest.raises(InvalidInput) as refused:
+        credentials(conf)
+    assert words in refused.value.message
+
+
+@pytest.mark.parametrize("url", ["nonsense://secret@h/", "secret", "rabbit://guest:secret@h:port/"])
+def test_a_message_bus_that_can_not_be_is_refused_without_its_password(load, url):
+    with pytest.raises(InvalidInput, match="transport_url") as refused:
+        transport(load("[DEFAULT]", f"transport_url = {url}"))
+    assert "secret" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("plugins", "words"),
+    [
+        ("dummy.vm.plugin", "there are: physical.host.plugin"),
+        ("physical.host.plugin,physical.host.plugin", "more than one plugin for physical:host"),
+    ],
+)
+def test_plugins_that_can_not_be_are_refused(load, plugins, words):
+    with pytest.raises(ConfigurationError, match=words):
+        assemble.check_plugins(load("[manager]", f"plugins = {plugins}"))
+
+
+@pytest.mark.parametrize("text", ["no assignment", "[DEFAULT", b"\xff\xfe = 1"], ids=repr)
+def test_a_file_that_is_none_is_named(tmp_path, text):
+    path = tmp_path / "blazar.conf"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises((BlazarError, cfg.Error)):
+        config.load(["--config-file", str(path)], program="blazar-test")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(ConfigurationError, match="can not be read"):
+        config.load(["--config-file", str(tmp_path)], program="blazar-test")
+
+
+def test_a_log_that_can_not_be_written_is_told(load):
+    with pytest.raises(ConfigurationError, match="log_config_append"):
+        config.start_log(load("[DEFAULT]", "log_config_append = /no/such/file"))

@@ -1,0 +1,159 @@
+"""blazar-manager with a configuration that can not work: it says in one sentence why, or what it waits for."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+
+from blazar.cmd import manager
+from blazar.cmd.config import ConfigurationError
+from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, InvalidInput, StoreUnavailable
+
+pytestmark = pytest.mark.timeout(30)
+
+
+@pytest.fixture
+def closed() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@pytest.fixture
+def run(load):
+    """Run a manager in this process until it gives up."""
+    return lambda *lines: manager.run(load(*lines), threading.Event())
+
+
+def test_without_a_database_it_does_not_start(run):
+    with pytest.raises(ConfigurationError, match=r"\[database\] connection is not set"):
+        run("[DEFAULT]")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("oracle://h/x", "use sqlite, postgresql or mysql"),
+        ("no url", "the database URL can not be used"),
+        ("sqlite://", "needs a file"),
+    ],
+)
+def test_a_database_url_that_can_not_be_is_refused(run, working, url, words):
+    with pytest.raises(InvalidInput, match=words):
+        run(*working(database=url))
+
+
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "mysql+pymysql"])
+def test_a_database_that_is_not_there_is_given_up_without_its_password(run, working, closed, scheme):
+    with pytest.raises(StoreUnavailable, match="the database can not be used") as gave_up:
+        run(*working(database=f"{scheme}://blazar:se-cret@127.0.0.1:{closed}/x"))
+    assert "se-cret" not in gave_up.value.message
+    assert "\n" not in gave_up.value.message
+
+
+def test_a_database_without_our_tables_is_refused_with_the_command_that_makes_them(run, working, tmp_path):
+    with pytest.raises(ConfigurationError, match=r"at revision none.*blazar-db-manage .*upgrade head"):
+        run(*working(database=f"sqlite:///{tmp_path / 'empty.sqlite'}"))
+
+
+def test_an_unknown_plugin_is_refused(run, working):
+    with pytest.raises(ConfigurationError, match="plugins names virtual.instance.plugin"):
+        run(*working(), "plugins = physical.host.plugin,virtual.instance.plugin")
+
+
+def test_a_wrong_password_is_not_waited_over(run, working):
+    with pytest.raises(CloudRefused, match="Keystone does not accept the service user") as refused:
+        run(*working(password="wrong-horse", wait=300))
+    assert "wrong-horse" not in refused.value.message
+
+
+def test_a_keystone_that_is_not_there_is_given_up(run, working, closed):
+    with pytest.raises(CloudUnavailable, match="Keystone can not be reached"):
+        run(*working(port=closed))
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_keystone_in_trouble_is_given_up(run, working, stub, status):
+    stub.statuses["/v3"] = status
+    with pytest.raises(CloudUnavailable, match="Keystone can not be reached"):
+        run(*working())
+
+
+def test_a_url_that_is_not_keystones_is_not_waited_over(run, working, stub):
+    stub.statuses["/v3"] = 404
+    with pytest.raises(CloudRefused, match="Keystone"):
+        run(*working(wait=300))
+
+
+def test_nothing_is_asked_of_a_cloud_before_the_database_is_there(run, working, stub, tmp_path):
+    with pytest.raises(BlazarError):
+        run(*working(database=f"sqlite:///{tmp_path / 'empty.sqlite'}"))
+    assert stub.asked == []
+
+
+def test_a_manager_that_is_told_to_stop_waits_no_longer(load, working, closed):
+    stopping = threading.Event()
+    stopping.set()
+    manager.run(load(*working(port=closed, wait=300)), stopping)
+
+
+def test_it_says_what_it_waits_for_until_it_is_there(load, working, stub, monkeypatch, caplog):
+    caplog.set_level("INFO", logger="blazar.manager")
+    stub.statuses["/v3"] = 503
+    stopping = threading.Event()
+    monkeypatch.setattr(stopping, "wait", lambda seconds: stub.statuses.clear())
+    monkeypatch.setattr(manager, "open_cloud", lambda *_, **__: stopping.set())
+    monkeypatch.setattr(manager, "_look_around", lambda *_: (_ for _ in ()).throw(ConfigurationError("the next step")))
+    with pytest.raises(ConfigurationError, match="the next step"):
+        manager.run(load(*working(wait=300)), stopping)
+    (waiting,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert waiting.startswith("Waiting for up to 300 s: Keystone can not be reached: ")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["[manager]", "claim_ttl = soon"], "[manager] claim_ttl can not be 'soon'"),
+        (["[DEFAULT]", "log_dir = /no/such/folder"], "the log can not be written"),
+    ],
+    ids=["value", "log"],
+)
+def test_the_process_ends_with_one_sentence(start, lines, words):
+    program = start("manager", *lines)
+    assert program.ended() == 1
+    (sentence,) = program.said.splitlines()
+    assert sentence.startswith(f"blazar-manager: {words}")
+
+
+def test_a_file_that_is_not_there_is_named_in_one_sentence(start):
+    program = start("manager", arguments=("--config-file", "/no/such/blazar.conf"))
+    assert program.ended() == 1
+    (sentence,) = program.said.splitlines()
+    assert "/no/such/blazar.conf" in sentence
+
+
+def test_the_process_gives_up_with_one_sentence_after_what_it_logged(start, working):
+    program = start("manager", *working(password="wrong-horse"), "no_such_option = 1")
+    assert program.ended() == 1
+    logged, sentence = program.said.splitlines()
+    assert "The configuration sets [manager] no_such_option, which nothing reads" in logged
+    assert sentence.startswith("blazar-manager: Keystone does not accept the service user")
+
+
+def test_without_a_freepool_it_works_and_says_what_is_missing(start, working, stub):
+    stub.aggregates.clear()
+    program = start("manager", *working())
+    assert "Create it" in program.says("no host aggregate named 'freepool'")
+    program.says("works for the cloud as project")
+    assert program.stop() == 0
+    assert "Traceback" not in program.said
+
+
+def test_a_message_bus_that_is_not_there_is_waited_for_and_keeps_nobody_from_stopping(start, working, closed):
+    program = start("manager", *working(bus=f"rabbit://guest:se-cret@127.0.0.1:{closed}/"))
+    assert "refused" in program.says("oslo.messaging")
+    assert program.stop() == 0
+    assert "se-cret" not in program.said

@@ -1,0 +1,132 @@
+"""``blazar-status upgrade check``: what it finds, and its exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from blazar.cmd.status import main
+
+
+@pytest.fixture
+def check(file, capsys):
+    """Run the check; return the exit code and what is said of each check that is not a success."""
+
+    def run(*lines: str) -> tuple[int, dict[str, str]]:
+        code = main(["--config-file", file(*lines), "upgrade", "check"])
+        title, *rows = capsys.readouterr().out.splitlines()
+        assert title == "Upgrade check results:"
+        found = {row[2:14].strip(): row[15:].partition(" ") for row in rows}
+        return code, {name: f"{verdict}: {text.strip()}" for name, (verdict, _, text) in found.items() if text.strip()}
+
+    return run
+
+
+def test_when_all_is_well_it_says_so(check, working, capsys, file):
+    assert check(*working()) == (0, {})
+    main(["--config-file", file(*working()), "upgrade", "check"])
+    names = [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]]
+    assert names == ["Options", "Plugins", "Policy", "Database", "Keystone", "Nova", "Freepool", "Placement"]
+
+
+def test_what_nothing_reads_is_a_warning(check, working):
+    code, found = check(*working(), "[manager]", "unread = 1")
+    assert code == 1
+    assert found == {"Options": "Warning: nothing reads [manager] unread; take it out"}
+
+
+def test_an_unknown_plugin_is_a_failure(check, working):
+    code, found = check(*working(), "plugins = dummy.vm.plugin")
+    assert (code, list(found)) == (2, ["Plugins"])
+    assert "dummy.vm.plugin" in found["Plugins"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [('{"blazar:leases:get": "@"}', "is JSON; convert it"), ("just a text", "can not be understood")],
+    ids=["json", "text"],
+)
+def test_a_policy_file_that_is_none_is_a_failure(check, working, tmp_path, text, words):
+    (tmp_path / "policy.yaml").write_text(text, encoding="utf-8")
+    code, found = check(*working())
+    assert (code, list(found)) == (2, ["Policy file"])
+    assert words in found["Policy file"]
+
+
+def test_a_policy_file_in_yaml_is_well(check, working, tmp_path):
+    (tmp_path / "policy.yaml").write_text('"blazar:leases:get": "@"\n', encoding="utf-8")
+    assert check(*working()) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("", "[database] connection is not set"),
+        ("oracle://h/x", "not supported"),
+        ("sqlite:////no/such/folder/x", "it can not be used"),
+        ("sqlite:///{}/empty.sqlite", "tables at no revision"),
+    ],
+)
+def test_a_database_that_can_not_serve_is_a_failure(check, working, tmp_path, url, words):
+    code, found = check(*working(database=url.format(tmp_path)))
+    assert (code, list(found)) == (2, ["Database"])
+    assert words in found["Database"]
+
+
+def test_a_wrong_password_is_a_failure_and_nothing_more_is_asked(check, working, stub):
+    code, found = check(*working(password="wrong-horse"))
+    assert (code, list(found)) == (2, ["Keystone"])
+    assert "does not accept the service user" in found["Keystone"]
+    assert stub.asked == ["POST /v3/auth/tokens"]
+
+
+def test_a_login_that_can_not_be_is_a_failure(check, working):
+    code, found = check(*working(), "[keystone]", "auth_type = nonsense")
+    assert (code, list(found)) == (2, ["Keystone"])
+
+
+def test_a_keystone_that_is_not_there_is_a_failure(check, working):
+    code, found = check(*working(port=9))
+    assert (code, list(found)) == (2, ["Keystone"])
+    assert "can not be reached" in found["Keystone"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/compute/os-aggregates", "Nova"), ("/placement/resource_providers", "Placement")]
+)
+def test_a_service_that_refuses_us_is_a_failure(check, working, stub, path, name):
+    stub.statuses[path] = 403
+    code, found = check(*working())
+    assert (code, list(found)) == (2, [name])
+    assert "403" in found[name]
+
+
+def test_a_missing_freepool_is_a_failure(check, working, stub):
+    stub.aggregates.clear()
+    code, found = check(*working())
+    assert (code, list(found)) == (2, ["Freepool"])
+    assert "'freepool'; create it" in found["Freepool"]
+
+
+def test_a_freepool_with_a_zone_is_a_failure(check, working, stub):
+    stub.aggregates[0]["availability_zone"] = "az-1"
+    code, found = check(*working())
+    assert (code, list(found)) == (2, ["Freepool"])
+
+
+def test_the_worst_finding_decides(check, working):
+    code, found = check(*working(database="", port=9), "unread = 1")
+    assert (code, list(found)) == (2, ["Options", "Database", "Keystone"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["upgrade"], ["check"], ["check", "upgrade"]], ids=str)
+def test_without_a_command_it_says_how_it_is_used(capsys, arguments):
+    assert main(arguments) == 255
+    assert "usage: blazar-status" in capsys.readouterr().err
+
+
+def test_a_configuration_that_can_not_be_read_is_255(file, capsys):
+    assert main(["--config-file", "/no/such/file", "upgrade", "check"]) == 255
+    assert main(["--config-file", file("[DEFAULT]", "cleaning_time = x"), "upgrade", "check"]) == 255
+    first, second = capsys.readouterr().err.splitlines()
+    assert "/no/such/file" in first
+    assert second.startswith("blazar-status: [DEFAULT] cleaning_time can not be 'x'")
