@@ -29,11 +29,11 @@ class ConfigurationError(BlazarError):
 
 
 _BEFORE_END = {
-    "": "nothing",
+    "": "the same as notification",
     "none": "nothing",
-    "notification": "nothing but the notification that is sent anyway",
-    "snapshot": "an image of every server on the reservation's hosts",
-    "migration": "nothing yet",
+    "notification": "a notification",
+    "snapshot": "a notification, and an image of every server on the reservation's hosts",
+    "migration": "a notification, and every server is moved to a host that is in no pool",
 }
 DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
     cfg.HostAddressOpt(
