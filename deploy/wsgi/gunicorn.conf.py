@@ -1,0 +1,16 @@
+"""The API under gunicorn: ``gunicorn -c /etc/blazar/gunicorn.conf.py``, with OS_BLAZAR_CONFIG_DIR=/etc/blazar.
+
+Needs ``/opt/blazar/bin/pip install gunicorn``.
+"""
+
+wsgi_app = "blazar.wsgi.api:application"
+bind = "0.0.0.0:1234"
+worker_class = "gthread"
+workers = 2  # processes
+threads = 16  # requests that each of them works on at a time
+preload_app = False  # each process has its own connections to the message bus
+timeout = 90  # more than rpc_response_timeout (60)
+graceful_timeout = 30
+limit_request_field_size = 32768  # tokens may be long
+accesslog = "-"
+control_socket_disable = True  # newer gunicorns want a socket in the user's home; older ones ignore this
