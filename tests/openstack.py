@@ -130,6 +130,14 @@ def admin_compute() -> Any:
     return open_cloud(access("admin")).compute
 
 
+def forget_images() -> None:
+    """Delete the snapshots that tests have left."""
+    glance = access("admin").image
+    for image in list(glance.pages("/images", "images")):
+        if image["name"].startswith("reserved_"):
+            glance.call("DELETE", f"/images/{image['id']}")
+
+
 @contextmanager
 def servers(login: str = "admin") -> Iterator[Servers]:
     """Servers of somebody, for as long as a test takes."""

@@ -31,7 +31,7 @@ _OF_HOSTS: Schema = {
     "resource_properties": {"description": "physical:host: the same; both must hold. A JSON text, or '' for anything"},
     "before_end": {
         "description": "physical:host: what happens before the end: default (the operator's choice), none, "
-        "notification (or ''), snapshot (an image of every server) or migration (servers move to hosts outside the reservation)"
+        "notification (or ''), snapshot (an image of every server) or migration (servers move to hosts in no pool)"
     },
     "before_end_action": {"description": "physical:host: another name of before_end"},
 }

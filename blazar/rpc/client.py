@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
+import tenacity
 from oslo_config import cfg
 
 from blazar.clouds.scope import current
@@ -23,6 +24,20 @@ LOG = logging.getLogger(__name__)
 PAGE = 500
 """Leases in one message."""
 
+ANSWER_TIMEOUT = 30
+"""Seconds that the API waits for a manager, unless ``rpc_response_timeout`` is set: twice what a manager may spend in
+calls to the cloud before it answers."""
+
+PATIENCE = 5.0
+"""Seconds to wait for a manager that is about to connect (again): a request that nobody took has done nothing."""
+
+_until_taken = tenacity.Retrying(
+    retry=tenacity.retry_if_exception_type(oslo_messaging.MessageUndeliverable),
+    stop=tenacity.stop_after_delay(PATIENCE),
+    wait=tenacity.wait_fixed(0.2),
+    reraise=True,
+)
+
 
 class RemoteManager:
     """Asks whichever manager takes the message first.
@@ -32,7 +47,15 @@ class RemoteManager:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, transport: Any) -> None:
-        self._client = oslo_messaging.get_rpc_client(transport, target(conf.manager.rpc_topic), retry=1)
+        self._client = oslo_messaging.get_rpc_client(
+            transport,
+            target(conf.manager.rpc_topic),
+            retry=1,
+            # So that a message that no queue takes is told of at once, and not by silence until the time is over.
+            transport_options=oslo_messaging.TransportOptions(at_least_once=True),
+        )
+        # Load balancers and clients usually give up after a minute: they should hear from us before.
+        conf.set_default("rpc_response_timeout", ANSWER_TIMEOUT)
 
     def leases(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of one project, or of all: in pages, so that no message grows without bound."""
@@ -46,10 +69,9 @@ class RemoteManager:
         """Return the ids and revisions of the leases of one project, or of all."""
         return cast(tuple[LeaseRevision, ...], self._ask("lease_revisions", project_id=project_id))
 
-    def leases_by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
+    def leases_by_id(self, lease_ids: Sequence[str]) -> tuple[Lease, ...]:
         """Return leases by their ids."""
-        ids: Sequence[str] = list(lease_ids)
-        return cast(tuple[Lease, ...], self._ask("leases_by_id", lease_ids=ids))
+        return cast(tuple[Lease, ...], self._ask("leases_by_id", lease_ids=lease_ids))
 
     def lease(self, lease_id: str) -> Lease:
         """Return one lease."""
@@ -104,8 +126,11 @@ class RemoteManager:
 
     def _ask(self, call: str, **arguments: Any) -> Any:
         context = {"request_id": current().request_id}
+        texts = codec.encode_arguments(call, arguments)
         try:
-            message = self._client.call(context, "ask", call=call, arguments=codec.encode_arguments(call, arguments))
+            message = _until_taken(lambda: self._client.call(context, "ask", call=call, arguments=texts))
+        except oslo_messaging.MessageUndeliverable as error:
+            raise ManagerUnavailable("no blazar-manager is connected to the message bus; please try again") from error
         except oslo_messaging.MessagingTimeout as error:
             raise ManagerUnavailable(
                 "no blazar-manager answered in time; what was asked for may or may not have been done: look before "

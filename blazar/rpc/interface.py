@@ -6,7 +6,7 @@ No call looks at who is asking: the API has checked the policy before.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Protocol
 
 from blazar.model.allocations import ResourceAllocations
@@ -24,7 +24,7 @@ class Manager(Protocol):
     def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
         """Return the ids and revisions of the same leases, oldest first: enough to see which have changed."""
 
-    def leases_by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
+    def leases_by_id(self, lease_ids: Sequence[str]) -> tuple[Lease, ...]:
         """Return leases as a list shows them, of at most 1 000 ids and in any order; those gone are left out."""
 
     def lease(self, lease_id: str) -> Lease:

@@ -15,30 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from tests import upstream
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-CLIENT = ROOT / ".venv-client"
 
 
 @pytest.fixture(scope="session")
 def blazar_command() -> Path:
-    """The ``blazar`` command of python-blazarclient from PyPI, in a virtual environment of its own."""
-    stamp = CLIENT / REQUIREMENTS.read_text(encoding="utf-8").strip()
-    if not stamp.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(CLIENT)], check=True)
-        pip = [
-            str(CLIENT / "bin" / "pip"),
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "-r",
-            str(REQUIREMENTS),
-        ]
-        subprocess.run(pip, check=True, timeout=600)
-        stamp.touch()
-    return CLIENT / "bin" / "blazar"
+    """The ``blazar`` command of python-blazarclient from PyPI."""
+    return upstream.programs() / "blazar"
 
 
 class Service:

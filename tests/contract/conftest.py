@@ -85,6 +85,7 @@ def real_site() -> Iterator[Site]:
             yield Site(cloud, hosts, zone.name, servers.show_project(), boot, patience=openstack.PATIENCE)
         finally:
             servers.clean()
+            openstack.forget_images()
             for host in hosts:
                 if cloud.placement.reservation_provider(host):
                     cloud.placement.delete_reservation_provider(host)

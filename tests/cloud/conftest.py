@@ -1,0 +1,37 @@
+"""Deployments on the test cloud; see ``make test-cloud``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cloud.deployment import Deployment, deployed
+from tests.conftest import fresh_database
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all tests of this folder: they need the cloud."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.cloud)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """One manager and one API process on PostgreSQL, and three registered hosts."""
+    folder = tmp_path_factory.mktemp("blazar")
+    for url in fresh_database("postgresql", folder):
+        with deployed(folder, url) as running:
+            yield running
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployment]:
+    """Two managers and two API processes on each database server."""
+    for url in fresh_database(request.param, tmp_path):
+        with deployed(tmp_path, url, managers=2, apis=2) as running:
+            yield running

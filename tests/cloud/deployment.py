@@ -1,0 +1,363 @@
+"""Managers and API processes as an operator runs them, on the test cloud."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from blazar.clouds.ports import Compute
+from blazar.cmd import config
+from blazar.model.errors import BlazarError
+from blazar.rpc.client import RemoteManager
+from blazar.rpc.target import transport
+from tests import openstack, upstream
+from tests.cloud.proxy import Proxy
+from tests.conftest import RABBITMQ
+
+ROOT = Path(__file__).parents[2]
+FREEPOOL = "freepool"
+CATALOG_NAME = "blazar-under-test"
+
+CONF = """
+[DEFAULT]
+transport_url = {bus}
+rpc_response_timeout = 20
+os_auth_host = {keystone.hostname}
+os_auth_port = {keystone.port}
+os_admin_username = blazar
+os_admin_password = {password}
+os_admin_project_name = service
+
+[manager]
+rpc_topic = {topic}
+claim_ttl = 5
+startup_wait = 60
+minutes_before_end_lease = {lead}
+
+[cloud]
+timeout = 10
+
+[database]
+connection = {database}
+
+[keystone_authtoken]
+auth_type = password
+auth_url = {keystone_url}
+username = blazar
+password = {password}
+project_name = service
+user_domain_name = Default
+project_domain_name = Default
+service_token_roles_required = true
+
+[oslo_messaging_rabbit]
+heartbeat_timeout_threshold = 10
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def minute(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M}"
+
+
+def in_minutes(number: int) -> str:
+    """Return the minute that begins in so many minutes, as users write it; 0 is the one that runs."""
+    return minute(datetime.now(UTC) + timedelta(minutes=number))
+
+
+@dataclass
+class Answer:
+    """A status and what came with it."""
+
+    status: int
+    body: Any
+    took: float
+
+    def __getitem__(self, key: str) -> Any:
+        return self.body[key]
+
+
+@dataclass
+class Deployment:
+    """``managers`` and ``apis`` processes on one database and one bus, that can be killed and started again."""
+
+    folder: Path
+    database: str
+    managers: int = 1
+    apis: int = 1
+    lead: int = 0
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        bus = urlsplit(RABBITMQ)
+        self.rabbitmq = Proxy(bus.hostname or "127.0.0.1", bus.port or 5672)
+        login = openstack.clouds()["blazar"]["auth"]
+        keystone = urlsplit(login["auth_url"])
+        text = CONF.format(
+            bus=RABBITMQ.replace(f":{bus.port or 5672}", f":{self.rabbitmq.port}"),
+            keystone=keystone,
+            keystone_url=login["auth_url"],
+            password=login["password"],
+            database=self.database,
+            topic=f"blazar-test-{uuid.uuid4().hex[:8]}",
+            lead=self.lead,
+        )
+        self.conf = self.folder / "blazar.conf"
+        self.conf.write_text(text, encoding="utf-8")
+        self.access: dict[str, openstack.Access] = {}
+
+    # Processes
+
+    def start(self) -> None:
+        self.run("blazar.cmd.db_manage", "upgrade", "head")
+        for number in range(self.managers):
+            self.start_one(f"manager-{number}")
+        for number in range(self.apis):
+            self.start_one(f"api-{number}")
+        self.wait_until_ready()
+
+    def run(self, module: str, *arguments: str) -> str:
+        """Run one of our commands to its end."""
+        command = [sys.executable, "-m", module, "--config-file", str(self.conf), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def start_one(self, name: str) -> None:
+        kind = name.split("-")[0]
+        command = [sys.executable, "-m", f"blazar.cmd.{kind}", "--config-file", str(self.conf)]
+        if kind == "api":
+            self.ports.setdefault(name, free_port())
+            own = self.folder / f"{name}.conf"
+            own.write_text(f"[DEFAULT]\nhost = 127.0.0.1\nport = {self.ports[name]}\n", encoding="utf-8")
+            command += ["--config-file", str(own)]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
+
+    def wait_until_ready(self) -> None:
+        openstack.eventually(lambda: self.call("demo", "GET", "/leases").status, lambda status: status == 200)
+        for name in self.ports:
+            openstack.eventually(lambda name=name: self.call("demo", "GET", "/leases", api=name).status == 200)
+
+    def kill(self, name: str, how: int = signal.SIGKILL) -> None:
+        self.processes[name].send_signal(how)
+        self.processes[name].wait(60)
+
+    def stop(self) -> None:
+        self.rabbitmq.cut()
+        for process in self.processes.values():
+            process.kill()
+        for process in self.processes.values():
+            process.wait(60)
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(encoding="utf-8")
+
+    # Requests
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['api-0']}"
+
+    def token(self, login: str) -> str:
+        if login not in self.access:
+            self.access[login] = openstack.access(login)
+        return str(self.access[login].session.get_token())
+
+    def call(
+        self, login: str | None, method: str, path: str, body: object = None, *, api: str = "api-0", root: str = "/v1"
+    ) -> Answer:
+        """Make a request as somebody; status 0 if nobody listens."""
+        headers = {"X-Auth-Token": self.token(login)} if login else {}
+        began = time.monotonic()
+        try:
+            answer = requests.request(
+                method, f"http://127.0.0.1:{self.ports[api]}{root}{path}", json=body, headers=headers, timeout=60
+            )
+        except requests.ConnectionError:
+            return Answer(0, {}, time.monotonic() - began)
+        took = time.monotonic() - began
+        try:
+            return Answer(answer.status_code, answer.json(), took)
+        except ValueError:
+            return Answer(answer.status_code, answer.text, took)
+
+    def create(
+        self, login: str = "demo", *, name: str = "work", body: dict[str, Any] | None = None, **room: Any
+    ) -> Any:
+        """Create a lease; by default from now on, for an hour, on one host."""
+        whole = {
+            "name": name,
+            "start_date": "now",
+            "end_date": in_minutes(61),
+            "reservations": [a_host(**room)],
+            "events": [],
+            **(body or {}),
+        }
+        answer = self.call(login, "POST", "/leases", whole)
+        assert answer.status == 201, answer
+        return answer["lease"]
+
+    def lease(self, lease_id: str, login: str = "demo") -> Any:
+        answer = self.call(login, "GET", f"/leases/{lease_id}")
+        assert answer.status == 200, answer
+        return answer["lease"]
+
+    def reaches(self, lease_id: str, status: str, *, login: str = "demo", patience: float = openstack.PATIENCE) -> Any:
+        """Wait until a lease has a status, and return it."""
+        return openstack.eventually(
+            lambda: self.lease(lease_id, login), lambda lease: lease["status"] == status, patience=patience
+        )
+
+    def end(self, lease_id: str, login: str = "demo") -> None:
+        answer = self.call(login, "PUT", f"/leases/{lease_id}", {"end_date": "now"})
+        assert answer.status == 200, answer
+
+    def remote_manager(self) -> RemoteManager:
+        """Return the managers as the API sees them, for dates to the second, which API 1.0 has not."""
+        conf = cfg.CONF
+        config.load(["--config-file", str(self.conf)], program="test", conf=conf)
+        return RemoteManager(conf, transport(conf))
+
+    def sql(self, query: str) -> list[Any]:
+        engine = sa.create_engine(self.database)
+        try:
+            with engine.connect() as connection:
+                return list(connection.execute(sa.text(query)).mappings())
+        finally:
+            engine.dispose()
+
+    # Programs of others
+
+    def blazar(self, login: str, *arguments: str) -> str:
+        """Run the client of PyPI with a Keystone password and the endpoint of the catalog; return what it prints."""
+        return self._program("blazar", login, arguments)
+
+    def openstack(self, login: str, *arguments: str) -> str:
+        return self._program("openstack", login, arguments)
+
+    def tries(self, program: str, login: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        auth = openstack.clouds()[login]["auth"]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("OS_")} | {
+            "OS_AUTH_TYPE": "password",
+            "OS_AUTH_URL": auth["auth_url"],
+            "OS_USERNAME": auth["username"],
+            "OS_PASSWORD": auth["password"],
+            "OS_PROJECT_NAME": auth["project_name"],
+            "OS_USER_DOMAIN_NAME": "Default",
+            "OS_PROJECT_DOMAIN_NAME": "Default",
+            "OS_IDENTITY_API_VERSION": "3",
+            "OS_REGION_NAME": "RegionOne",
+        }
+        command = [str(upstream.programs() / program), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment)
+
+    def _program(self, program: str, login: str, arguments: tuple[str, ...]) -> str:
+        done = self.tries(program, login, *arguments)
+        assert done.returncode == 0, f"{program} {arguments}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+
+def a_host(minimum: int = 1, maximum: int = 1, *, host: str | None = None, **more: Any) -> dict[str, Any]:
+    """Ask for hosts, or for a certain one."""
+    return {
+        "resource_type": "physical:host",
+        "min": minimum,
+        "max": maximum,
+        "hypervisor_properties": f'["==", "$hypervisor_hostname", "{host}"]' if host else "",
+        "resource_properties": "",
+        **more,
+    }
+
+
+@contextlib.contextmanager
+def deployed(folder: Path, database: str, *, hosts: int = 3, **wishes: Any) -> Iterator[Deployment]:
+    """A deployment in the catalog of the test cloud, with a freepool and registered hosts; all gone afterwards."""
+    service = Deployment(folder, database, **wishes)
+    compute = openstack.admin_compute()
+    with _endpoint(service), _freepool(compute):
+        try:
+            service.start()
+            for number in range(1, hosts + 1):
+                answer = service.call("admin", "POST", "/os-hosts", {"name": f"compute-{number}"})
+                assert answer.status == 201, answer
+            yield service
+        finally:
+            service.stop()
+            clean(compute)
+            openstack.forget_images()
+
+
+def clean(compute: Compute) -> None:
+    """Empty every pool and forget it, whatever a test left there."""
+    pools = [a for a in compute.aggregates() if a.name == FREEPOOL or (a.availability_zone or "").startswith("blazar_")]
+    placement = openstack.open_cloud(openstack.access("admin")).placement
+    for pool in pools:
+        for host in pool.hosts:
+            for server in compute.servers_on(host):
+                compute.delete_server(server.id)
+            openstack.eventually(lambda host=host: compute.servers_on(host), lambda left: not left)
+            openstack.eventually(lambda host=host, pool=pool: _left(compute, pool.id, host))
+            if placement.reservation_provider(host):
+                placement.delete_reservation_provider(host)
+        compute.delete_aggregate(pool.id)
+
+
+def _left(compute: Compute, aggregate_id: int, host: str) -> bool:
+    # Nova may still know a server that has just gone, and then keeps the host where it is.
+    try:
+        compute.remove_host(aggregate_id, host)
+    except BlazarError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _freepool(compute: Compute) -> Iterator[None]:
+    clean(compute)
+    compute.create_aggregate(FREEPOOL, None, {})
+    yield
+
+
+@contextlib.contextmanager
+def _endpoint(service: Deployment) -> Iterator[None]:
+    """An entry in Keystone's catalog, where the clients look for us."""
+    service.ports["api-0"] = free_port()
+    keystone = openstack.access("admin").session
+    base = {"service_type": "identity", "interface": "public"}
+
+    def ask(method: str, path: str, body: object = None) -> Any:
+        return keystone.request(path, method, json=body, endpoint_filter=base)
+
+    for old in ask("GET", f"/services?type=reservation&name={CATALOG_NAME}").json()["services"]:
+        ask("DELETE", f"/services/{old['id']}")
+    made = ask("POST", "/services", {"service": {"type": "reservation", "name": CATALOG_NAME}}).json()["service"]
+    for interface in ("public", "internal"):
+        endpoint = {"service_id": made["id"], "interface": interface, "region_id": "RegionOne"}
+        ask("POST", "/endpoints", {"endpoint": {**endpoint, "url": f"{service.url}/v1"}})
+    try:
+        yield
+    finally:
+        ask("DELETE", f"/services/{made['id']}")
