@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from keystonemiddleware.auth_token import AuthProtocol
 from oslo_config import cfg
 
 from blazar.cmd import config
@@ -73,6 +74,12 @@ def test_every_option_and_choice_of_ours_says_what_it_is():
         if not option.help or None in (getattr(option.type, "choices", None) or {}).values()
     ]
     assert silent == []
+
+
+def test_the_api_can_keep_tokens_in_memcached_as_existing_files_ask_for():
+    conf = config.load([], program="blazar-api", files=[])
+    servers = {"memcached_servers": "127.0.0.1:9", "auth_type": "none", "oslo_config_config": conf}
+    AuthProtocol(lambda environ, start: [], servers)._token_cache.initialize({})
 
 
 def test_the_policy_sample_shows_every_rule(tmp_path):
