@@ -164,9 +164,6 @@ class Placement(Protocol):
     def create_reservation_provider(self, hypervisor_hostname: str) -> str:
         """Create that provider as a child of the host's own. NotFound (host unknown to Placement); Conflict."""
 
-    def delete_reservation_provider(self, hypervisor_hostname: str) -> None:
-        """Delete that provider. NotFound; Conflict if something is allocated from it."""
-
     def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
         """Return the hypervisor hostnames that could take, beside all that they have, what a server takes now."""
 

@@ -74,7 +74,7 @@ class HostService:
             raise
         except BlazarError:
             if made:
-                self._registration.ensure_left(hypervisor.hypervisor_hostname, hypervisor.service_name)
+                self._registration.ensure_left(hypervisor.service_name)
             raise
 
     def update(self, host_id: str, change: HostChange) -> Resource:
@@ -105,7 +105,7 @@ class HostService:
         self._store.withdraw_resource(host.id, at=self._clock.now())
         try:
             self._registration.check_empty(host.name, service_name)
-            self._registration.ensure_left(host.name, service_name)
+            self._registration.ensure_left(service_name)
         except BlazarError:
             self._put_back(host)
             raise

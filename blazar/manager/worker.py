@@ -268,6 +268,9 @@ class Worker:
         current = lifecycle.with_reservations(lease, result.reservations)
         release = frozenset(r.id for r in result.reservations if r.status is ReservationStatus.DELETED)
         if isinstance(result, Again):
+            if kind is EventType.CREATE:
+                # Nobody has used what was promised: it is free for others while the rest is cleared away.
+                release = frozenset(r.id for r in lease.reservations)
             return self._postponed(current, event, result, now), release, None
         match kind:
             case EventType.DELETE | EventType.CREATE:

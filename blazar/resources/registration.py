@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blazar.clouds.ports import Cloud, Hypervisor
-from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.errors import Conflict
 from blazar.model.resource import PropertyValue
 from blazar.resources.pools import HostPools, PoolNames
 
@@ -43,19 +43,14 @@ class HostRegistration:
                     raise
         return self._pools.ensure_in_freepool(hypervisor.service_name) or made
 
-    def ensure_left(self, hypervisor_hostname: str, service_name: str) -> None:
-        """Ensure that the host is not in the freepool and has no reservation provider."""
+    def ensure_left(self, service_name: str) -> None:
+        """Ensure that the host is not in the freepool.
+
+        Its reservation provider stays, empty, for the next time: a nova-compute that has seen it (Nova 34) asks for its
+        allocations at every turn, and can boot nothing for minutes after it has gone. Nova itself deletes it
+        together with the compute service.
+        """
         self._pools.ensure_out_of_freepool(service_name)
-        if self._cloud.placement.reservation_provider(hypervisor_hostname) is None:
-            return
-        try:
-            self._cloud.placement.delete_reservation_provider(hypervisor_hostname)
-        except NotFound:
-            return
-        except Conflict as error:
-            raise CloudRefused(
-                f"Placement keeps the reservation provider of {hypervisor_hostname}: {error.message}"
-            ) from error
 
 
 def attributes_of(hypervisor: Hypervisor) -> Mapping[str, PropertyValue]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -19,13 +20,9 @@ from urllib.parse import urlsplit
 
 import requests
 import sqlalchemy as sa
-from oslo_config import cfg
 
 from blazar.clouds.ports import Compute
-from blazar.cmd import config
 from blazar.model.errors import BlazarError
-from blazar.rpc.client import RemoteManager
-from blazar.rpc.target import transport
 from tests import openstack, upstream
 from tests.cloud.proxy import Proxy
 from tests.conftest import RABBITMQ
@@ -235,11 +232,14 @@ class Deployment:
         answer = self.call(login, "PUT", f"/leases/{lease_id}", {"end_date": "now"})
         assert answer.status == 200, answer
 
-    def remote_manager(self) -> RemoteManager:
-        """Return the managers as the API sees them, for dates to the second, which API 1.0 has not."""
-        conf = cfg.CONF
-        config.load(["--config-file", str(self.conf)], program="test", conf=conf)
-        return RemoteManager(conf, transport(conf))
+    def book(self, *leases: tuple[str, float, float]) -> list[str]:
+        """Book leases of a host each, from and until so many seconds from now; return their ids."""
+        project = str(openstack.access("demo").session.get_project_id())
+        wishes = [{"project": project, "host": host, "start": start, "end": end} for host, start, end in leases]
+        command = [sys.executable, "-m", "tests.cloud.book", str(self.conf)]
+        done = subprocess.run(command, input=json.dumps(wishes), capture_output=True, text=True, timeout=300, cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+        return list(json.loads(done.stdout))
 
     def sql(self, query: str) -> list[Any]:
         engine = sa.create_engine(self.database)
@@ -313,15 +313,12 @@ def deployed(folder: Path, database: str, *, hosts: int = 3, **wishes: Any) -> I
 def clean(compute: Compute) -> None:
     """Empty every pool and forget it, whatever a test left there."""
     pools = [a for a in compute.aggregates() if a.name == FREEPOOL or (a.availability_zone or "").startswith("blazar_")]
-    placement = openstack.open_cloud(openstack.access("admin")).placement
     for pool in pools:
         for host in pool.hosts:
             for server in compute.servers_on(host):
                 compute.delete_server(server.id)
             openstack.eventually(lambda host=host: compute.servers_on(host), lambda left: not left)
             openstack.eventually(lambda host=host, pool=pool: _left(compute, pool.id, host))
-            if placement.reservation_provider(host):
-                placement.delete_reservation_provider(host)
         compute.delete_aggregate(pool.id)
 
 

@@ -86,9 +86,6 @@ def real_site() -> Iterator[Site]:
         finally:
             servers.clean()
             openstack.forget_images()
-            for host in hosts:
-                if cloud.placement.reservation_provider(host):
-                    cloud.placement.delete_reservation_provider(host)
             for aggregate in compute.aggregates():
                 if aggregate.id not in before:
                     for host in aggregate.hosts:

@@ -71,7 +71,6 @@ def test_a_database_that_fails_leaves_the_cloud_as_it_was(bare, monkeypatch):
     with pytest.raises(StoreUnavailable):
         bare.register("node-1")
     assert bare.pool() == frozenset()
-    assert bare.simulated.reservation_provider("node-1") is None
 
 
 def test_a_cloud_without_a_freepool_is_told_how_to_get_one(a_world):
@@ -86,8 +85,16 @@ def test_a_host_leaves_and_may_come_back(bare):
     bare.manager.delete_host(host.external_id)
     assert bare.manager.hosts() == ()
     assert bare.pool() == frozenset()
-    assert bare.simulated.reservation_provider("node-1") is None
+    provider = bare.simulated.reservation_provider("node-1")
     assert bare.register("node-1").capabilities == {}
+    assert bare.simulated.reservation_provider("node-1") == provider
+
+
+def test_a_host_that_leaves_keeps_its_provider_because_nova_can_not_bear_to_see_it_vanish(bare):
+    host = bare.register("node-1")
+    provider = bare.simulated.reservation_provider("node-1")
+    bare.manager.delete_host(host.external_id)
+    assert bare.simulated.reservation_provider("node-1") == provider
 
 
 def test_a_host_that_is_promised_can_not_leave(world):
@@ -99,7 +106,7 @@ def test_a_host_that_is_promised_can_not_leave(world):
 
 
 def test_a_removal_that_fails_half_way_leaves_the_host_as_it_was_or_can_be_repeated(world):
-    world.faults.fail_before("delete_reservation_provider", CloudUnavailable("lost"))
+    world.faults.fail_before("remove_host", CloudUnavailable("lost"))
     with pytest.raises(CloudUnavailable):
         world.manager.delete_host("1")
     assert world.manager.host("1").reservable

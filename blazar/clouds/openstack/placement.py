@@ -29,13 +29,6 @@ class OpenStackPlacement:
         made = self._placement.call("POST", "/resource_providers", body=body, microversion=MICROVERSION)
         return str(made["uuid"])
 
-    def delete_reservation_provider(self, hypervisor_hostname: str) -> None:
-        """Delete the host's reservation provider."""
-        found = self._provider(PREFIX + hypervisor_hostname)
-        if found is None:
-            raise NotFound(f"there is no resource provider {PREFIX}{hypervisor_hostname}")
-        self._placement.call("DELETE", f"/resource_providers/{found['uuid']}", microversion=MICROVERSION)
-
     def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
         """Return the hosts that could take what a server takes now, by Placement's own reckoning."""
         allocations = self._placement.get(f"/allocations/{server_id}", microversion=MICROVERSION)["allocations"]

@@ -241,12 +241,6 @@ class SimulatedCloud:
             state.providers[hypervisor_hostname] = str(uuid.uuid4())
             return state.providers[hypervisor_hostname]
 
-    def delete_reservation_provider(self, hypervisor_hostname: str) -> None:
-        """Delete the host's reservation provider."""
-        with self._call("delete_reservation_provider"), self._changing() as state:
-            if state.providers.pop(hypervisor_hostname, None) is None:
-                raise NotFound(f"there is no resource provider blazar_{hypervisor_hostname}")
-
     def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
         """Return the hosts that could take one more server of this size."""
         with self._call("hosts_with_room_for"), self._reading() as state:
