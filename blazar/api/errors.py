@@ -22,6 +22,9 @@ from blazar.model.errors import BlazarError
 
 LOG = logging.getLogger(__name__)
 
+_BUG = "INTERNAL_SERVER_ERROR"
+"""What clients know a bug of ours by, in whichever process it is."""
+
 
 class BadFrame(Exception):
     """The request is wrong as HTTP, before anybody looks at what it means; rendered in shape B."""
@@ -36,13 +39,13 @@ def application_error(error: BlazarError) -> Response:
     """Render shape A."""
     if type(error) is BlazarError or error.status >= 500:
         LOG.error("Answering %d to request %s: %s", error.status, _request_ids(), error.message)
-    return _shape_a(error.status, error.message, error.status)
+    return _shape_a(error.status, error.message, _BUG if error.status == 500 else error.status)
 
 
 def unexpected_error(error: Exception) -> Response:
     """Render a bug of ours; what happened is in the log, under the request's id."""
     LOG.exception("Request %s failed unexpectedly", _request_ids(), exc_info=error)
-    return _shape_a(500, "Internal Server Error", "INTERNAL_SERVER_ERROR")
+    return _shape_a(500, "Internal Server Error", _BUG)
 
 
 def frame_error(error: BadFrame | HTTPException) -> Response:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -54,6 +56,8 @@ class RemoteManager:
             # So that a message that no queue takes is told of at once, and not by silence until the time is over.
             transport_options=oslo_messaging.TransportOptions(at_least_once=True),
         )
+        self._first: threading.Thread | None = None
+        self._lock = threading.Lock()
         # Load balancers and clients usually give up after a minute: they should hear from us before.
         conf.set_default("rpc_response_timeout", ANSWER_TIMEOUT)
 
@@ -127,6 +131,7 @@ class RemoteManager:
     def _ask(self, call: str, **arguments: Any) -> Any:
         context = {"request_id": current().request_id}
         texts = codec.encode_arguments(call, arguments)
+        self._wait_for_bus()
         try:
             message = _until_taken(lambda: self._client.call(context, "ask", call=call, arguments=texts))
         except oslo_messaging.MessageUndeliverable as error:
@@ -136,11 +141,31 @@ class RemoteManager:
                 "no blazar-manager answered in time; what was asked for may or may not have been done: look before "
                 "you try again"
             ) from error
-        except oslo_messaging.MessagingException as error:
-            LOG.error("The message bus does not work: %s", error)
+        except Exception as error:
+            # The border to a message bus: its drivers raise what their libraries do, as for a wrong password.
+            LOG.error("The message bus does not work: %s: %s", type(error).__name__, error)
             raise ManagerUnavailable("the message bus can not be reached; please try again") from error
         try:
             return codec.decode_answer(call, message)
         except codec.Garbled as error:
             LOG.error("The answer of the manager can not be understood: %s", error)
             raise ManagerUnavailable("the answer of blazar-manager can not be understood") from error
+
+    def _wait_for_bus(self) -> None:
+        """Wait for the first connection, but not for ever: the library would, and nobody can tell it to stop.
+
+        Made with the first request and not before, so that a WSGI server may fork what it has loaded.
+        """
+        with self._lock:
+            if self._first is None:
+                self._first = threading.Thread(target=self._connect, name="connecting", daemon=True)
+                self._first.start()
+        self._first.join(PATIENCE)
+        if self._first.is_alive():
+            raise ManagerUnavailable("the message bus can not be reached; please try again")
+
+    def _connect(self) -> None:
+        # Any question will do that changes nothing; whether and how it is answered is for the next ones to tell.
+        question = codec.encode_arguments("host_properties", {"include_private": False})
+        with contextlib.suppress(Exception):
+            self._client.prepare(timeout=1).call({}, "ask", call="host_properties", arguments=question)

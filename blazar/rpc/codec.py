@@ -21,6 +21,9 @@ from blazar.rpc.interface import Manager
 LONG = 32 * 1024
 """Texts beyond so many bytes travel packed: a long list is mostly the same words again."""
 
+MOST = 256 * 1024 * 1024
+"""Bytes that a packed text may unpack to: many times what the longest list needs, and less than a machine has."""
+
 _PACKED = "z:"
 
 CALLS = frozenset(name for name, member in vars(Manager).items() if inspect.isfunction(member) and name[0] != "_")
@@ -29,6 +32,8 @@ CALLS = frozenset(name for name, member in vars(Manager).items() if inspect.isfu
 _ERRORS: Mapping[str, type[BlazarError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, BlazarError)
 }
+
+_TEXTS = TypeAdapter(dict[str, str])
 
 
 class Garbled(Exception):
@@ -43,12 +48,13 @@ def encode_arguments(call: str, arguments: Mapping[str, Any]) -> dict[str, str]:
 
 def decode_arguments(call: str, texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of a call; Garbled if they are not those of the interface."""
-    if call not in CALLS:
+    if not isinstance(call, str) or call not in CALLS:
         raise Garbled(f"there is no call {call!r}")
-    hints = _hints(call)
-    unknown = texts.keys() - hints.keys()
-    if unknown or "return" in texts:
-        raise Garbled(f"{call} takes no {', '.join(sorted(unknown))}")
+    texts = _message(texts, f"the arguments of {call}")
+    hints, needed = _hints(call), _needed(call)
+    unknown = texts.keys() - hints.keys() | texts.keys() & {"return"}
+    if unknown or not texts.keys() >= needed:
+        raise Garbled(f"{call} takes {sorted(hints.keys() - {'return'})}, and was given {sorted(texts)}")
     return {name: _load(hints[name], text, f"{name} of {call}") for name, text in texts.items()}
 
 
@@ -58,12 +64,14 @@ def encode_answer(call: str, answer: object) -> dict[str, str]:
 
 
 def encode_error(error: BlazarError) -> dict[str, str]:
-    """Return a call's failure as a message."""
-    return {"error": type(error).__name__, "message": error.message}
+    """Return a call's failure as a message, under the nearest name that every process knows."""
+    known = next(kind for kind in type(error).__mro__ if _ERRORS.get(kind.__name__) is kind)
+    return {"error": known.__name__, "message": error.message}
 
 
 def decode_answer(call: str, message: Mapping[str, str]) -> Any:
     """Return a call's answer, or raise its error; Garbled if it is neither."""
+    message = _message(message, f"the answer to {call}")
     if "error" in message:
         raise _ERRORS.get(message["error"], BlazarError)(message.get("message", "no reason given"))
     if "answer" not in message:
@@ -80,9 +88,22 @@ def _load(hint: Any, text: str, what: str) -> Any:
         raise Garbled(f"{what}: {error}") from None
 
 
+def _message(given: object, what: str) -> dict[str, str]:
+    try:
+        return _TEXTS.validate_python(given, strict=True)
+    except ValidationError:
+        raise Garbled(f"{what} should be texts by name") from None
+
+
 @cache
 def _hints(call: str) -> Mapping[str, Any]:
     return get_type_hints(getattr(Manager, call))
+
+
+@cache
+def _needed(call: str) -> frozenset[str]:
+    parameters = list(inspect.signature(getattr(Manager, call)).parameters.values())[1:]
+    return frozenset(parameter.name for parameter in parameters if parameter.default is parameter.empty)
 
 
 @cache
@@ -99,4 +120,8 @@ def _pack(raw: bytes) -> str:
 def _unpack(text: str) -> bytes:
     if not text.startswith(_PACKED):
         return text.encode()
-    return zlib.decompress(base64.b64decode(text.removeprefix(_PACKED), validate=True))
+    unpacker = zlib.decompressobj()
+    raw = unpacker.decompress(base64.b64decode(text.removeprefix(_PACKED), validate=True), MOST)
+    if not unpacker.eof:
+        raise ValueError("it is cut off, or unpacks to too much")
+    return raw

@@ -51,6 +51,5 @@ def server(conf: cfg.ConfigOpts, transport: Any, manager: Manager, *, name: str)
         transport,
         target(conf.manager.rpc_topic, server=name),
         [Endpoint(manager)],
-        executor="threading",
         access_policy=oslo_messaging.ExplicitRPCAccessPolicy,
     )

@@ -1,0 +1,97 @@
+"""A manager at one end of a message bus in memory, and the API at the other."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from oslo_config import cfg
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.cmd import config
+from blazar.rpc import server as rpc
+from blazar.rpc.client import RemoteManager
+from blazar.rpc.target import transport
+from tests.api.conftest import client_of
+
+Serve = Callable[[Any], RemoteManager]
+
+
+class Seat:
+    """Where the manager of the present test sits: a server takes a second to end, so all tests share one."""
+
+    def __init__(self) -> None:
+        self.manager: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.manager, name)
+
+
+@dataclass(frozen=True)
+class Bus:
+    """A message bus in memory on which one server listens, and callers wait for a second."""
+
+    conf: cfg.ConfigOpts
+    transport: Any
+    seat: Seat
+    remote: RemoteManager
+
+
+@pytest.fixture(scope="module")
+def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bus]:
+    file = tmp_path_factory.mktemp("bus") / "blazar.conf"
+    lines = ["[DEFAULT]", "transport_url = fake://", "rpc_response_timeout = 1"]
+    file.write_text("\n".join([*lines, "[manager]", f"rpc_topic = {uuid.uuid4()}"]), encoding="utf-8")
+    # Parts of the library look for their options nowhere but there.
+    conf = config.load(["--config-file", str(file)], program="blazar-test", conf=cfg.CONF)
+    way = transport(conf)
+    made = Bus(conf, way, Seat(), RemoteManager(conf, way))
+    server = rpc.server(conf, made.transport, made.seat, name="a-manager")
+    server.start()
+    yield made
+    server.stop()
+    server.wait()
+    conf.reset()
+
+
+@pytest.fixture
+def serve(bus: Bus) -> Iterator[Serve]:
+    """Put a manager behind the bus; return what the API sees of it."""
+
+    def begin(manager: Any) -> RemoteManager:
+        bus.seat.manager = manager
+        return bus.remote
+
+    yield begin
+    bus.seat.manager = None
+
+
+@pytest.fixture
+def unheard(bus: Bus) -> Iterator[RemoteManager]:
+    """What the API sees where no manager listens."""
+    bus.conf.set_override("rpc_topic", str(uuid.uuid4()), group="manager")
+    yield RemoteManager(bus.conf, bus.transport)
+    bus.conf.clear_override("rpc_topic", group="manager")
+
+
+@pytest.fixture
+def remote(serve: Serve, world) -> RemoteManager:
+    """The world's manager, by way of the bus."""
+    return serve(world.manager)
+
+
+@pytest.fixture
+def http(remote: RemoteManager) -> FlaskClient:
+    """An HTTP client of an API that has its manager elsewhere."""
+    return client_of(create_app(remote, identity=StandaloneIdentity()))
+
+
+@pytest.fixture
+def near(world) -> FlaskClient:
+    """An HTTP client of an API that has the same manager in its own process."""
+    return client_of(create_app(world.manager, identity=StandaloneIdentity()))

@@ -1,0 +1,188 @@
+"""What goes over the message bus comes out as it went in, and what is garbled comes to nothing."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import inspect
+import json
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blazar.clouds.openstack.access import VersionMissing
+from blazar.model import errors
+from blazar.model.errors import BlazarError, CloudRefused, NotFound
+from blazar.rpc import codec
+from blazar.rpc.client import RemoteManager
+from blazar.rpc.interface import Manager
+from tests.rpc.values import ANSWERS, ARGUMENTS
+
+KINDS = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, BlazarError)]
+CALLS = sorted(codec.CALLS)
+
+
+def same(one: object, other: object) -> bool:
+    """Tell whether two values are equal and print the same: to ``==``, 1 and True are one."""
+    return one == other and repr(one).replace("TzInfo(0)", "datetime.timezone.utc") == repr(other)
+
+
+def test_every_call_of_the_interface_can_be_made_and_no_other():
+    members = {name for name, member in vars(Manager).items() if inspect.isfunction(member) and name[0] != "_"}
+    assert codec.CALLS == members == set(ARGUMENTS) == set(ANSWERS)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_from_afar_is_made_as_one_nearby(call):
+    def shape(owner: type) -> list[tuple[str, object, object]]:
+        return [(p.name, p.kind, p.default) for p in inspect.signature(getattr(owner, call)).parameters.values()]
+
+    assert shape(RemoteManager) == shape(Manager)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_arguments_arrive_as_they_were_sent(call, data):
+    sent = data.draw(st.fixed_dictionaries(ARGUMENTS[call]))
+    message = json.loads(json.dumps(codec.encode_arguments(call, sent)))
+    assert same(codec.decode_arguments(call, message), sent)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_an_answer_arrives_as_it_was_given(call, data):
+    given = data.draw(ANSWERS[call])
+    message = json.loads(json.dumps(codec.encode_answer(call, given)))
+    assert same(codec.decode_answer(call, message), given)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_an_error_arrives_as_what_it_is(kind):
+    with pytest.raises(kind) as raised:
+        codec.decode_answer("lease", codec.encode_error(kind("what was wrong: ü\n")))
+    assert (type(raised.value), raised.value.message) == (kind, "what was wrong: ü\n")
+
+
+def test_an_error_that_only_the_manager_knows_arrives_as_the_nearest_that_all_know():
+    with pytest.raises(CloudRefused, match="too old") as raised:
+        codec.decode_answer("lease", codec.encode_error(VersionMissing("Nova is too old")))
+    assert type(raised.value) is CloudRefused
+
+
+def test_an_error_that_nobody_knows_is_a_bug_and_no_code_of_that_name_is_run():
+    with pytest.raises(BlazarError) as raised:
+        codec.decode_answer("lease", {"error": "SystemExit", "message": "1"})
+    assert type(raised.value) is BlazarError
+
+
+def test_a_long_text_travels_packed():
+    ids = [f"{number:036}" for number in range(5000)]
+    sent = codec.encode_arguments("leases_by_id", {"lease_ids": ids})
+    assert len(sent["lease_ids"]) < codec.LONG
+    assert codec.decode_arguments("leases_by_id", sent) == {"lease_ids": ids}
+
+
+def test_a_text_that_looks_packed_is_not_taken_for_it():
+    sent = codec.encode_arguments("lease", {"lease_id": "z:abc"})
+    assert codec.decode_arguments("lease", sent) == {"lease_id": "z:abc"}
+
+
+def test_a_packed_text_that_unpacks_without_end_is_not_unpacked(monkeypatch):
+    monkeypatch.setattr(codec, "MOST", 1000)
+    bomb = "z:" + base64.b64encode(zlib.compress(b'"' + b"a" * 2000 + b'"')).decode()
+    with pytest.raises(codec.Garbled, match="too much"):
+        codec.decode_arguments("lease", {"lease_id": bomb})
+
+
+@pytest.mark.parametrize(
+    "call", ["start", "engine", "__init__", "__class__", "_leases", "", "lease ", "LEASE", None, 5, ["lease"]], ids=repr
+)
+def test_there_is_no_other_call(call):
+    with pytest.raises(codec.Garbled, match="there is no call"):
+        codec.decode_arguments(call, {})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        None,
+        "text",
+        ["lease_id"],
+        {},
+        {"lease_id": None},
+        {"lease_id": 5},
+        {"lease_id": b'"x"'},
+        {"lease_id": "no JSON"},
+        {"lease_id": "5"},
+        {"lease_id": '["x"]'},
+        {"lease_id": "z:"},
+        {"lease_id": "z:!!!"},
+        {"lease_id": "z:AAAA"},
+        {"lease_id": "[" * 100_000},
+        {"lease_id": '"\\ud800"'},
+        {"lease_id": '"x"', "more": '"y"'},
+        {"lease_id": '"x"', "self": '"y"'},
+        {"lease_id": '"x"', "return": "null"},
+        {5: '"x"'},
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_garbled_arguments_are_refused(arguments):
+    with pytest.raises(codec.Garbled):
+        codec.decode_arguments("lease", arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "text"),
+    [
+        ("create_lease", "request", "{}"),
+        ("create_lease", "request", '{"name": "n"}'),
+        ("update_lease", "change", '{"start": "soon"}'),
+        ("host_properties", "include_private", '"perhaps"'),
+        ("leases_by_id", "lease_ids", '"abc"'),
+        ("create_host", "request", '{"name": null, "id": null, "capabilities": {"gpu": 5}}'),
+    ],
+)
+def test_values_that_the_interface_does_not_have_are_refused(call, name, text):
+    others = {"lease_id": '"x"'} if call == "update_lease" else {}
+    with pytest.raises(codec.Garbled, match=f"{name} of {call}"):
+        codec.decode_arguments(call, {name: text, **others})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [None, "answer", [], {}, {"answer": 5}, {"answer": ""}, {"answer": "{}"}, {"error": 5}, {"error": ["NotFound"]}],
+    ids=repr,
+)
+def test_a_garbled_answer_is_refused(message):
+    with pytest.raises(codec.Garbled):
+        codec.decode_answer("lease", message)
+
+
+def test_a_window_that_can_not_be_is_refused():
+    text = '{"id":"a","name":"","user_id":"","project_id":"","status":"PENDING","created_at":"2030-01-01T00:00:00Z",'
+    backwards = '"window":{"start":"2030-01-02T00:00:00Z","end":"2030-01-01T00:00:00Z"}}'
+    with pytest.raises(codec.Garbled, match="is not after the start"):
+        codec.decode_answer("lease", {"answer": text + backwards})
+
+
+@settings(max_examples=200)
+@given(call=st.sampled_from(CALLS), text=st.text(max_size=30) | st.binary(max_size=30).map(lambda raw: f"z:{raw!r}"))
+def test_whatever_arrives_is_a_value_or_garbled(call, text):
+    with contextlib.suppress(codec.Garbled):
+        codec.decode_answer(call, {"answer": text})
+
+
+def test_what_is_told_of_a_garbled_message_holds_nothing_of_its_content():
+    with pytest.raises(codec.Garbled) as refused:
+        codec.decode_arguments("create_lease", {"request": '{"name": {"pass": "geheim"}}'})
+    assert "geheim" not in str(refused.value)
+
+
+def test_an_error_without_a_sentence_is_still_that_error():
+    with pytest.raises(NotFound, match="no reason given"):
+        codec.decode_answer("lease", {"error": "NotFound"})

@@ -1,0 +1,315 @@
+"""The API with its manager in another process: the same answers, and a clear one when nobody answers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import oslo_messaging
+import pytest
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.clouds.openstack.access import VersionMissing
+from blazar.clouds.scope import current, scope
+from blazar.model import errors
+from blazar.model.errors import BlazarError, ManagerUnavailable
+from blazar.model.lease import Lease, LeaseRevision, LeaseStatus
+from blazar.model.window import Window
+from blazar.rpc import client
+from blazar.rpc.target import NAMESPACE, VERSION, target
+from tests.api.conftest import client_of, token
+from tests.api.test_rest_v1 import LEASE, ROOM
+from tests.rpc.conftest import Bus
+
+KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BlazarError)]
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+def create(http, **changes):
+    answer = http.post("/v1/leases", json={**LEASE, **changes}, headers=token())
+    assert answer.status_code == 201, answer.text
+    return answer.json["lease"]
+
+
+def told(answer):
+    return answer.status_code, answer.data
+
+
+def test_a_lease_is_created_shown_changed_and_deleted(http, near):
+    lease = create(http)
+    url = f"/v1/leases/{lease['id']}"
+    assert near.get(url, headers=token()).json["lease"] == lease
+    changed = http.put(url, json={"name": "renamed", "end_date": "2030-04-03 08:00"}, headers=token()).json["lease"]
+    assert (changed["name"], changed["end_date"]) == ("renamed", "2030-04-03T08:00:00.000000")
+    assert near.get(url, headers=token()).json["lease"] == changed
+    assert told(http.delete(url, headers=token())) == (204, b"")
+    assert told(http.get(url, headers=token())) == told(near.get(url, headers=token()))
+
+
+def test_a_host_is_registered_changed_and_given_back(http, near, world):
+    world.manager.delete_host("3")
+    host = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": "A100"}).json["host"]
+    assert near.get("/v1/os-hosts/3").json["host"] == host
+    assert http.put("/v1/os-hosts/3", json={"gpu": None, "rack": "r1"}).json["host"]["rack"] == "r1"
+    hidden = http.patch("/v1/os-hosts/properties/rack", json={"private": True}).json["resource_property"]
+    assert hidden["private"] is True
+    assert http.delete("/v1/os-hosts/3").status_code == 204
+
+
+def test_what_is_read_is_the_same_to_the_byte(http, near):
+    near.put("/v1/os-hosts/1", json={"gpu": "A100", "rack": "ä/1"})
+    lease = create(near, reservations=[{**ROOM, "resource_properties": '["=", "$gpu", "A100"]', "max": 1}])
+    for path in (
+        "/v1/leases",
+        f"/v1/leases/{lease['id']}",
+        "/v1/os-hosts",
+        "/v1/os-hosts/1",
+        "/v1/os-hosts/1/allocation",
+        "/v1/os-hosts/allocations",
+        f"/v1/os-hosts/allocations?lease_id={lease['id']}",
+        "/v1/os-hosts/properties?detail=True&all=True",
+    ):
+        here, there = near.get(path), http.get(path)
+        assert (there.status_code, there.data) == (200, here.data), path
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", f"/v1/leases/{NOBODY}", None),
+        ("PUT", f"/v1/leases/{NOBODY}", {"name": "x"}),
+        ("DELETE", f"/v1/leases/{NOBODY}", None),
+        ("POST", "/v1/leases", {**LEASE, "end_date": "2030-04-01 08:00"}),
+        ("POST", "/v1/leases", {**LEASE, "reservations": [{**ROOM, "min": 99, "max": 99}]}),
+        ("POST", "/v1/leases", {**LEASE, "reservations": [{**ROOM, "resource_properties": '["?"]'}]}),
+        ("POST", "/v1/leases", {**LEASE, "reservations": [{**ROOM, "resource_type": "virtual:instance"}]}),
+        ("GET", "/v1/os-hosts/99", None),
+        ("POST", "/v1/os-hosts", {"name": "node-1"}),
+        ("POST", "/v1/os-hosts", {"name": "nowhere"}),
+        ("PATCH", "/v1/os-hosts/properties/nothing", {"private": True}),
+    ],
+)
+def test_a_users_mistake_is_told_in_the_same_words(http, near, method, path, body):
+    here, there = (app.open(path, method=method, json=body) for app in (near, http))
+    assert 400 <= here.status_code < 500
+    assert told(there) == told(here)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, VersionMissing], ids=lambda kind: kind.__name__)
+def test_an_error_of_each_kind_arrives_with_its_status_and_sentence(http, near, world, monkeypatch, kind):
+    def fail(*_, **__):
+        raise kind("what was wrong, and what would do")
+
+    monkeypatch.setattr(world.manager, "update_lease", fail)
+    url = f"/v1/leases/{world.lease().id}"
+    answer = http.put(url, json={"name": "renamed"})
+    assert answer.status_code == kind.status
+    assert answer.json["error_message"] == "what was wrong, and what would do"
+    assert answer.data == near.put(url, json={"name": "renamed"}).data
+
+
+def test_a_bug_of_the_manager_is_a_500_with_nothing_of_its_inside(http, near, world, monkeypatch, caplog):
+    def fail(*_, **__):
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(world.manager, "lease_revisions", fail)
+    answer = http.get("/v1/leases")
+    assert answer.status_code == 500
+    assert answer.data == near.get("/v1/leases").data
+    assert "secret" not in answer.text
+    assert "Traceback" not in answer.text
+    logged = [record for record in caplog.records if record.name == "blazar.rpc.server"]
+    assert [record.exc_info[0] for record in logged] == [RuntimeError]
+
+
+def test_a_bug_is_logged_at_both_ends_under_one_id(http, world, monkeypatch, caplog):
+    monkeypatch.setattr(world.manager, "lease_revisions", lambda **_: 1 / 0)
+    answer = http.get("/v1/leases")
+    ends = {
+        r.name: r.getMessage() for r in caplog.records if answer.headers["x-openstack-request-id"] in r.getMessage()
+    }
+    assert set(ends) == {"blazar.rpc.server", "blazar.api.errors"}
+
+
+def test_the_global_request_id_goes_along(http, world, monkeypatch):
+    seen = []
+
+    def look(**_):
+        seen.append(current().request_id)
+        return ()
+
+    monkeypatch.setattr(world.manager, "lease_revisions", look)
+    global_id = "req-11111111-2222-3333-4444-555555555555"
+    http.get("/v1/leases", headers={"X-OpenStack-Request-ID": global_id})
+    own = http.get("/v1/leases").headers["x-openstack-request-id"]
+    assert seen == [global_id, own]
+
+
+def test_a_call_leaves_no_scope_behind_in_its_thread(serve, world, monkeypatch):
+    remote = serve(world.manager)
+    with scope(request_id="req-one"):
+        remote.hosts()
+    assert current().request_id is None
+
+
+@dataclass
+class Shelf:
+    """A manager of nothing but leases, that notes how many were asked for at a time."""
+
+    leases: dict[str, Lease]
+    asked: list[int] = field(default_factory=list)
+
+    def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
+        return tuple(LeaseRevision(lease.id, 0) for lease in self.leases.values())
+
+    def leases_by_id(self, lease_ids: Any) -> tuple[Lease, ...]:
+        self.asked.append(len(lease_ids))
+        return tuple(self.leases[i] for i in reversed(lease_ids) if i in self.leases)
+
+
+def shelf(count: int) -> Shelf:
+    start = datetime(2030, 4, 1, tzinfo=UTC)
+    window = Window(start, start + timedelta(days=1))
+    ids = [f"{number:08}-0000-0000-0000-000000000000" for number in range(count)]
+    return Shelf({i: Lease(i, f"lease {i}", "u", "p", window, LeaseStatus.PENDING, start) for i in ids})
+
+
+def test_a_long_list_comes_in_pages_and_in_order(serve):
+    many = shelf(1201)
+    http = client_of(create_app(serve(many), identity=StandaloneIdentity()))
+    listed = http.get("/v1/leases").json["leases"]
+    assert [lease["id"] for lease in listed] == list(many.leases)
+    assert many.asked == [500, 500, 201]
+
+
+def test_a_lease_that_goes_while_a_list_is_read_is_left_out(serve):
+    some = shelf(3)
+    gone = LeaseRevision("gone", 0)
+    original = some.lease_revisions
+    some.lease_revisions = lambda project_id: (gone, *original(project_id))
+    assert serve(some).leases(None) == tuple(some.leases.values())
+
+
+def test_an_empty_list_is_asked_for_once(serve):
+    none = shelf(0)
+    assert serve(none).leases("p") == ()
+    assert none.asked == []
+
+
+def test_when_no_manager_listens_it_is_503_with_a_sentence(unheard):
+    http = client_of(create_app(unheard, identity=StandaloneIdentity()))
+    began = time.monotonic()
+    answer = http.get("/v1/leases")
+    assert answer.status_code == 503
+    assert answer.json["error_message"].startswith("no blazar-manager answered in time")
+    assert time.monotonic() - began < 5
+
+
+def test_a_message_bus_in_trouble_is_503_without_its_words(bus: Bus, monkeypatch, caplog):
+    remote = bus.remote
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise oslo_messaging.MessageDeliveryFailure("amqp://guest:geheim@bus is gone")
+
+    monkeypatch.setattr(remote._client, "call", fail)
+    answer = client_of(create_app(remote, identity=StandaloneIdentity())).get("/v1/leases")
+    assert answer.status_code == 503
+    assert answer.json["error_message"] == "the message bus can not be reached; please try again"
+    assert "is gone" in caplog.text
+
+
+def test_a_message_bus_that_was_never_there_keeps_nobody_waiting(bus: Bus, monkeypatch):
+    monkeypatch.setattr(client, "PATIENCE", 0.05)
+    back = threading.Event()
+    remote = client.RemoteManager(bus.conf, bus.transport)
+    monkeypatch.setattr(remote, "_connect", back.wait)
+    http = client_of(create_app(remote, identity=StandaloneIdentity()))
+    answers = [http.get("/v1/leases") for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [503, 503]
+    assert answers[0].json["error_message"] == "the message bus can not be reached; please try again"
+    back.set()
+    remote._first.join()
+    bus.seat.manager = shelf(0)
+    assert http.get("/v1/leases").status_code == 200
+
+
+def test_what_a_driver_raises_of_its_own_is_503(bus: Bus, monkeypatch):
+    def fail(*_: Any, **__: Any) -> None:
+        raise ConnectionRefusedError("login was refused")
+
+    monkeypatch.setattr(bus.remote._client, "call", fail)
+    with pytest.raises(ManagerUnavailable, match="message bus can not be reached"):
+        bus.remote.hosts()
+
+
+@pytest.mark.parametrize("message", [{}, {"answer": "?"}, ["x"], None, {"error": 1}], ids=repr)
+def test_an_answer_that_is_garbled_is_503(bus: Bus, monkeypatch, message):
+    remote = bus.remote
+    monkeypatch.setattr(remote._client, "call", lambda *_, **__: message)
+    with pytest.raises(ManagerUnavailable, match="can not be understood"):
+        remote.lease(NOBODY)
+
+
+@pytest.fixture
+def raw(bus: Bus, remote):
+    """A client of the bus that may ask for anything; the manager listens."""
+
+    def ask(method: str, *, namespace: str = NAMESPACE, version: str = VERSION, **arguments: Any) -> Any:
+        aim = target(bus.conf.manager.rpc_topic)(namespace=namespace, version=version)
+        return oslo_messaging.get_rpc_client(bus.transport, aim).call({}, method, **arguments)
+
+    return ask
+
+
+@pytest.mark.parametrize("method", ["lease", "leases", "_manager", "__init__", "target", "__class__", "start", "stop"])
+def test_the_server_has_no_other_method(raw, method):
+    with pytest.raises(oslo_messaging.rpc.dispatcher.NoSuchMethod):
+        raw(method, lease_id="x")
+
+
+@pytest.mark.parametrize(("namespace", "version"), [("manager.api", "1.0"), (NAMESPACE, "1.0"), (NAMESPACE, "3.0")])
+def test_the_server_speaks_no_other_version(raw, namespace, version):
+    with pytest.raises(oslo_messaging.UnsupportedVersion):
+        raw("ask", namespace=namespace, version=version, call="hosts", arguments={})
+
+
+@pytest.mark.parametrize("call", ["start", "engine", "claims", "__class__", "_leases", "stop"])
+def test_what_is_no_call_of_the_interface_is_not_made(raw, call, caplog):
+    answer = raw("ask", call=call, arguments={})
+    assert answer["error"] == "BlazarError"
+    assert "of one version" in answer["message"]
+    assert "can not be understood" in caplog.text
+
+
+@pytest.mark.parametrize("arguments", [None, [], {"lease_id": 5}, {"lease_id": "no JSON"}, {}, {"x": '"y"'}], ids=repr)
+def test_arguments_that_are_garbled_are_a_message_in_the_log_and_no_traceback(raw, arguments, caplog):
+    answer = raw("ask", call="lease", arguments=arguments)
+    assert "of one version" in answer["message"]
+    (record,) = [r for r in caplog.records if r.name == "blazar.rpc.server"]
+    assert (record.levelno, record.exc_info) == (logging.ERROR, None)
+
+
+def test_what_travels_is_plain_data(bus: Bus, remote, monkeypatch):
+    sent = []
+    original = remote._client.call
+
+    def note(context, method, **arguments):
+        answer = original(context, method, **arguments)
+        sent.append((context, arguments, answer))
+        return answer
+
+    monkeypatch.setattr(remote._client, "call", note)
+    remote.hosts()
+    assert remote.host("1").name == "node-1"
+    assert json.loads(json.dumps(sent)) == [list(one) for one in sent]
+    assert all(isinstance(text, str) for _, _, answer in sent for text in answer.values())
+
+
+def test_no_page_is_longer_than_the_manager_allows():
+    assert client.PAGE <= 1000

@@ -1,0 +1,192 @@
+"""Values of the model as hypothesis makes them up: everything that a call may carry."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from blazar.model.allocations import ResourceAllocations
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Allocation
+from blazar.model.lease import (
+    Event,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseRevision,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+)
+from blazar.model.requests import (
+    NOW,
+    EventRequest,
+    HostChange,
+    HostRequest,
+    LeaseChange,
+    LeaseRequest,
+    ReservationChange,
+    ReservationRequest,
+)
+from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
+from blazar.model.window import Window
+
+texts = st.text(max_size=12)
+numbers = st.integers(-(2**63), 2**63)
+floats = st.floats(allow_nan=False, allow_infinity=False)
+instants = st.datetimes(datetime(2000, 1, 1), datetime(2200, 1, 1)).map(
+    lambda instant: instant.replace(microsecond=0, fold=0, tzinfo=UTC)
+)
+moments = instants | st.just(NOW)
+windows = st.builds(
+    lambda start, seconds: Window(start, start + timedelta(seconds=seconds)), instants, st.integers(1, 10**8)
+)
+json = st.recursive(
+    st.none() | st.booleans() | numbers | floats | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+parameters = st.dictionaries(texts, json, max_size=4)
+facts = st.dictionaries(texts, st.none() | st.booleans() | numbers | floats | texts, max_size=5)
+words = st.dictionaries(texts, texts, max_size=3)
+amounts = st.dictionaries(texts, st.integers(0, 2**40), max_size=3).map(Amounts.of)
+maybe_text = st.none() | texts
+maybe_instant = st.none() | instants
+
+
+def several(strategy: st.SearchStrategy[object], most: int = 3) -> st.SearchStrategy[tuple[object, ...]]:
+    return st.lists(strategy, max_size=most).map(tuple)
+
+
+events = st.builds(
+    Event,
+    id=texts,
+    event_type=st.sampled_from([kind.value for kind in EventType]) | texts,
+    time=maybe_instant,
+    status=st.none() | st.sampled_from(EventStatus),
+    created_at=instants,
+    updated_at=maybe_instant,
+    due_at=maybe_instant,
+    claimed_by=maybe_text,
+    claimed_at=maybe_instant,
+    attempts=st.integers(0, 99),
+    reason=maybe_text,
+    memo=st.none() | parameters,
+)
+reservations = st.builds(
+    Reservation,
+    id=texts,
+    resource_type=texts,
+    resource_id=maybe_text,
+    status=st.sampled_from(ReservationStatus),
+    created_at=instants,
+    updated_at=maybe_instant,
+    missing_resources=st.booleans(),
+    resources_changed=st.booleans(),
+    parameters=parameters,
+    artefacts=parameters,
+)
+leases = st.builds(
+    Lease,
+    id=texts,
+    name=texts,
+    user_id=texts,
+    project_id=texts,
+    window=windows,
+    status=st.sampled_from(LeaseStatus),
+    created_at=instants,
+    updated_at=maybe_instant,
+    trust_id=maybe_text,
+    degraded=st.booleans(),
+    deleted_at=maybe_instant,
+    revision=st.integers(0, 2**31),
+    reservations=several(reservations, 2),
+    events=several(events, 2),
+)
+revisions = st.builds(LeaseRevision, id=texts, revision=st.integers(0, 2**31))
+lease_requests = st.builds(
+    LeaseRequest,
+    name=texts,
+    user_id=texts,
+    project_id=texts,
+    start=moments,
+    end=moments,
+    before_end=maybe_instant,
+    reservations=several(st.builds(ReservationRequest, texts, parameters)),
+    events=several(st.builds(EventRequest, texts, maybe_instant)),
+)
+lease_changes = st.builds(
+    LeaseChange,
+    name=maybe_text,
+    start=st.none() | moments,
+    end=st.none() | moments,
+    before_end=maybe_instant,
+    reservations=several(st.builds(ReservationChange, texts, parameters, maybe_text)),
+)
+resources = st.builds(
+    Resource,
+    id=st.integers(1, 2**31),
+    kind=st.sampled_from(ResourceKind),
+    external_id=texts,
+    name=texts,
+    attributes=facts,
+    capabilities=words,
+    capacity=amounts,
+    reservable=st.booleans(),
+    created_at=instants,
+    updated_at=maybe_instant,
+)
+allocations = st.builds(
+    Allocation,
+    resource_id=st.integers(1, 2**31),
+    lease_id=texts,
+    reservation_id=texts,
+    window=windows,
+    units=st.integers(1, 99),
+    unit=st.none() | amounts,
+)
+properties = st.builds(
+    ResourceProperty,
+    id=texts,
+    kind=st.sampled_from(ResourceKind),
+    name=texts,
+    private=st.booleans(),
+    created_at=instants,
+    updated_at=maybe_instant,
+)
+
+ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
+    "leases": {"project_id": maybe_text},
+    "lease_revisions": {"project_id": maybe_text},
+    "leases_by_id": {"lease_ids": st.lists(texts)},
+    "lease": {"lease_id": texts},
+    "create_lease": {"request": lease_requests},
+    "update_lease": {"lease_id": texts, "change": lease_changes},
+    "delete_lease": {"lease_id": texts},
+    "hosts": {},
+    "host": {"host_id": texts},
+    "create_host": {"request": st.builds(HostRequest, maybe_text, maybe_text, words)},
+    "update_host": {"host_id": texts, "change": st.builds(HostChange, st.dictionaries(texts, maybe_text, max_size=3))},
+    "delete_host": {"host_id": texts},
+    "host_allocations": {"host_id": maybe_text, "lease_id": maybe_text, "reservation_id": maybe_text},
+    "host_properties": {"include_private": st.booleans()},
+    "set_host_property": {"name": texts, "private": st.booleans()},
+}
+ANSWERS: dict[str, st.SearchStrategy[object]] = {
+    "leases": several(leases),
+    "lease_revisions": several(revisions),
+    "leases_by_id": several(leases),
+    "lease": leases,
+    "create_lease": leases,
+    "update_lease": leases,
+    "delete_lease": st.none(),
+    "hosts": several(resources),
+    "host": resources,
+    "create_host": resources,
+    "update_host": resources,
+    "delete_host": st.none(),
+    "host_allocations": several(st.builds(ResourceAllocations, resources, several(allocations))),
+    "host_properties": several(st.builds(PropertyValues, properties, several(texts))),
+    "set_host_property": properties,
+}
