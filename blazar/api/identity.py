@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from blazar.model.errors import CloudUnavailable
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -30,7 +32,12 @@ class Identity(Protocol):
     """Tells who is asking."""
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
-        """Return the caller, or raise Unauthenticated."""
+        """Return the caller, or raise Unauthenticated; CloudUnavailable if nobody can tell at the moment."""
+
+
+STATUS = "X-Identity-Status"
+UNKNOWN = "Unknown"
+"""What our own guard says of a token if Keystone does not answer."""
 
 
 class KeystoneIdentity:
@@ -41,7 +48,10 @@ class KeystoneIdentity:
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
         """Return whom the token belongs to."""
-        if headers.get("X-Identity-Status") != "Confirmed":
+        status = headers.get(STATUS)
+        if status == UNKNOWN:
+            raise CloudUnavailable("Keystone can not be asked about the token at the moment; please try again")
+        if status != "Confirmed":
             raise Unauthenticated
         roles = tuple(role.strip().lower() for role in headers.get("X-Roles", "").split(",") if role.strip())
         facts = {

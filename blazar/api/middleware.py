@@ -10,9 +10,12 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from keystonemiddleware.auth_token import AuthProtocol
+from keystoneauth1 import exceptions as ksa
+from keystonemiddleware.auth_token import AuthProtocol, InvalidToken, ServiceError
 from oslo_config import cfg
 from oslo_middleware import cors, healthcheck, http_proxy_to_wsgi
+
+from blazar.api.identity import STATUS, UNKNOWN
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -21,9 +24,52 @@ LOG = logging.getLogger(__name__)
 HEALTHCHECK = "/healthcheck"
 
 
+CORS_HEADERS = {
+    "allow_headers": ["Content-Type", "OpenStack-API-Version", "X-Auth-Token", "X-OpenStack-Request-ID"],
+    "expose_headers": ["OpenStack-API-Version", "X-OpenStack-Request-ID"],
+}
+"""What a web page of an allowed origin may send, and read, where ``[cors]`` does not say otherwise."""
+
+
+class _Unanswered(Exception):
+    """Keystone did not tell whether a token is good."""
+
+
+class KeystoneGuard(AuthProtocol):  # type: ignore[misc]  # a library without types
+    """Keystone's middleware, which also tells a token that is bad from one that nobody could be asked about.
+
+    It lets every request through and leaves it to the application which needs a token. By itself it calls a token bad
+    if Keystone is away, for which clients would throw away good tokens.
+    """
+
+    def process_request(self, request: Any) -> Any:
+        """Note in the request whose token it has."""
+        try:
+            return super().process_request(request)
+        except _Unanswered:
+            # Whatever a client sent under this name was taken out before.
+            request.headers[STATUS] = UNKNOWN
+            return None
+
+    def fetch_token(self, token: str, **more: Any) -> Any:
+        """Return what Keystone knows of a token."""
+        try:
+            return super().fetch_token(token, **more)
+        except InvalidToken as error:
+            if isinstance(error.__context__, _NO_ANSWER):
+                raise _Unanswered from error
+            raise
+        except (ServiceError, ksa.ClientException) as error:
+            LOG.error("Keystone can not be asked about tokens: %s", error)
+            raise _Unanswered from error
+
+
+_NO_ANSWER = (ksa.ConnectFailure, ksa.DiscoveryFailure, ksa.RequestTimeout, ServiceError)
+
+
 def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
     """Return the application as a cloud serves it."""
-    guarded = AuthProtocol(app, {"oslo_config_config": conf, "delay_auth_decision": True})
+    guarded = KeystoneGuard(app, {"oslo_config_config": conf, "delay_auth_decision": True})
     health = healthcheck.Healthcheck(guarded, {"path": HEALTHCHECK, "oslo_config_config": conf})
 
     def routed(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -32,6 +78,7 @@ def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
         return app(environ, start_response)
 
     proxied: Wsgi = http_proxy_to_wsgi.HTTPProxyToWSGI(routed, conf)
+    cors.set_defaults(**CORS_HEADERS)
     shared: Wsgi = cors.CORS(proxied, conf)
 
     def entered(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -45,7 +92,7 @@ def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
 class ExchangeLog:
     """Logs every request and its answer, for ``log_exchange``; what is secret stays out."""
 
-    _SECRET = frozenset({"HTTP_X_AUTH_TOKEN", "HTTP_X_SERVICE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_COOKIE"})
+    _SECRET = ("TOKEN", "AUTHORIZATION", "COOKIE")
 
     def __init__(self, app: Wsgi) -> None:
         self._app = app
@@ -53,7 +100,7 @@ class ExchangeLog:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Serve a request."""
         shown = {
-            key: "***" if key in self._SECRET else value
+            key: "***" if any(word in key for word in self._SECRET) else value
             for key, value in sorted(environ.items())
             if isinstance(value, str)
             and (key.startswith("HTTP_") or key in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))

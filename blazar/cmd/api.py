@@ -86,9 +86,9 @@ def _serve(conf: cfg.ConfigOpts) -> None:
     def stop(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, stop)
-    LOG.info("blazar-api listens on %s port %d", host, conf.port)
     try:
+        signal.signal(signal.SIGTERM, stop)
+        LOG.info("blazar-api listens on %s port %d", host, conf.port)
         server.run()
     except KeyboardInterrupt:
         LOG.info("blazar-api stops")
