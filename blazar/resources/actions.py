@@ -16,7 +16,7 @@ from blazar.resources.base import Action, Done, NotYet, Progress, Work
 BEFORE_END = "before_end"
 ALIAS = "before_end_action"
 
-LOOK_AGAIN = timedelta(seconds=2)
+LOOK_AGAIN = timedelta(seconds=1)
 LOOK_LATER = timedelta(seconds=30)
 """The pause after something had to be begun once more: what fails every time is not tried at every look."""
 

@@ -134,7 +134,7 @@ class PhysicalHost:
         """Ensure that the hosts are in the reservation's aggregate, and there only."""
         self._pools.hand_over(
             work.reservation.id,
-            hosts=tuple(str(resource.attributes["service_name"]) for resource in work.resources),
+            hosts=_service_names(work),
             project_id=work.lease.project_id,
         )
         return Done()
@@ -164,7 +164,7 @@ class PhysicalHost:
 
     def give_back(self, work: Work) -> Progress:
         """Ensure that these hosts are free of servers and back in the freepool."""
-        return self._return(work, hosts=frozenset(str(r.attributes["service_name"]) for r in work.resources))
+        return self._return(work, hosts=frozenset(_service_names(work)))
 
     def _servers(self, work: Work) -> tuple[Server, ...]:
         hosts = self._pools.hosts_of(work.reservation.id)
@@ -184,10 +184,15 @@ class PhysicalHost:
         return len(left)
 
     def _return(self, work: Work, *, hosts: frozenset[str] | None) -> Progress:
-        left = self._pools.take_back(work.reservation.id, hosts=hosts)
+        used = hosts is None and work.reservation.status is ReservationStatus.ACTIVE
+        left = self._pools.take_back(work.reservation.id, hosts=hosts, handed_over=_service_names(work) if used else ())
         if left:
             return NotYet(LOOK_AGAIN, f"{left} servers are being deleted")
         return Done()
+
+
+def _service_names(work: Work) -> tuple[str, ...]:
+    return tuple(str(resource.attributes["service_name"]) for resource in work.resources)
 
 
 def _checked(parameters: Parameters) -> Parameters:

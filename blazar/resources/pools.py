@@ -12,11 +12,14 @@ be open to everybody's servers.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from blazar.clouds.ports import Aggregate, Compute, Hypervisor
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
+
+LOG = logging.getLogger(__name__)
 
 FORMER_ZONE = "blazar:zone:"
 """Prefix of the metadata key that names, for a host, the zone aggregates to which it returns (ids, with commas)."""
@@ -110,16 +113,22 @@ class HostPools:
             if host in freepool.hosts:
                 self._remove(freepool, host)
 
-    def take_back(self, reservation_id: str, *, hosts: frozenset[str] | None) -> int:
+    def take_back(self, reservation_id: str, *, hosts: frozenset[str] | None, handed_over: Iterable[str] = ()) -> int:
         """Ensure that hosts of the reservation's pool are empty and back in the freepool.
 
-        ``hosts`` None means all of them, and that the pool itself goes too. Returns the number of servers that
-        are still being deleted: their hosts stay where they are until a later call finds them gone.
+        ``hosts`` None means all of them, and that the pool itself goes too. Those ``handed_over`` that are in no pool
+        at all (somebody deleted the aggregate by hand) return to the freepool as they are. Returns the number of
+        servers that are still being deleted: their hosts stay where they are until a later call finds them gone.
         """
         aggregates = self._compute.aggregates()
         left = 0
         for pool in [aggregate for aggregate in aggregates if aggregate.name == reservation_id]:
             left += self._empty(pool, aggregates, hosts)
+        kept = {host for aggregate in aggregates if self._is_pool(aggregate) for host in aggregate.hosts}
+        for host in handed_over:
+            if host not in kept:
+                LOG.warning("Host %s was in no pool when reservation %s ended; it returns", host, reservation_id)
+                self._add(self._freepool_of(aggregates), host)
         return left
 
     def _empty(self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
@@ -128,6 +137,8 @@ class HostPools:
         for host in leaving:
             left += self.confirm_moves_from(host)
             servers = self._compute.servers_on(host)
+            if servers and hosts is None:
+                self._close(pool)
             for server in servers:
                 self._compute.delete_server(server.id)
             left += len(self._compute.servers_on(host)) if servers else 0
@@ -149,6 +160,12 @@ class HostPools:
         if hosts is None:
             self._delete(pool)
         return 0
+
+    def _close(self, pool: Aggregate) -> None:
+        """Let nobody boot into a reservation that ends: what the scheduler filter asks for goes from the metadata."""
+        keys = {key: None for key in pool.metadata if not key.startswith(FORMER_ZONE)}
+        if keys:
+            self._compute.set_aggregate_metadata(pool.id, keys)
 
     def _bring_in(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         others = [a for a in aggregates if host in a.hosts and a.id not in (pool.id, freepool.id)]

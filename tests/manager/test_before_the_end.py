@@ -308,3 +308,25 @@ def test_a_cold_move_that_somebody_left_unconfirmed_does_not_keep_a_host_busy(ro
     assert roomy.simulated.moves_to_confirm(host) == ()
     assert where(roomy, server) == "node-4"
     assert roomy.now(lease).status is LeaseStatus.TERMINATED
+
+
+def test_a_host_whose_pool_was_deleted_by_hand_returns_to_the_freepool(world):
+    lease, host = running(world, "none")
+    pool = world.simulated.aggregate(lease.reservations[0].id)
+    world.simulated.remove_host(pool.id, host)
+    world.simulated.delete_aggregate(pool.id)
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert host in world.pool()
+
+
+def test_nobody_boots_into_a_reservation_that_is_ending(world):
+    world.simulated.deletion_takes = timedelta(minutes=5)
+    lease, host = running(world, "none")
+    boot(world, lease, host)
+    reservation = lease.reservations[0].id
+    assert world.simulated.aggregate(reservation).metadata["blazar:owner"] == PROJECT
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    assert "blazar:owner" not in world.simulated.aggregate(reservation).metadata
+    world.run_to(NOON + 2 * HOUR + 6 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
