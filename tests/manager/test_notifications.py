@@ -65,6 +65,9 @@ def test_a_bus_that_is_not_there_harms_no_lease(world, tmp_path, caplog):
 def test_notifications_arrive_over_rabbitmq(world, tmp_path):
     topic = f"blazar_test_{uuid.uuid4().hex[:8]}"
     conf = a_configuration(
+        "[DEFAULT]",
+        # An exchange of its own, which goes when the test does: others may have declared the usual one otherwise.
+        f"control_exchange = {topic}",
         "[oslo_messaging_notifications]",
         "driver = messagingv2",
         f"transport_url = {RABBITMQ}",
