@@ -34,6 +34,7 @@ test-slow: $(BIN)/.dev ## the tests that take long: races, kill -9, ten thousand
 # A small real OpenStack on this machine; cloud/README.md tells what is in it. Nova's scheduler loads our filter.
 CLOUD := OPENSTACK_CLOUD_SERVICES=$${OPENSTACK_CLOUD_SERVICES:-none} \
 	NOVA_EXTRA_FILTERS=blazarnova.scheduler.filters.blazar_filter.BlazarFilter EXTRA_PYTHON_PACKAGE=$(CURDIR)/nova
+CLOUD_PYTHON = $(or $(OPENSTACK_CLOUD_HOME),$(HOME)/.cache/openstack-cloud)/venv/bin/python
 
 cloud: ## a real OpenStack on this machine (Debian 12, root; about 100 s the first time)
 	$(CLOUD) cloud/up
@@ -42,6 +43,8 @@ cloud-down: ## stop it; its data stay
 	$(CLOUD) cloud/down
 
 test-cloud: $(BIN)/.dev cloud ## the tests that need the real OpenStack
+	$(CLOUD_PYTHON) -m pip install --quiet --disable-pip-version-check pytest
+	$(CLOUD_PYTHON) -m pytest -q -p no:cacheprovider --confcutdir=tests/nova tests/nova
 	$(BIN)/python -m pytest -q -m cloud --timeout 900 --durations 10 $(ARGS)
 
 test-one: $(BIN)/.dev ## one file or test: make test-one t=tests/unit/test_dates.py
@@ -51,6 +54,7 @@ lint: $(BIN)/.dev ## style, types, import order
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	cd nova && $(abspath $(BIN))/mypy --config-file pyproject.toml
 	$(BIN)/lint-imports
 
 format: $(BIN)/.dev ## put the code into shape
