@@ -179,7 +179,10 @@ class Service:
         if status < 400:
             if not response.content or "json" not in response.headers.get("Content-Type", ""):
                 return {}
-            return cast(Json, response.json())
+            try:
+                return cast(Json, response.json())
+            except ValueError as error:
+                raise CloudUnavailable(f"{self._name} answered {method} {path} with no JSON, but said so") from error
         text = _message(response)
         LOG.debug("%s %s of %s: %d %s", method, path, self._name, status, text)
         if status in PASSING:

@@ -1,0 +1,257 @@
+"""Calls to a cloud: what is sent, what is tried again, and what comes of answers that nobody wants."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+import pytest
+import requests
+import requests_mock
+import tenacity
+from keystoneauth1 import fixture
+from keystoneauth1.identity import v3
+
+from blazar.clouds.openstack import Credentials, connect
+from blazar.clouds.openstack.access import VersionMissing
+from blazar.clouds.openstack.compute import OpenStackCompute
+from blazar.clouds.openstack.placement import OpenStackPlacement
+from blazar.clouds.scope import scope
+from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
+
+KEYSTONE = "http://keystone.test:5000/v3"
+NOVA = "http://nova.test:8774/v2.1"
+FAR_NOVA = "http://nova.far.test/v2.1"
+PLACEMENT = "http://placement.test"
+
+
+PLACEMENT_VERSIONS = {
+    "versions": [
+        {
+            "id": "v1.0",
+            "status": "CURRENT",
+            "max_version": "1.39",
+            "min_version": "1.0",
+            "links": [{"rel": "self", "href": ""}],
+        }
+    ]
+}
+
+
+class Web(requests_mock.Mocker):
+    """Answers with JSON say so."""
+
+    def register_uri(self, method, url, response_list=None, **answer):
+        listed = [self.complete(one) for one in response_list or [answer]]
+        return super().register_uri(method, url, listed)
+
+    def complete(self, answer):
+        headers = {"Content-Type": "application/json"} if "json" in answer else {}
+        return {**answer, "headers": headers | answer.get("headers", {})} if "exc" not in answer else answer
+
+
+def catalog() -> fixture.V3Token:
+    token = fixture.V3Token(user_name="blazar", project_name="service")
+    nova = token.add_service("compute", name="nova")
+    nova.add_standard_endpoints(
+        public="http://nova.public.test/v2.1", internal=NOVA, admin="http://nova.admin.test", region="RegionOne"
+    )
+    nova.add_standard_endpoints(
+        public=FAR_NOVA, internal="http://nova.far.internal.test", admin=FAR_NOVA, region="RegionTwo"
+    )
+    token.add_service("placement").add_standard_endpoints(
+        public=PLACEMENT, internal=PLACEMENT, admin=PLACEMENT, region="RegionOne"
+    )
+    return token
+
+
+@pytest.fixture
+def web(monkeypatch):
+    monkeypatch.setattr(tenacity.nap.time, "sleep", lambda _: None)
+    with Web() as mock:
+        mock.get(KEYSTONE, json=fixture.V3Discovery(KEYSTONE))
+        mock.post(f"{KEYSTONE}/auth/tokens", json=catalog(), headers={"X-Subject-Token": "very-secret-token"})
+        yield mock
+
+
+def an_access(**wishes):
+    auth = v3.Password(auth_url=KEYSTONE, username="blazar", password="very-secret-password", project_name="service")
+    return connect(Credentials(auth=auth, **{"region": "RegionOne", "interfaces": {"compute": "internal"}, **wishes}))
+
+
+@pytest.fixture
+def nova(web):
+    return an_access().compute
+
+
+def sent(web, part="/servers"):
+    return [request for request in web.request_history if part in request.url]
+
+
+def test_a_call_says_who_asks_and_which_microversion_it_speaks(web, nova):
+    web.get(f"{NOVA}/servers/1", json={"server": {"id": "1"}})
+    with scope(request_id="req-11111111-2222-3333-4444-555555555555"):
+        assert nova.get("/servers/1", microversion="2.67") == {"server": {"id": "1"}}
+    (call,) = sent(web)
+    assert call.headers["X-OpenStack-Request-ID"] == "req-11111111-2222-3333-4444-555555555555"
+    assert call.headers["OpenStack-API-Version"] == "compute 2.67"
+    assert call.headers["X-Auth-Token"] == "very-secret-token"
+
+
+@pytest.mark.parametrize(
+    ("wishes", "where"),
+    [
+        ({}, NOVA),
+        ({"interfaces": {"compute": "public"}}, "http://nova.public.test/v2.1"),
+        ({"region": "RegionTwo", "interfaces": {"compute": "public"}}, FAR_NOVA),
+    ],
+)
+def test_region_and_interface_are_those_of_the_configuration(web, wishes, where):
+    web.get(f"{where}/servers/1", json={"server": {}})
+    an_access(**wishes).compute.get("/servers/1")
+    assert sent(web)[0].url == f"{where}/servers/1"
+
+
+def test_one_login_serves_many_calls(web, nova):
+    web.get(f"{NOVA}/servers/1", json={})
+    for _ in range(5):
+        nova.get("/servers/1")
+    assert len(sent(web, "/auth/tokens")) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_passing_failure_is_tried_again(web, nova, status):
+    web.get(f"{NOVA}/servers/1", [{"status_code": status}, {"status_code": status}, {"json": {"server": {}}}])
+    assert nova.get("/servers/1") == {"server": {}}
+    assert len(sent(web)) == 3
+
+
+def test_a_lasting_failure_is_told_after_a_few_attempts(web, nova):
+    web.get(f"{NOVA}/servers/1", status_code=503, reason="Service Unavailable")
+    with pytest.raises(CloudUnavailable, match="Nova failed with 503"):
+        nova.get("/servers/1")
+    assert len(sent(web)) == 3
+
+
+@pytest.mark.parametrize("failure", [{"status_code": 500}, {"exc": requests.exceptions.ReadTimeout}])
+def test_what_may_have_been_done_is_not_sent_again(web, nova, failure):
+    web.post(f"{NOVA}/servers/1/action", **failure)
+    with pytest.raises(CloudUnavailable):
+        nova.call("POST", "/servers/1/action", body={})
+    assert len(sent(web)) == 1
+
+
+@pytest.mark.parametrize("failure", [{"status_code": 503}, {"exc": requests.exceptions.ConnectionError}])
+def test_what_was_certainly_not_done_is_sent_again(web, nova, failure):
+    web.post(f"{NOVA}/servers/1/action", [failure, {"json": {}}])
+    assert nova.call("POST", "/servers/1/action", body={}) == {}
+    assert len(sent(web)) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "says"),
+    [
+        ({"status_code": 404, "json": {"itemNotFound": {"message": "no such server"}}}, NotFound, "no such"),
+        ({"status_code": 409, "json": {"conflictingRequest": {"message": "is being moved"}}}, Conflict, "being moved"),
+        ({"status_code": 400, "json": {"badRequest": {"message": "nonsense"}}}, CloudRefused, "nonsense"),
+        ({"status_code": 403, "json": {"forbidden": {"message": "Quota exceeded"}}}, CloudRefused, "Quota"),
+        ({"status_code": 406, "json": {"errors": [{"detail": "unsupported version"}]}}, VersionMissing, "too old"),
+        ({"status_code": 418, "text": "<html>teapot"}, CloudRefused, "418"),
+        ({"exc": requests.exceptions.ConnectTimeout}, CloudUnavailable, "within 20 s"),
+        ({"exc": requests.exceptions.SSLError("certificate verify failed")}, CloudUnavailable, "certificate"),
+    ],
+)  # fmt: skip
+def test_answers_become_errors_of_ours_with_the_sentence_of_the_service(web, nova, answer, error, says):
+    web.get(f"{NOVA}/servers/1", **answer)
+    with pytest.raises(error, match=says):
+        nova.get("/servers/1")
+
+
+def test_an_answer_that_is_no_json_is_told_of(web, nova):
+    web.get(f"{NOVA}/servers/1", text="<html>a proxy's own page", headers={"Content-Type": "application/json"})
+    with pytest.raises(CloudUnavailable, match="no JSON"):
+        nova.get("/servers/1")
+
+
+def test_a_concurrent_update_in_placement_is_tried_again(web):
+    conflict = {"errors": [{"status": 409, "code": "placement.concurrent_update", "detail": "generation"}]}
+    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.put(f"{PLACEMENT}/x", [{"status_code": 409, "json": conflict}, {"json": {"ok": True}}])
+    assert an_access().placement.call("PUT", "/x", body={}) == {"ok": True}
+
+
+def test_no_call_goes_beyond_the_time_of_its_request(web, nova):
+    web.get(f"{NOVA}/servers/1", json={})
+    with scope(limit=timedelta(seconds=7)):
+        nova.get("/servers/1")
+        assert sent(web)[0].timeout <= 7
+    with scope(limit=timedelta(0)), pytest.raises(CloudUnavailable, match="too long"):
+        nova.get("/servers/1")
+    assert len(sent(web)) == 1
+
+
+def test_all_pages_of_a_listing_are_read_whatever_host_their_links_name(web):
+    def page(request, context):
+        marker = request.qs.get("marker", [""])[0]
+        items = {"": ("a", "b"), "b": ("c", "d"), "d": ()}[marker]
+        link = [{"rel": "next", "href": f"http://unreachable.test/servers?marker={items[-1]}"}] if items else []
+        assert request.qs["host"] == ["compute-1"]
+        return {"servers": [a_server(name) for name in items], "servers_links": link}
+
+    web.get(f"{NOVA}/servers/detail", json=page)
+    servers = OpenStackCompute(an_access()).servers_on("compute-1")
+    assert [server.id for server in servers] == ["a", "b", "c", "d"]
+
+
+def a_server(name: str) -> dict[str, object]:
+    return {"id": name, "name": name, "tenant_id": "p", "user_id": "u", "status": "ACTIVE", "locked": False}
+
+
+def test_a_name_that_only_begins_alike_is_not_taken_for_a_host(web):
+    names = ("node-1", "node-10", "node-100")
+    web.get(
+        f"{NOVA}/os-hypervisors/node-1/search",
+        json={"hypervisors": [{"id": i, "hypervisor_hostname": name} for i, name in enumerate(reversed(names))]},
+    )
+    web.get(f"{NOVA}/os-availability-zone/detail", json={"availabilityZoneInfo": []})
+    detail = {
+        "id": 2, "hypervisor_hostname": "node-1", "service": {"host": "node-1"}, "hypervisor_type": "QEMU",
+        "hypervisor_version": 1, "vcpus": 1, "memory_mb": 1, "local_gb": 1, "cpu_info": "", "state": "up",
+        "status": "enabled",
+    }  # fmt: skip
+    web.get(f"{NOVA}/os-hypervisors/2", json={"hypervisor": detail})
+    assert OpenStackCompute(an_access()).hypervisor(hostname="node-1").id == "2"
+
+
+def test_a_resource_provider_is_found_by_its_exact_name(web):
+    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": [{"name": "blazar_node-10", "uuid": "x"}]})
+    assert OpenStackPlacement(an_access()).reservation_provider("node-1") is None
+
+
+def test_an_old_nova_tells_no_hints_and_that_is_no_failure(web):
+    web.get(f"{NOVA}/servers/detail", status_code=406, json={"errors": [{"detail": "2.100 is not supported"}]})
+    assert OpenStackCompute(an_access()).stranded_servers("r", "p") == ()
+
+
+def test_a_wrong_password_is_told_as_such(web):
+    web.post(f"{KEYSTONE}/auth/tokens", status_code=401, json={"error": {"message": "Requires authentication."}})
+    with pytest.raises(CloudRefused, match="does not accept the service user"):
+        an_access().check()
+    with pytest.raises(CloudUnavailable, match="no way into Nova"):
+        an_access().compute.get("/servers/1")
+
+
+def test_a_keystone_that_is_away_is_told_as_such(web):
+    web.get(KEYSTONE, exc=requests.exceptions.ConnectionError)
+    web.post(f"{KEYSTONE}/auth/tokens", exc=requests.exceptions.ConnectionError)
+    with pytest.raises(CloudUnavailable, match="Keystone can not be reached"):
+        an_access().check()
+
+
+def test_no_secret_reaches_the_log(web, nova, caplog):
+    caplog.set_level(logging.DEBUG)
+    web.get(f"{NOVA}/servers/1", status_code=404)
+    with pytest.raises(NotFound):
+        nova.get("/servers/1")
+    assert "very-secret" not in caplog.text
