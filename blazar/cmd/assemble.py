@@ -12,6 +12,7 @@ from sqlalchemy.engine import Engine
 from blazar.clouds.ports import Cloud
 from blazar.cmd import config
 from blazar.cmd.config import ConfigurationError
+from blazar.manager.messaging import oslo_messaging
 from blazar.manager.notifications import MessagingNotifier, Notifier
 from blazar.manager.service import ManagerService
 from blazar.model.clock import Clock
@@ -30,10 +31,20 @@ def manager(
         store=Store(engine),
         types=resource_types(conf, cloud),
         registration=HostRegistration(cloud, config.host_settings(conf).pools),
-        notifier=notifier or MessagingNotifier(conf, conf.notifications.publisher_id),
+        notifier=notifier or _notifier(conf),
         clock=clock,
         settings=config.manager_settings(conf),
     )
+
+
+def _notifier(conf: cfg.ConfigOpts) -> Notifier:
+    try:
+        return MessagingNotifier(conf, conf.notifications.publisher_id)
+    except (oslo_messaging.MessagingException, ValueError) as error:
+        # The URL itself is not told: there is a password in it.
+        raise ConfigurationError(
+            f"transport_url of [oslo_messaging_notifications], or else of [DEFAULT], can not be used: {error}"
+        ) from error
 
 
 def check_plugins(conf: cfg.ConfigOpts) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 
@@ -88,6 +89,17 @@ def test_a_url_that_is_not_keystones_is_not_waited_over(run, working, stub):
         run(*working(wait=300))
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [["[DEFAULT]"], ["[oslo_messaging_notifications]", "driver = messagingv2"]],
+    ids=lambda lines: lines[0],
+)
+def test_a_message_bus_that_can_not_be_is_refused_without_its_password(run, working, lines):
+    with pytest.raises(BlazarError, match="transport_url") as refused:
+        run(*working(), *lines, "transport_url = pigeon://blazar:se-cret@h/")
+    assert "se-cret" not in refused.value.message
+
+
 def test_nothing_is_asked_of_a_cloud_before_the_database_is_there(run, working, stub, tmp_path):
     with pytest.raises(BlazarError):
         run(*working(database=f"sqlite:///{tmp_path / 'empty.sqlite'}"))
@@ -157,3 +169,22 @@ def test_a_message_bus_that_is_not_there_is_waited_for_and_keeps_nobody_from_sto
     assert "refused" in program.says("oslo.messaging")
     assert program.stop() == 0
     assert "se-cret" not in program.said
+
+
+def test_a_hangup_takes_over_what_may_change(start, working, file):
+    program = start("manager", *working())
+    program.says("works for the cloud as project")
+    file(*working(), "[DEFAULT]", "debug = true")
+    program.process.send_signal(signal.SIGHUP)
+    program.says("Option DEFAULT.debug changed")
+    assert program.stop() == 0
+
+
+@pytest.mark.parametrize("slip", ["debug = perhaps", "no assignment"])
+def test_a_hangup_with_a_slip_in_the_file_ends_nobodys_work(start, working, file, slip):
+    program = start("manager", *working())
+    program.says("works for the cloud as project")
+    file(*working(), "[DEFAULT]", slip)
+    program.process.send_signal(signal.SIGHUP)
+    program.says("can not be read again, and stays as it was")
+    assert program.stop() == 0
