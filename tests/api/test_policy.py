@@ -47,7 +47,10 @@ def policy(folder: Path, text: str = "", **options: object) -> Policy:
     file.write_text(text, encoding="utf-8")
     conf = cfg.ConfigOpts()
     conf([], project="blazar", default_config_files=[], default_config_dirs=[])
-    opts.set_defaults(conf, policy_file=str(file), **options)
+    # A default would be one for every test that comes after.
+    opts.set_defaults(conf)
+    for name, value in {"policy_file": str(file), **options}.items():
+        conf.set_override(name, value, group="oslo_policy")
     return Policy(conf)
 
 

@@ -125,19 +125,11 @@ def test_it_says_what_it_waits_for_until_it_is_there(load, working, stub, monkey
     assert waiting.startswith("Waiting for up to 300 s: Keystone can not be reached: ")
 
 
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        (["[manager]", "claim_ttl = soon"], "[manager] claim_ttl can not be 'soon'"),
-        (["[DEFAULT]", "log_dir = /no/such/folder"], "the log can not be written"),
-    ],
-    ids=["value", "log"],
-)
-def test_the_process_ends_with_one_sentence(start, lines, words):
-    program = start("manager", *lines)
+def test_the_process_ends_with_one_sentence(start):
+    program = start("manager", "[manager]", "claim_ttl = soon")
     assert program.ended() == 1
     (sentence,) = program.said.splitlines()
-    assert sentence.startswith(f"blazar-manager: {words}")
+    assert sentence.startswith("blazar-manager: [manager] claim_ttl can not be 'soon'")
 
 
 def test_a_file_that_is_not_there_is_named_in_one_sentence(start):
@@ -171,20 +163,15 @@ def test_a_message_bus_that_is_not_there_is_waited_for_and_keeps_nobody_from_sto
     assert "se-cret" not in program.said
 
 
-def test_a_hangup_takes_over_what_may_change(start, working, file):
+def test_a_hangup_takes_over_what_may_change_and_a_slip_in_the_file_ends_nobodys_work(start, working, file):
     program = start("manager", *working())
     program.says("works for the cloud as project")
-    file(*working(), "[DEFAULT]", "debug = true")
-    program.process.send_signal(signal.SIGHUP)
-    program.says("Option DEFAULT.debug changed")
-    assert program.stop() == 0
-
-
-@pytest.mark.parametrize("slip", ["debug = perhaps", "no assignment"])
-def test_a_hangup_with_a_slip_in_the_file_ends_nobodys_work(start, working, file, slip):
-    program = start("manager", *working())
-    program.says("works for the cloud as project")
-    file(*working(), "[DEFAULT]", slip)
-    program.process.send_signal(signal.SIGHUP)
-    program.says("can not be read again, and stays as it was")
+    for line, words in (
+        ("debug = perhaps", "can not be read again, and stays as it was"),
+        ("no assignment", "can not be read again, and stays as it was"),
+        ("debug = true", "Option DEFAULT.debug changed"),
+    ):
+        file(*working(), "[DEFAULT]", line)
+        program.process.send_signal(signal.SIGHUP)
+        program.says(words)
     assert program.stop() == 0
