@@ -18,6 +18,7 @@ from blazar.manager.service import ManagerService
 from blazar.model.clock import Clock
 from blazar.resources.base import ResourceType
 from blazar.resources.registration import HostRegistration
+from blazar.store import engine as database
 from blazar.store.store import Store
 
 NAMESPACE = "blazar.resource.plugins"
@@ -45,6 +46,17 @@ def _notifier(conf: cfg.ConfigOpts) -> Notifier:
         raise ConfigurationError(
             f"transport_url of [oslo_messaging_notifications], or else of [DEFAULT], can not be used: {error}"
         ) from error
+
+
+def database_engine(conf: cfg.ConfigOpts) -> Engine:
+    """Return the engine for the configured database; nothing is connected yet. ConfigurationError, InvalidInput."""
+    if not conf.database.connection:
+        raise ConfigurationError("[database] connection is not set; give the SQLAlchemy URL of the database")
+    return database.connect(
+        conf.database.connection,
+        pool_size=conf.database.max_pool_size,
+        recycle=conf.database.connection_recycle_time,
+    )
 
 
 def check_plugins(conf: cfg.ConfigOpts) -> None:

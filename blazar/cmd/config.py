@@ -189,6 +189,18 @@ DATABASE_OPTIONS: list[cfg.Opt] = [
         help="SQLAlchemy URL of the database: postgresql+psycopg://blazar:PASSWORD@HOST/blazar, or with mysql+pymysql "
         "for MariaDB and MySQL.",
     ),
+    cfg.IntOpt(
+        "max_pool_size",
+        default=20,
+        min=1,
+        help="Connections that a process keeps open to the database; for a moment it may have 20 more.",
+    ),
+    cfg.IntOpt(
+        "connection_recycle_time",
+        default=1800,
+        min=-1,
+        help="Seconds after which a connection is replaced, before a firewall or server closes it; -1 for never.",
+    ),
 ]
 GROUPS: dict[str, list[cfg.Opt]] = {
     "DEFAULT": [*DEFAULT_CLI_OPTIONS, *DEFAULT_OPTIONS],

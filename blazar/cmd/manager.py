@@ -22,12 +22,10 @@ from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
 from blazar.cmd import assemble, config, memory
 from blazar.cmd.config import ConfigurationError
-from blazar.manager.messaging import oslo_messaging
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.rpc import server as rpc
 from blazar.rpc.target import transport
-from blazar.store import engine as database
 from blazar.store import migrate
 
 LOG = logging.getLogger("blazar.manager")
@@ -90,7 +88,8 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
         while not stopping.wait(1):
             if listening.done():
                 listening.result()
-    except oslo_messaging.MessagingException as error:
+    except Exception as error:
+        # The border to a message bus: its drivers raise what their libraries do, as for a wrong password.
         raise ConfigurationError(f"the message bus does not let us take requests: {error}") from error
     finally:
         LOG.info("blazar-manager stops; what is going on is finished first")
@@ -119,9 +118,7 @@ def _beside(action: Callable[[], None]) -> Future[None]:
 
 
 def _tables(conf: cfg.ConfigOpts, stopping: threading.Event) -> Engine:
-    if not conf.database.connection:
-        raise ConfigurationError("[database] connection is not set; give the SQLAlchemy URL of the database")
-    engine = database.connect(conf.database.connection)
+    engine = assemble.database_engine(conf)
 
     def look() -> None:
         try:

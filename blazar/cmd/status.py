@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
+import amqp
 from oslo_config import cfg
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -17,8 +19,8 @@ from blazar.api.policy import Policy
 from blazar.clouds.openstack import connect, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.cmd import assemble, config
+from blazar.manager.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
-from blazar.store import engine as database
 from blazar.store import migrate
 
 
@@ -89,11 +91,8 @@ def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    if not conf.database.connection:
-        yield Finding("Database", Verdict.FAILURE, "[database] connection is not set")
-        return
     try:
-        current = migrate.current(database.connect(conf.database.connection))
+        current = migrate.current(assemble.database_engine(conf))
     except (BlazarError, SQLAlchemyError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         yield Finding("Database", Verdict.FAILURE, f"it can not be used: {reason}")
@@ -103,6 +102,36 @@ def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     else:
         text = f"tables at {current or 'no revision'}, wanted {migrate.head()}; run blazar-db-manage upgrade head"
         yield Finding("Database", Verdict.FAILURE, text)
+
+
+def _message_bus(conf: cfg.ConfigOpts) -> Iterator[Finding]:
+    try:
+        url = oslo_messaging.TransportURL.parse(conf)
+        if url.transport not in ("rabbit", "kombu"):
+            # How to log in there only the driver knows; that there is one is all that can be said.
+            oslo_messaging.get_rpc_transport(conf).cleanup()
+            return
+        for host in url.hosts or [oslo_messaging.TransportHost("localhost", 5672)]:
+            _log_in(host, url.virtual_host)
+    except oslo_messaging.MessagingException as error:
+        yield Finding("Message bus", Verdict.FAILURE, f"[DEFAULT] transport_url can not be used: {error}")
+    except (OSError, amqp.AMQPError) as error:
+        yield Finding("Message bus", Verdict.FAILURE, f"{host.hostname} port {host.port}: {error}")
+    else:
+        yield Finding("Message bus", Verdict.SUCCESS)
+
+
+def _log_in(host: Any, virtual_host: str | None) -> None:
+    connection = amqp.Connection(
+        f"{host.hostname}:{host.port or 5672}",
+        userid=host.username or "guest",
+        password=host.password or "guest",
+        virtual_host=virtual_host or "/",
+        connect_timeout=5,
+        read_timeout=5,
+    )
+    connection.connect()
+    connection.close()
 
 
 def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
@@ -141,6 +170,7 @@ CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (
     _options,
     _plugins,
     _policy_file,
+    _message_bus,
     _database,
     _cloud,
 )

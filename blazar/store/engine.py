@@ -32,16 +32,17 @@ CONNECT_SECONDS = 10
 IDLE_SECONDS = 5
 
 
-def connect(url: str, *, pool_size: int = 20) -> Engine:
+def connect(url: str, *, pool_size: int = 20, recycle: int = 1800) -> Engine:
     """Return an engine for a SQLAlchemy URL of SQLite, PostgreSQL (psycopg) or MariaDB/MySQL (pymysql).
 
+    ``pool_size`` connections are kept open, and each is replaced when it is ``recycle`` seconds old (-1: never).
     URLs written for their older drivers (psycopg2, MySQLdb) serve as well. Nothing is connected yet. InvalidInput if
     the URL is none, or of another database, or of one in memory, which the threads of a process can not share.
     """
     try:
         parsed = _with_our_driver(make_url(url))
         backend = parsed.get_backend_name()
-        engine = sa.create_engine(parsed, **_CONNECT[backend](pool_size))
+        engine = sa.create_engine(parsed, pool_recycle=recycle, **_CONNECT[backend](pool_size))
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise InvalidInput(f"the database URL can not be used: {error}") from error
     except ValueError as error:
@@ -94,7 +95,6 @@ def _mysql(pool_size: int) -> dict[str, Any]:
         },
         "pool_size": pool_size,
         "max_overflow": 20,
-        "pool_recycle": 1800,
         "isolation_level": "READ COMMITTED",
     }
 

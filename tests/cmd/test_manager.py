@@ -11,6 +11,7 @@ import pytest
 from blazar.cmd import manager
 from blazar.cmd.config import ConfigurationError
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, InvalidInput, StoreUnavailable
+from tests.conftest import RABBITMQ
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -160,6 +161,14 @@ def test_a_message_bus_that_is_not_there_is_waited_for_and_keeps_nobody_from_sto
     program = start("manager", *working(bus=f"rabbit://guest:se-cret@127.0.0.1:{closed}/"))
     assert "refused" in program.says("oslo.messaging")
     assert program.stop() == 0
+    assert "se-cret" not in program.said
+
+
+def test_a_message_bus_that_does_not_let_us_in_ends_it_with_one_sentence(start, working):
+    program = start("manager", *working(bus=RABBITMQ.replace("guest:guest", "guest:se-cret")))
+    assert program.ended() == 1
+    assert "the message bus does not let us take requests" in program.said
+    assert "Traceback" not in program.said
     assert "se-cret" not in program.said
 
 

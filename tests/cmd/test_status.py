@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from blazar.cmd.status import main
+from tests.conftest import RABBITMQ, missing
 
 
 @pytest.fixture
@@ -70,6 +73,30 @@ def test_a_database_that_can_not_serve_is_a_failure(check, working, tmp_path, ur
     code, found = check(*working(database=url.format(tmp_path)))
     assert (code, list(found)) == (2, ["Database"])
     assert words in found["Database"]
+
+
+def test_a_message_bus_that_lets_us_in_is_a_success(check, working):
+    try:
+        socket.create_connection(("127.0.0.1", 5672), timeout=5).close()
+    except OSError as error:
+        missing("rabbitmq", error)
+    assert check(*working(bus=RABBITMQ)) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("bus", "words"),
+    [
+        (RABBITMQ.replace("guest:guest", "guest:wrong"), "403"),
+        (RABBITMQ + "no-such-vhost", "not found"),
+        ("rabbit://guest:guest@127.0.0.1:9/", "refused"),
+        ("smoke://signals/", "smoke"),
+    ],
+)
+def test_a_message_bus_that_does_not_is_a_failure(check, working, bus, words):
+    code, found = check(*working(bus=bus))
+    assert (code, list(found)) == (2, ["Message bus"])
+    assert words in found["Message bus"]
+    assert "wrong" not in found["Message bus"]
 
 
 def test_a_wrong_password_is_a_failure_and_nothing_more_is_asked(check, working, stub):

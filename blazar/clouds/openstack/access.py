@@ -181,8 +181,8 @@ class Service:
                 return {}
             try:
                 return cast(Json, response.json())
-            except ValueError as error:
-                raise CloudUnavailable(f"{self._name} answered {method} {path} with no JSON, but said so") from error
+            except ValueError as garbled:
+                raise CloudUnavailable(f"{self._name} answered {method} {path} with no JSON, but said so") from garbled
         text = _message(response)
         LOG.debug("%s %s of %s: %d %s", method, path, self._name, status, text)
         if status in PASSING:
