@@ -88,6 +88,7 @@ def _serve(conf: cfg.ConfigOpts) -> None:
 
     try:
         signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
         LOG.info("blazar-api listens on %s port %d", host, conf.port)
         server.run()
     except KeyboardInterrupt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from blazar.model.errors import BlazarError
 from blazar.resources.actions import CHOICES
 from blazar.resources.physical_host import HostSettings
 from blazar.resources.pools import PoolNames
+
+LOG = logging.getLogger(__name__)
 
 
 class ConfigurationError(BlazarError):
@@ -258,6 +261,14 @@ def load(
             "they are to refuse"
         )
     return conf
+
+
+def read_again(conf: cfg.ConfigOpts) -> None:
+    """Take over what may change while we run, as the level of the log. A slip in the file ends nobody's work."""
+    try:
+        conf.mutate_config_files()
+    except (Exception, SystemExit) as error:
+        LOG.error("The configuration can not be read again, and stays as it was: %s", error)
 
 
 def start_log(conf: cfg.ConfigOpts) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -29,6 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         print(f"blazar-db-manage: the database can not be used: {reason}", file=sys.stderr)
+    except BrokenPipeError:
+        # Whoever read our output has enough of it, as `head`; what is left in the buffer has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (BlazarError, cfg.Error) as error:
         print(f"blazar-db-manage: {error}", file=sys.stderr)
     except migrate.MigrationError as error:

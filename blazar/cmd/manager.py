@@ -48,20 +48,12 @@ def main() -> int:
     try:
         conf = config.load(sys.argv[1:], program="blazar-manager", conf=cfg.CONF)
         config.start_log(conf)
-        signal.signal(signal.SIGHUP, lambda *_: _read_again(conf))
+        signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
         run(conf, stopping)
     except (BlazarError, cfg.Error) as error:
         print(f"blazar-manager: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _read_again(conf: cfg.ConfigOpts) -> None:
-    """Take over what may change while we run, as the level of the log. A slip in the file ends nobody's work."""
-    try:
-        conf.mutate_config_files()
-    except (Exception, SystemExit) as error:
-        LOG.error("The configuration can not be read again, and stays as it was: %s", error)
 
 
 def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:

@@ -85,11 +85,11 @@ def _run(options: argparse.Namespace) -> int:
     def stop(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, stop)
     memory.settle()
     manager.start(alone=True)
-    _welcome(manager, listener, data)
     try:
+        signal.signal(signal.SIGTERM, stop)
+        _welcome(manager, listener, data)
         server.run()
     except KeyboardInterrupt:
         pass
