@@ -100,7 +100,7 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
     ),
     cfg.IntOpt(
         "claim_ttl",
-        default=60,
+        default=20,
         min=1,
         help="Seconds after which the work of a manager that gave no sign of life is taken over by another.",
     ),

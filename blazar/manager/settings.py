@@ -22,7 +22,7 @@ class Settings:
     before_end_lead: timedelta = timedelta(minutes=60)
     strategy: Strategy = Strategy.PACK
     booking_attempts: int = 12
-    claim_ttl: timedelta = timedelta(seconds=60)
+    claim_ttl: timedelta = timedelta(seconds=20)
     relook: timedelta = timedelta(milliseconds=250)
     first_retry: timedelta = timedelta(seconds=1)
     longest_retry: timedelta = timedelta(seconds=60)
