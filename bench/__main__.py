@@ -9,11 +9,11 @@ import platform
 import sys
 from dataclasses import asdict
 
-from bench import requests, starts
+from bench import bus, requests, starts
 from bench.requests import Figure
 from blazar.cmd import memory
 
-ROW = "{:<11}{:<17}{:>7}{:>9}{:>11}{:>11}{:>12}"
+ROW = "{:<27}{:<17}{:>7}{:>9}{:>11}{:>11}{:>12}"
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("--hosts", default="10,100,1000,10000")
     parser.add_argument("--leases", default="0,1000,10000,100000")
     parser.add_argument("--databases", default="sqlite,postgresql")
-    parser.add_argument("--only", choices=["grid", "throughput", "starts"])
+    parser.add_argument("--only", choices=["grid", "bus", "throughput", "starts"])
     parser.add_argument("--json", action="store_true", help="figures for machines, on standard output")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
@@ -47,6 +47,10 @@ def main() -> int:
         say("\ngrowth: time ~ size^exponent")
         for growth in report["growth"]:
             say("  " + ", ".join(f"{key} {value}" for key, value in growth.items()))
+    if options.only in (None, "bus"):
+        say("\nover the message bus")
+        bused = [f for kind in options.databases.split(",") for f in bus.measure(kind, 1000, 10_000, say_figure)]
+        report["bus"] = [asdict(figure) for figure in bused]
     for name, measure in (
         ("throughput", requests.throughput),
         ("starts", starts.burst),
