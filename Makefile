@@ -74,4 +74,4 @@ sample-config: $(BIN)/.dev ## write etc/blazar/*.sample, and docs/configuration.
 	$(BIN)/python tools/configuration_page.py > docs/configuration.md
 
 clean: ## remove what the other targets made (not the data in ./var)
-	rm -rf $(VENV) .venv-client build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-client .venv-tempest build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
