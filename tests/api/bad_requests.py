@@ -157,7 +157,12 @@ CREATION = [
     ),
     post("a key too long", room(**{"k" * 256: 1}), "at most 255 characters"),
     post("max below min", room(min=3, max=2), "max (2) is less than min (3)"),
-    *(post(f"before_end {v!r}", room(before_end=v), "before_end") for v in (None, "email", 1, [], {}, True)),
+    *(
+        post(f"{key} {v!r}", room(**{key: v}), "before_end")
+        for key in ("before_end", "before_end_action")
+        for v in (None, "email", 1, [], {}, True)
+    ),
+    post("two actions", room(before_end="none", before_end_action="snapshot"), "two names of one thing"),
     *(
         post(f"{key} {v!r}"[:60], room(**{key: v}), key)
         for key in ("hypervisor_properties", "resource_properties")
@@ -221,6 +226,7 @@ CHANGES = [
     change("a key too long", "at most 255 characters", **{"k" * 256: 1}),
     change("max below min", "max (1) is less than min (2)", min=2, max=1),
     change("before_end", "before_end", before_end="email"),
+    change("before_end_action", "before_end", before_end_action="email"),
     change("a malformed requirement", "resource_properties", resource_properties="["),
     change("a requirement that nothing tells", "$colour", resource_properties='["==", "$colour", "red"]'),
     change("more hosts than there are", "Not enough hosts", 409, min=50, max=50),

@@ -34,6 +34,15 @@ def create(http, **changes):
     return answer.json["lease"]
 
 
+@pytest.mark.parametrize("name", ["before_end", "before_end_action"])
+def test_what_is_done_before_the_end_goes_by_two_names_and_can_be_changed(http, name):
+    lease = create(http, reservations=[{**ROOM, name: "snapshot"}])
+    assert lease["reservations"][0]["before_end"] == "snapshot"
+    change = {"reservations": [{"id": lease["reservations"][0]["id"], name: "migration"}]}
+    changed = http.put(f"/v1/leases/{lease['id']}", json=change, headers=token())
+    assert changed.json["lease"]["reservations"][0]["before_end"] == "migration"
+
+
 def test_a_lease_has_all_keys_in_the_formats_that_clients_parse(http):
     lease = create(http)
     assert list(lease) == [
