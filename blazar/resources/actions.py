@@ -17,7 +17,7 @@ BEFORE_END = "before_end"
 ALIAS = "before_end_action"
 
 LOOK_AGAIN = timedelta(seconds=1)
-LOOK_LATER = timedelta(seconds=30)
+LOOK_LATER = timedelta(seconds=10)
 """The pause after something had to be begun once more: what fails every time is not tried at every look."""
 
 
