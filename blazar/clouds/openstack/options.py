@@ -110,14 +110,19 @@ GLANCE_OPTIONS: list[cfg.Opt] = [
     _endpoint_type("Glance"),
 ]
 
-SESSION_OPTIONS: list[cfg.Opt] = [*loading.get_auth_common_conf_options(), *loading.get_session_conf_options()]
+HONOURED = ("cafile", "certfile", "keyfile", "insecure", "timeout")
+SESSION_OPTIONS: list[cfg.Opt] = [
+    *loading.get_auth_common_conf_options(),
+    # The library knows more, as of ciphers, which we would take and not heed.
+    *(option for option in loading.get_session_conf_options() if option.dest in HONOURED),
+]
 """Options of ``[keystone]`` that there are with every authentication plugin."""
 
 
 def register(conf: cfg.ConfigOpts) -> None:
     """Let the configuration know the options of ``[keystone]``; the others are registered with the rest."""
     loading.register_auth_conf_options(conf, GROUP)
-    loading.register_session_conf_options(conf, GROUP)
+    conf.register_opts(SESSION_OPTIONS, group=GROUP)
 
 
 def list_keystone_opts() -> list[cfg.Opt]:
@@ -148,7 +153,7 @@ def credentials(conf: cfg.ConfigOpts) -> Credentials:
         identity_service=conf.identity_service,
         verify=False if section.insecure else (section.cafile or conf.cafile or True),
         cert=(section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile,
-        timeout=conf.cloud.timeout,
+        timeout=section.timeout or conf.cloud.timeout,
         attempts=conf.cloud.attempts,
     )
 
