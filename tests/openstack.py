@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ import yaml
 from keystoneauth1.identity import v3
 
 from blazar.clouds.openstack import Access, Credentials, connect, open_cloud
-from blazar.model.errors import NotFound
+from blazar.model.errors import BlazarError, NotFound
 
 HOME = Path(os.environ.get("OPENSTACK_CLOUD_HOME") or Path.home() / ".cache" / "openstack-cloud")
 PATIENCE = 90.0
@@ -136,6 +137,33 @@ def forget_images() -> None:
     for image in list(glance.pages("/images", "images")):
         if image["name"].startswith("reserved_"):
             glance.call("DELETE", f"/images/{image['id']}")
+
+
+@cache
+def tidy() -> None:
+    """Make the test cloud as it was when it was new, once a run: a run that was killed leaves things behind."""
+    compute = admin_compute()
+    for hypervisor in compute.hypervisors():
+        host = hypervisor.service_name
+        for server in compute.servers_on(host):
+            compute.delete_server(server.id)
+        eventually(lambda host=host: compute.servers_on(host), lambda left: not left)
+    for aggregate in compute.aggregates():
+        for host in aggregate.hosts:
+            eventually(lambda host=host, aggregate=aggregate: has_left(compute, aggregate.id, host))
+        compute.delete_aggregate(aggregate.id)
+    forget_images()
+
+
+def has_left(compute: Any, aggregate_id: int, host: str) -> bool:
+    """Take a host out of an aggregate; False if Nova does not let it go yet, as it still knows a server on it."""
+    try:
+        compute.remove_host(aggregate_id, host)
+    except NotFound:
+        return True
+    except BlazarError:
+        return False
+    return True
 
 
 @contextmanager

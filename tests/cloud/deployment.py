@@ -22,7 +22,6 @@ import requests
 import sqlalchemy as sa
 
 from blazar.clouds.ports import Compute
-from blazar.model.errors import BlazarError
 from tests import openstack, upstream
 from tests.cloud.proxy import Proxy
 from tests.conftest import RABBITMQ
@@ -295,6 +294,7 @@ def a_host(minimum: int = 1, maximum: int = 1, *, host: str | None = None, **mor
 @contextlib.contextmanager
 def deployed(folder: Path, database: str, *, hosts: int = 3, **wishes: Any) -> Iterator[Deployment]:
     """A deployment in the catalog of the test cloud, with a freepool and registered hosts; all gone afterwards."""
+    openstack.tidy()
     service = Deployment(folder, database, **wishes)
     compute = openstack.admin_compute()
     with _endpoint(service), _freepool(compute):
@@ -318,17 +318,8 @@ def clean(compute: Compute) -> None:
             for server in compute.servers_on(host):
                 compute.delete_server(server.id)
             openstack.eventually(lambda host=host: compute.servers_on(host), lambda left: not left)
-            openstack.eventually(lambda host=host, pool=pool: _left(compute, pool.id, host))
+            openstack.eventually(lambda host=host, pool=pool: openstack.has_left(compute, pool.id, host))
         compute.delete_aggregate(pool.id)
-
-
-def _left(compute: Compute, aggregate_id: int, host: str) -> bool:
-    # Nova may still know a server that has just gone, and then keeps the host where it is.
-    try:
-        compute.remove_host(aggregate_id, host)
-    except BlazarError:
-        return False
-    return True
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from blazar.clouds.openstack import open_cloud
 from blazar.clouds.ports import Cloud, Server
 from blazar.clouds.simulated import FileKeeper, MemoryKeeper, SimulatedCloud, of_size
-from blazar.model.errors import NotFound
 from tests import openstack
 from tests.world import ManualClock
 
@@ -61,6 +59,7 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
 
 
 def real_site() -> Iterator[Site]:
+    openstack.tidy()
     cloud = open_cloud(openstack.access("blazar"))
     compute = cloud.compute
     before = {aggregate.id for aggregate in compute.aggregates()}
@@ -89,20 +88,7 @@ def real_site() -> Iterator[Site]:
             for aggregate in compute.aggregates():
                 if aggregate.id not in before:
                     for host in aggregate.hosts:
-                        leave(compute, aggregate.id, host)
+                        openstack.eventually(
+                            lambda host=host, aggregate=aggregate: openstack.has_left(compute, aggregate.id, host)
+                        )
                     compute.delete_aggregate(aggregate.id)
-
-
-def leave(compute: Any, aggregate_id: int, host: str) -> None:
-    """Take a host out of a pool, waiting for Nova to forget the servers that have just gone."""
-    end = time.monotonic() + openstack.PATIENCE
-    while True:
-        try:
-            compute.remove_host(aggregate_id, host)
-            return
-        except NotFound:
-            return
-        except Exception:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.5)
