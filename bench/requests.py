@@ -115,7 +115,7 @@ def cell(kind: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
     slow = leases >= 100_000 or hosts >= 10_000
     begin = time.perf_counter()
     with counted(ground.engine) as statements:
-        ground.app.extensions["blazar"].rendered.forget()
+        ground.app.extensions["blazar"].rendered["v1"].forget()
         get("/v1/leases")()
     span = 1000 * (time.perf_counter() - begin)
     yield Figure(kind, "list, cold", hosts, leases, span, span, statements.count, 1)

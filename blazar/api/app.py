@@ -11,10 +11,12 @@ from typing import Any
 from flask import Flask, Response, g, jsonify, request
 from werkzeug.exceptions import HTTPException
 
-from blazar.api import hosts, leases, microversion, openapi
+from blazar.api import host_calendar, microversion, openapi, v1
 from blazar.api.context import EXTENSION, Services, services
 from blazar.api.errors import BadFrame, application_error, frame_error, unauthenticated, unexpected_error
+from blazar.api.hosts import Hosts
 from blazar.api.identity import Identity, Unauthenticated
+from blazar.api.leases import Leases
 from blazar.api.policy import Policy
 from blazar.api.rendered import RenderedLeases
 from blazar.clouds.scope import scope as enter_scope
@@ -49,9 +51,9 @@ def create_app(
     app.config["BLAZAR_AUTH_URI"] = auth_uri
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
-    app.extensions[EXTENSION] = Services(manager, identity, policy or Policy(), RenderedLeases())
-    app.register_blueprint(leases.blueprint, url_prefix="/v1")
-    app.register_blueprint(hosts.blueprint, url_prefix="/v1")
+    app.extensions[EXTENSION] = Services(manager, identity, policy or Policy(), {v1.VERSION: RenderedLeases()})
+    for routes in (Leases(v1.LEASES).blueprint(), Hosts(v1.HOSTS).blueprint(), host_calendar.blueprint()):
+        app.register_blueprint(routes)
     for path in ("/", "/versions"):
         app.add_url_rule(path, f"versions{path}", _versions, methods=["GET"])
     for path in ("/v1", "/v1/"):

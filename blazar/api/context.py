@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,12 +20,12 @@ _PLAUSIBLE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What an application is made of."""
+    """What an application is made of; ``rendered`` has the lists of each version."""
 
     manager: Manager
     identity: Identity
     policy: Policy
-    rendered: RenderedLeases
+    rendered: Mapping[str, RenderedLeases]
 
 
 def services() -> Services:

@@ -1,75 +1,74 @@
-"""``/v1/leases``."""
+"""``/v1/leases`` and ``/v2/leases``: the same requests and rules, in the form of either version."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import Blueprint, Response, jsonify, request
 
-from blazar.api import render, schemas
+from blazar.api import schemas
 from blazar.api.bodies import read_object
 from blazar.api.context import caller, identifier, services
-from blazar.api.dates import date, moment
+from blazar.api.forms import LeaseForm, enclosed
+from blazar.api.lease_requests import lease_change, new_lease
 from blazar.api.policy import ADMIN
-from blazar.model.errors import InvalidInput, NotFound
+from blazar.model.errors import NotFound
 from blazar.model.lease import Lease
-from blazar.model.requests import (
-    EventRequest,
-    LeaseChange,
-    LeaseRequest,
-    ReservationChange,
-    ReservationRequest,
-)
-
-blueprint = Blueprint("leases", __name__)
 
 
-@blueprint.get("/leases")
-@blueprint.get("/leases.json")
-def index() -> Response:
-    """List leases: the caller's project's, or all for operators."""
-    policy = services().policy
-    policy.check("blazar:leases:get", caller())
-    project_id = None if policy.allows(ADMIN, caller()) else caller().project_id
-    texts = services().rendered.all(services().manager, project_id)
-    return Response(f'{{"leases":[{",".join(texts)}]}}', mimetype="application/json")
+class Leases:
+    """The handlers of one version."""
 
+    def __init__(self, form: LeaseForm) -> None:
+        self._form = form
 
-@blueprint.post("/leases")
-@blueprint.post("/leases.json")
-def create() -> tuple[Response, int]:
-    """Create a lease."""
-    services().policy.check("blazar:leases:post", caller())
-    body = read_object(request)
-    schemas.check(body, schemas.LEASE_CREATE)
-    lease = services().manager.create_lease(_request(body))
-    return jsonify({"lease": render.lease(lease)}), 201
+    def blueprint(self) -> Blueprint:
+        """Return the routes of this version."""
+        routes = Blueprint(f"leases-{self._form.version}", __name__, url_prefix=f"/{self._form.version}")
+        for path in ("/leases", "/leases.json"):
+            routes.get(path)(self.index)
+            routes.post(path)(self.create)
+        routes.get("/leases/<lease_id>")(self.show)
+        routes.put("/leases/<lease_id>")(self.update)
+        routes.delete("/leases/<lease_id>")(self.delete)
+        return routes
 
+    def index(self) -> Response:
+        """List leases: the caller's project's, or all for operators."""
+        policy = services().policy
+        policy.check("blazar:leases:get", caller())
+        project_id = None if policy.allows(ADMIN, caller()) else caller().project_id
+        texts = services().rendered[self._form.version].all(services().manager, project_id)
+        array = f"[{','.join(texts)}]"
+        key = self._form.many
+        return Response(array if key is None else f'{{"{key}":{array}}}', mimetype="application/json")
 
-@blueprint.get("/leases/<lease_id>")
-def show(lease_id: str) -> Response:
-    """Show a lease."""
-    return jsonify({"lease": render.lease(_visible(lease_id))})
+    def create(self) -> tuple[Response, int]:
+        """Create a lease."""
+        services().policy.check("blazar:leases:post", caller())
+        body = read_object(request)
+        schemas.check(body, self._form.created)
+        return self._shown(services().manager.create_lease(new_lease(body, self._form, caller()))), 201
 
+    def show(self, lease_id: str) -> Response:
+        """Show a lease."""
+        return self._shown(_visible(lease_id))
 
-@blueprint.put("/leases/<lease_id>")
-def update(lease_id: str) -> Response:
-    """Change a lease."""
-    lease = _visible(lease_id)
-    services().policy.check("blazar:leases:put", caller(), _target(lease))
-    body = read_object(request)
-    schemas.check(body, schemas.LEASE_UPDATE)
-    changed = services().manager.update_lease(lease.id, _change(body))
-    return jsonify({"lease": render.lease(changed)})
+    def update(self, lease_id: str) -> Response:
+        """Change a lease."""
+        lease = _visible(lease_id)
+        services().policy.check("blazar:leases:put", caller(), _target(lease))
+        body = read_object(request)
+        schemas.check(body, self._form.changed)
+        return self._shown(services().manager.update_lease(lease.id, lease_change(body, self._form)))
 
+    def delete(self, lease_id: str) -> tuple[str, int]:
+        """Delete a lease."""
+        lease = _visible(lease_id)
+        services().policy.check("blazar:leases:delete", caller(), _target(lease))
+        services().manager.delete_lease(lease.id)
+        return "", 204
 
-@blueprint.delete("/leases/<lease_id>")
-def delete(lease_id: str) -> tuple[str, int]:
-    """Delete a lease."""
-    lease = _visible(lease_id)
-    services().policy.check("blazar:leases:delete", caller(), _target(lease))
-    services().manager.delete_lease(lease.id)
-    return "", 204
+    def _shown(self, lease: Lease) -> Response:
+        return jsonify(enclosed(self._form.one, self._form.shown(lease)))
 
 
 def _visible(lease_id: str) -> Lease:
@@ -84,47 +83,3 @@ def _visible(lease_id: str) -> Lease:
 
 def _target(lease: Lease) -> dict[str, str]:
     return {"project_id": lease.project_id, "user_id": lease.user_id}
-
-
-def _request(body: dict[str, Any]) -> LeaseRequest:
-    before_end = body.get("before_end_date")
-    return LeaseRequest(
-        name=body["name"],
-        user_id=caller().user_id,
-        project_id=caller().project_id,
-        start=moment(body["start_date"], "start_date"),
-        end=moment(body["end_date"], "end_date"),
-        before_end=None if before_end is None else date(before_end, "before_end_date"),
-        reservations=tuple(
-            ReservationRequest(item["resource_type"], _parameters(item)) for item in body.get("reservations", [])
-        ),
-        events=tuple(_event(item) for item in body.get("events", [])),
-    )
-
-
-def _event(item: dict[str, Any]) -> EventRequest:
-    text = item.get("event_date")
-    return EventRequest(item["event_type"], None if text is None else date(text, "event_date"))
-
-
-def _change(body: dict[str, Any]) -> LeaseChange:
-    items = body.get("reservations", [])
-    if any("id" not in item for item in items):
-        raise InvalidInput("Missing parameter reservation ID: each item of reservations needs the id of a reservation")
-    ids = [item["id"] for item in items]
-    if len(set(ids)) != len(ids):
-        raise InvalidInput("reservations: a reservation is there twice; put all its changes into one item")
-    before_end = body.get("before_end_date")
-    return LeaseChange(
-        name=body.get("name"),
-        start=moment(body["start_date"], "start_date") if "start_date" in body else None,
-        end=moment(body["end_date"], "end_date") if "end_date" in body else None,
-        before_end=None if before_end is None else date(before_end, "before_end_date"),
-        reservations=tuple(
-            ReservationChange(item["id"], _parameters(item), item.get("resource_type")) for item in items
-        ),
-    )
-
-
-def _parameters(item: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in item.items() if key not in ("id", "resource_type")}

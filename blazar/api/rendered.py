@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
 
 from blazar.api import render
 from blazar.model.lease import Lease
@@ -26,9 +28,10 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class RenderedLeases:
-    """Keeps the JSON texts of leases, the latest used ones. Safe to use from several threads."""
+    """Keeps the JSON texts of leases, the latest used ones, as ``shown`` renders them. Safe for several threads."""
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
+    def __init__(self, shown: Callable[[Lease], dict[str, Any]] = render.lease, *, most: int = MOST_KEPT) -> None:
+        self._shown = shown
         self._most = most
         self._texts: OrderedDict[str, tuple[int, str]] = OrderedDict()
         self._lock = threading.Lock()
@@ -51,7 +54,7 @@ class RenderedLeases:
             self._texts.clear()
 
     def _keep(self, lease: Lease) -> str:
-        text = _encode(render.lease(lease))
+        text = _encode(self._shown(lease))
         with self._lock:
             self._texts[lease.id] = lease.revision, text
             self._texts.move_to_end(lease.id)

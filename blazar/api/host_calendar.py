@@ -1,0 +1,64 @@
+"""What version 1 tells of hosts beside themselves: what is promised of them, and which capabilities there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from blazar.api import render, schemas, v1
+from blazar.api.bodies import read_object
+from blazar.api.context import caller, identifier, services
+from blazar.api.policy import ADMIN
+from blazar.model.errors import NotFound
+
+
+def blueprint() -> Blueprint:
+    """Return the routes."""
+    routes = Blueprint("host-calendar", __name__, url_prefix="/v1/os-hosts")
+    for suffix in ("", ".json"):
+        routes.get(f"/allocations{suffix}")(allocations)
+        routes.get(f"/<host_id>/allocation{suffix}")(allocation)
+        routes.get(f"/properties{suffix}")(properties)
+    routes.patch("/properties/<name>")(set_property)
+    return routes
+
+
+def allocations() -> Response:
+    """List what is promised of every host."""
+    services().policy.check("blazar:oshosts:get_allocations", caller())
+    found = services().manager.host_allocations(**_narrowed())
+    return jsonify({"allocations": [render.allocation(a) for a in found]})
+
+
+def allocation(host_id: str) -> Response:
+    """Show what is promised of one host."""
+    services().policy.check("blazar:oshosts:get_allocations", caller())
+    found = services().manager.host_allocations(host_id=v1.host_id(host_id), **_narrowed())
+    return jsonify({"allocation": render.allocation(found[0])})
+
+
+def properties() -> Response:
+    """List capabilities."""
+    policy = services().policy
+    policy.check("blazar:oshosts:get_resource_properties", caller())
+    # Any value counts as yes, as it always did: clients write True, and nobody writes False.
+    everything = bool(request.args.get("all")) and policy.allows(ADMIN, caller())
+    detail = bool(request.args.get("detail"))
+    found = services().manager.host_properties(include_private=everything)
+    return jsonify({"resource_properties": [render.property_values(value, detail=detail) for value in found]})
+
+
+def set_property(name: str) -> Response:
+    """Show a capability to everybody, or not."""
+    services().policy.check("blazar:oshosts:update_resource_properties", caller())
+    body = read_object(request)
+    schemas.check(body, schemas.PROPERTY_UPDATE)
+    if "\0" in name or len(name) > 255:
+        raise NotFound("no host has ever had a property of that name")
+    changed = services().manager.set_host_property(name, private=body["private"])
+    return jsonify({"resource_property": render.resource_property(changed)})
+
+
+def _narrowed() -> dict[str, Any]:
+    return {key: identifier(request.args[key]) for key in ("lease_id", "reservation_id") if key in request.args}

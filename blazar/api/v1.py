@@ -1,0 +1,53 @@
+"""Version 1 as its clients know it: every answer in an envelope, capabilities beside a host's own keys."""
+
+from __future__ import annotations
+
+from blazar.api import render, schemas
+from blazar.api.context import identifier
+from blazar.api.dates import date, moment
+from blazar.api.forms import HostForm, Json, LeaseForm
+from blazar.api.host_requests import capabilities, capability_changes
+from blazar.model.errors import NotFound
+from blazar.model.requests import HostChange, HostRequest
+
+VERSION = "v1"
+
+
+def host_id(text: str) -> str:
+    """Return the id of a host in a path; NotFound if it can be none."""
+    key = identifier(text)
+    if key == "-":
+        raise NotFound(f"Host with {{'host_id': '{text[:80]}'}} not found")
+    return key
+
+
+def _request(body: Json) -> HostRequest:
+    given = {key: value for key, value in body.items() if key not in schemas.HOST_CREATE["properties"]}
+    return HostRequest(body.get("name"), str(int(body["id"])) if "id" in body else None, capabilities(given))
+
+
+def _change(body: Json) -> HostChange:
+    return HostChange(capability_changes(body))
+
+
+LEASES = LeaseForm(
+    version=VERSION,
+    created=schemas.LEASE_CREATE,
+    changed=schemas.LEASE_UPDATE,
+    moment=moment,
+    date=date,
+    shown=render.lease,
+    one="lease",
+    many="leases",
+)
+HOSTS = HostForm(
+    version=VERSION,
+    created=schemas.HOST_CREATE,
+    changed=schemas.HOST_UPDATE,
+    host_id=host_id,
+    request=_request,
+    change=_change,
+    shown=render.host,
+    one="host",
+    many="hosts",
+)
