@@ -6,19 +6,21 @@ import logging
 import re
 import urllib.parse
 import uuid
+from collections.abc import Collection
 from typing import Any
 
 from flask import Flask, Response, g, jsonify, request
 from werkzeug.exceptions import HTTPException
 
 from blazar.api import host_calendar, microversion, openapi, v1
-from blazar.api.context import EXTENSION, Services, services
+from blazar.api.context import EXTENSION, Services, services, speaks_v2
 from blazar.api.errors import BadFrame, application_error, frame_error, unauthenticated, unexpected_error
 from blazar.api.hosts import Hosts
 from blazar.api.identity import Identity, Unauthenticated
 from blazar.api.leases import Leases
 from blazar.api.policy import Policy
 from blazar.api.rendered import RenderedLeases
+from blazar.api.v2 import forms as v2
 from blazar.clouds.scope import scope as enter_scope
 from blazar.model.errors import BlazarError
 from blazar.rpc.interface import Manager
@@ -38,11 +40,12 @@ def create_app(
     policy: Policy | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
     auth_uri: str | None = "standalone",
+    v2_controllers: Collection[str] = v2.CONTROLLERS,
 ) -> Flask:
     """Return the application over a manager.
 
     ``max_body_bytes`` bounds what is read of a request; ``auth_uri`` is where 401 answers send their
-    readers (None: Keystone's middleware says it).
+    readers (None: Keystone's middleware says it); ``v2_controllers`` is what version 2 has, nothing for no version 2.
     """
     app = Flask("blazar.api", static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -51,13 +54,21 @@ def create_app(
     app.config["BLAZAR_AUTH_URI"] = auth_uri
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
-    app.extensions[EXTENSION] = Services(manager, identity, policy or Policy(), {v1.VERSION: RenderedLeases()})
+    rendered = {form.version: RenderedLeases(form.shown) for form in (v1.LEASES, v2.LEASES)}
+    app.extensions[EXTENSION] = Services(manager, identity, policy or Policy(), rendered, frozenset(v2_controllers))
     for routes in (Leases(v1.LEASES).blueprint(), Hosts(v1.HOSTS).blueprint(), host_calendar.blueprint()):
         app.register_blueprint(routes)
+    if "leases" in v2_controllers:
+        app.register_blueprint(Leases(v2.LEASES).blueprint())
+    if "oshosts" in v2_controllers:
+        app.register_blueprint(Hosts(v2.HOSTS).blueprint())
     for path in ("/", "/versions"):
         app.add_url_rule(path, f"versions{path}", _versions, methods=["GET"])
     for path in ("/v1", "/v1/"):
         app.add_url_rule(path, f"version{path}", _version_one, methods=["GET"])
+    if v2_controllers:
+        # Nothing is to be had here, with any method; version 2 says of itself what the list of versions says.
+        app.add_url_rule("/v2", "version/v2", _versions, methods=[])
     app.add_url_rule("/healthcheck", "healthcheck", _healthcheck, methods=["GET"])
     app.add_url_rule("/openapi.json", "openapi", _openapi, methods=["GET"])
     app.before_request(_before)
@@ -85,7 +96,7 @@ def _before() -> Response | None:
         g.caller = services().identity.authenticate(dict(request.headers))
     except Unauthenticated:
         return unauthenticated()
-    if request.url_rule is not None:
+    if request.url_rule is not None and not speaks_v2():
         g.version = microversion.requested(request.headers.get(microversion.HEADER))
     return None
 
@@ -126,7 +137,8 @@ def _version() -> dict[str, Any]:
 
 
 def _versions() -> tuple[Response, int]:
-    return jsonify({"versions": [_version()]}), 300
+    second = {"id": "v2.0", "status": "DEPRECATED", "links": [{"rel": "self", "href": _link("/v2")}]}
+    return jsonify({"versions": [_version(), *([second] if services().v2_controllers else [])]}), 300
 
 
 def _version_one() -> Response:
@@ -142,4 +154,4 @@ def _healthcheck() -> tuple[Response, int]:
 
 
 def _openapi() -> Response:
-    return jsonify(openapi.document(_link("")))
+    return jsonify(openapi.document(_link(""), services().v2_controllers))

@@ -11,17 +11,17 @@ from blazar.resources.actions import CHOICES
 
 Json = dict[str, Any]
 
-_TEXT: Json = {"type": "string"}
-_TEXT_OR_NULL: Json = {"type": ["string", "null"]}
-_NUMBER: Json = {"type": "integer"}
-_FLAG: Json = {"type": "boolean"}
+TEXT: Json = {"type": "string"}
+TEXT_OR_NULL: Json = {"type": ["string", "null"]}
+NUMBER: Json = {"type": "integer"}
+FLAG: Json = {"type": "boolean"}
 _ISO: Json = {
     "type": "string",
     "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}$",
     "description": "UTC",
     "examples": ["2030-04-01T08:00:00.000000"],
 }
-_ISO_OR_NULL: Json = {**_ISO, "type": ["string", "null"]}
+ISO_OR_NULL: Json = {**_ISO, "type": ["string", "null"]}
 _SPACED: Json = {
     "type": "string",
     "pattern": r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$",
@@ -127,20 +127,21 @@ def _one_of(states: type[Enum], *more: object) -> Json:
     return {"enum": [*(state.value for state in states), *more]}
 
 
-def _with_examples(schema: Json, *examples: Json) -> Json:
+def with_examples(schema: Json, *examples: Json) -> Json:
+    """Return a schema with examples that fit it."""
     return {**schema, "examples": list(examples)}
 
 
 COMPONENTS: Json = {
     "Event": an_object(
         {
-            "id": _TEXT,
-            "lease_id": _TEXT,
+            "id": TEXT,
+            "lease_id": TEXT,
             "event_type": {
-                **_TEXT,
+                **TEXT,
                 "description": "start_lease, before_end_lease, end_lease, or what the client sent",
             },
-            "time": _ISO_OR_NULL,
+            "time": ISO_OR_NULL,
             "status": _one_of(EventStatus, None),
             "created_at": _SPACED,
             "updated_at": _SPACED_OR_NULL,
@@ -149,34 +150,34 @@ COMPONENTS: Json = {
     ),
     "Reservation": an_object(
         {
-            "id": _TEXT,
-            "lease_id": _TEXT,
-            "resource_id": _TEXT_OR_NULL,
+            "id": TEXT,
+            "lease_id": TEXT,
+            "resource_id": TEXT_OR_NULL,
             "resource_type": {"enum": ["physical:host"]},
             "status": _one_of(ReservationStatus),
-            "missing_resources": {**_FLAG, "description": "fewer resources are left than were promised"},
-            "resources_changed": {**_FLAG, "description": "others were given in place of some that failed"},
+            "missing_resources": {**FLAG, "description": "fewer resources are left than were promised"},
+            "resources_changed": {**FLAG, "description": "others were given in place of some that failed"},
             "created_at": _SPACED,
             "updated_at": _SPACED_OR_NULL,
             "min": {"type": "integer", "minimum": 1},
             "max": {"type": "integer", "minimum": 1},
-            "hypervisor_properties": _TEXT_OR_NULL,
-            "resource_properties": _TEXT_OR_NULL,
+            "hypervisor_properties": TEXT_OR_NULL,
+            "resource_properties": TEXT_OR_NULL,
             "before_end": {"enum": list(CHOICES)},
         },
         example=_RESERVATION,
     ),
     "Lease": an_object(
         {
-            "id": _TEXT,
-            "name": _TEXT,
-            "user_id": _TEXT,
-            "project_id": _TEXT,
+            "id": TEXT,
+            "name": TEXT,
+            "user_id": TEXT,
+            "project_id": TEXT,
             "start_date": _ISO,
             "end_date": _ISO,
-            "trust_id": _TEXT_OR_NULL,
+            "trust_id": TEXT_OR_NULL,
             "status": _one_of(LeaseStatus),
-            "degraded": _FLAG,
+            "degraded": FLAG,
             "created_at": _SPACED,
             "updated_at": _SPACED_OR_NULL,
             "reservations": a_list(ref("Reservation")),
@@ -186,30 +187,30 @@ COMPONENTS: Json = {
     ),
     "Host": an_object(
         {
-            "id": _TEXT,
-            "hypervisor_hostname": _TEXT,
-            "service_name": _TEXT,
-            "hypervisor_type": _TEXT,
-            "hypervisor_version": _NUMBER,
-            "vcpus": _NUMBER,
-            "memory_mb": {**_NUMBER, "description": "MiB"},
-            "local_gb": {**_NUMBER, "description": "GiB"},
-            "cpu_info": {**_TEXT, "description": "JSON text"},
+            "id": TEXT,
+            "hypervisor_hostname": TEXT,
+            "service_name": TEXT,
+            "hypervisor_type": TEXT,
+            "hypervisor_version": NUMBER,
+            "vcpus": NUMBER,
+            "memory_mb": {**NUMBER, "description": "MiB"},
+            "local_gb": {**NUMBER, "description": "GiB"},
+            "cpu_info": {**TEXT, "description": "JSON text"},
             "status": {"type": "null"},
-            "availability_zone": _TEXT,
-            "trust_id": _TEXT_OR_NULL,
-            "reservable": _FLAG,
+            "availability_zone": TEXT,
+            "trust_id": TEXT_OR_NULL,
+            "reservable": FLAG,
             "created_at": _SPACED,
             "updated_at": _SPACED_OR_NULL,
         },
-        more={**_TEXT, "description": "a capability"},
+        more={**TEXT, "description": "a capability"},
         example=_HOST,
     ),
     "Allocation": an_object(
         {
-            "resource_id": {**_TEXT, "description": "the host's id"},
+            "resource_id": {**TEXT, "description": "the host's id"},
             "reservations": a_list(
-                an_object({"id": _TEXT, "lease_id": _TEXT, "start_date": _ISO, "end_date": _ISO}),
+                an_object({"id": TEXT, "lease_id": TEXT, "start_date": _ISO, "end_date": _ISO}),
             ),
         },
         example={
@@ -225,18 +226,18 @@ COMPONENTS: Json = {
         },
     ),
     "PropertyInList": an_object(
-        {"property": _TEXT, "private": _FLAG, "values": a_list(_TEXT)},
+        {"property": TEXT, "private": FLAG, "values": a_list(TEXT)},
         optional=("private", "values"),
         example={"property": "gpu", "private": False, "values": ["A100", "H100"]},
     ),
     "ResourceProperty": an_object(
         {
-            "id": _TEXT,
-            "resource_type": _TEXT,
-            "property_name": _TEXT,
-            "private": _FLAG,
+            "id": TEXT,
+            "resource_type": TEXT,
+            "property_name": TEXT,
+            "private": FLAG,
             "created_at": _ISO,
-            "updated_at": _ISO_OR_NULL,
+            "updated_at": ISO_OR_NULL,
         },
         example={
             "id": "33334444-5555-4666-8777-88889999aaaa",
@@ -249,12 +250,13 @@ COMPONENTS: Json = {
     ),
     "Version": an_object(
         {
-            "id": _TEXT,
-            "status": _TEXT,
-            "min_version": _TEXT,
-            "max_version": _TEXT,
-            "links": a_list(an_object({"rel": _TEXT, "href": _TEXT})),
+            "id": TEXT,
+            "status": TEXT,
+            "min_version": TEXT,
+            "max_version": TEXT,
+            "links": a_list(an_object({"rel": TEXT, "href": TEXT})),
         },
+        optional=("min_version", "max_version"),
         example={
             "id": "v1.0",
             "status": "CURRENT",
@@ -264,10 +266,10 @@ COMPONENTS: Json = {
         },
     ),
     "Health": an_object(
-        {"status": {"enum": ["ok", "failing"]}, "reason": _TEXT}, optional=("reason",), example={"status": "ok"}
+        {"status": {"enum": ["ok", "failing"]}, "reason": TEXT}, optional=("reason",), example={"status": "ok"}
     ),
     "ApplicationError": an_object(
-        {"error_code": _NUMBER, "error_message": _TEXT, "error_name": {"type": ["integer", "string"]}},
+        {"error_code": NUMBER, "error_message": TEXT, "error_name": {"type": ["integer", "string"]}},
         example={
             "error_code": 404,
             "error_message": f"Lease with {{'lease_id': '{_LEASE_ID}'}} not found",
@@ -275,11 +277,15 @@ COMPONENTS: Json = {
         },
     ),
     "FrameError": an_object(
-        {"error": _NUMBER, "error_message": _TEXT},
+        {"error": NUMBER, "error_message": TEXT},
         example={"error": 400, "error_message": "The body is not UTF-8; send JSON in UTF-8."},
     ),
+    "RoutingError": an_object(
+        {"code": NUMBER, "title": TEXT, "description": TEXT},
+        example={"code": 404, "title": "Not Found", "description": "There is nothing at this URL."},
+    ),
     "AuthenticationError": an_object(
-        {"error": an_object({"code": _NUMBER, "title": _TEXT, "message": _TEXT})},
+        {"error": an_object({"code": NUMBER, "title": TEXT, "message": TEXT})},
         example={
             "error": {
                 "code": 401,
@@ -288,13 +294,13 @@ COMPONENTS: Json = {
             }
         },
     ),
-    "LeaseCreate": _with_examples(schemas.LEASE_CREATE, _NEW_LEASE),
-    "LeaseUpdate": _with_examples(
+    "LeaseCreate": with_examples(schemas.LEASE_CREATE, _NEW_LEASE),
+    "LeaseUpdate": with_examples(
         schemas.LEASE_UPDATE,
         {"end_date": "2030-04-01 22:00"},
         {"name": "nightly", "reservations": [{"id": _RESERVATION_ID, "max": 3}]},
     ),
-    "HostCreate": _with_examples(schemas.HOST_CREATE, {"name": "cn12.example", "rack": "r7"}),
-    "HostUpdate": _with_examples(schemas.HOST_UPDATE, {"rack": "r8", "gpu": None}),
-    "PropertyUpdate": _with_examples(schemas.PROPERTY_UPDATE, {"private": True}),
+    "HostCreate": with_examples(schemas.HOST_CREATE, {"name": "cn12.example", "rack": "r7"}),
+    "HostUpdate": with_examples(schemas.HOST_UPDATE, {"rack": "r8", "gpu": None}),
+    "PropertyUpdate": with_examples(schemas.PROPERTY_UPDATE, {"private": True}),
 }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from flask import current_app, g
+from flask import current_app, g, request
 
 from blazar.api.identity import Caller, Identity
 from blazar.api.policy import Policy
@@ -20,12 +20,13 @@ _PLAUSIBLE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What an application is made of; ``rendered`` has the lists of each version."""
+    """What an application is made of; ``rendered`` has the lists of each version, ``v2_controllers`` what is served."""
 
     manager: Manager
     identity: Identity
     policy: Policy
     rendered: Mapping[str, RenderedLeases]
+    v2_controllers: frozenset[str]
 
 
 def services() -> Services:
@@ -36,6 +37,11 @@ def services() -> Services:
 def caller() -> Caller:
     """Return who is asking."""
     return cast(Caller, g.caller)
+
+
+def speaks_v2() -> bool:
+    """Tell whether the request is for version 2, whatever comes of it."""
+    return request.path == "/v2" or request.path.startswith("/v2/")
 
 
 def identifier(text: str) -> str:

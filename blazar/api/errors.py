@@ -1,7 +1,8 @@
-"""Errors as clients read them: one place, three shapes.
+"""Errors as clients read them: one place, four shapes.
 
 Shape A is ours (``error_message``), shape B is the framework's (an unknown URL, a wrong method, a body that is no
-JSON), shape C is that of Keystone's middleware (401).
+JSON), shape C is that of Keystone's middleware (401). Version 2 has shape A for what is wrong with a body, too, and a
+shape D for unknown URLs and wrong methods.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
+from blazar.api.context import speaks_v2
 from blazar.model.errors import BlazarError
 
 LOG = logging.getLogger(__name__)
@@ -39,23 +41,28 @@ def application_error(error: BlazarError) -> Response:
     """Render shape A."""
     if type(error) is BlazarError or error.status >= 500:
         LOG.error("Answering %d to request %s: %s", error.status, _request_ids(), error.message)
-    return _shape_a(error.status, error.message, _BUG if error.status == 500 else error.status)
+    return _shape_a(error.status, error.message)
 
 
 def unexpected_error(error: Exception) -> Response:
     """Render a bug of ours; what happened is in the log, under the request's id."""
     LOG.exception("Request %s failed unexpectedly", _request_ids(), exc_info=error)
-    return _shape_a(500, "Internal Server Error", _BUG)
+    return _shape_a(500, "Internal Server Error")
 
 
 def frame_error(error: BadFrame | HTTPException) -> Response:
-    """Render shape B."""
+    """Render shape B, or what version 2 has in its place."""
     if isinstance(error, BadFrame):
         status, message = error.status, error.message
     else:
         status = error.code or 500
         message = _text(error)
-    response = jsonify({"error": status, "error_message": message})
+    if not speaks_v2():
+        response = jsonify({"error": status, "error_message": message})
+    elif isinstance(error, NotFound | MethodNotAllowed):
+        response = jsonify({"code": status, "title": error.name, "description": message})
+    else:
+        response = _shape_a(status, message)
     response.status_code = status
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
@@ -72,7 +79,8 @@ def unauthenticated() -> Response:
     return response
 
 
-def _shape_a(status: int, message: str, name: int | str) -> Response:
+def _shape_a(status: int, message: str) -> Response:
+    name = _BUG if status == 500 and not speaks_v2() else status
     response = jsonify({"error_code": status, "error_message": message, "error_name": name})
     response.status_code = status
     return response

@@ -34,6 +34,11 @@ def _rule(name: str, check: str, description: str, *operations: tuple[str, str])
     )
 
 
+def _both(method: str, path: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return an operation of both versions of the API."""
+    return (method, f"/v1{path}"), (method, f"/v2{path}")
+
+
 def _persona(name: str, check: str, description: str) -> policy.RuleDefault:
     return policy.RuleDefault(name, check, description, deprecated_rule=_ADMIN_OR_OWNER)
 
@@ -55,22 +60,22 @@ def list_rules() -> list[policy.RuleDefault]:
             "blazar:leases:get",
             _READER,
             "List and show leases.",
-            ("GET", "/v1/leases"),
-            ("GET", "/v1/leases/{lease_id}"),
+            *_both("GET", "/leases"),
+            *_both("GET", "/leases/{lease_id}"),
         ),
-        _rule("blazar:leases:post", _MEMBER, "Create a lease.", ("POST", "/v1/leases")),
-        _rule("blazar:leases:put", _MEMBER, "Change a lease.", ("PUT", "/v1/leases/{lease_id}")),
-        _rule("blazar:leases:delete", _MEMBER, "Delete a lease.", ("DELETE", "/v1/leases/{lease_id}")),
+        _rule("blazar:leases:post", _MEMBER, "Create a lease.", *_both("POST", "/leases")),
+        _rule("blazar:leases:put", _MEMBER, "Change a lease.", *_both("PUT", "/leases/{lease_id}")),
+        _rule("blazar:leases:delete", _MEMBER, "Delete a lease.", *_both("DELETE", "/leases/{lease_id}")),
         _rule(
             "blazar:oshosts:get",
             _ADMIN,
             "List and show hosts.",
-            ("GET", "/v1/os-hosts"),
-            ("GET", "/v1/os-hosts/{host_id}"),
+            *_both("GET", "/os-hosts"),
+            *_both("GET", "/os-hosts/{host_id}"),
         ),
-        _rule("blazar:oshosts:post", _ADMIN, "Register a host.", ("POST", "/v1/os-hosts")),
-        _rule("blazar:oshosts:put", _ADMIN, "Change a host's capabilities.", ("PUT", "/v1/os-hosts/{host_id}")),
-        _rule("blazar:oshosts:delete", _ADMIN, "Give a host back.", ("DELETE", "/v1/os-hosts/{host_id}")),
+        _rule("blazar:oshosts:post", _ADMIN, "Register a host.", *_both("POST", "/os-hosts")),
+        _rule("blazar:oshosts:put", _ADMIN, "Change a host's capabilities.", *_both("PUT", "/os-hosts/{host_id}")),
+        _rule("blazar:oshosts:delete", _ADMIN, "Give a host back.", *_both("DELETE", "/os-hosts/{host_id}")),
         _rule(
             "blazar:oshosts:get_allocations",
             _ADMIN,

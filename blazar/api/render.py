@@ -21,8 +21,8 @@ def lease(value: Lease) -> Json:
         "name": value.name,
         "user_id": value.user_id,
         "project_id": value.project_id,
-        "start_date": _iso(value.window.start),
-        "end_date": _iso(value.window.end),
+        "start_date": iso(value.window.start),
+        "end_date": iso(value.window.end),
         "trust_id": value.trust_id,
         "status": value.status.value,
         "degraded": value.degraded,
@@ -55,8 +55,8 @@ def allocation(value: ResourceAllocations) -> Json:
             {
                 "id": a.reservation_id,
                 "lease_id": a.lease_id,
-                "start_date": _iso(a.window.start),
-                "end_date": _iso(a.window.end),
+                "start_date": iso(a.window.start),
+                "end_date": iso(a.window.end),
             }
             for a in value.allocations
             for _ in range(a.units)
@@ -78,8 +78,8 @@ def resource_property(value: ResourceProperty) -> Json:
         "resource_type": "physical:host",
         "property_name": value.name,
         "private": value.private,
-        "created_at": _iso(value.created_at),
-        "updated_at": _iso(value.updated_at) if value.updated_at else None,
+        "created_at": iso(value.created_at),
+        "updated_at": iso(value.updated_at) if value.updated_at else None,
     }
 
 
@@ -103,7 +103,7 @@ def _event(lease_id: str, value: Event) -> Json:
         "id": value.id,
         "lease_id": lease_id,
         "event_type": str(value.event_type),
-        "time": _iso(value.time) if value.time else None,
+        "time": iso(value.time) if value.time else None,
         "status": value.status.value if value.status else None,
         "created_at": _spaced(value.created_at),
         "updated_at": _spaced_or_none(value.updated_at),
@@ -113,7 +113,8 @@ def _event(lease_id: str, value: Event) -> Json:
 # All instants are UTC, so what follows the fraction, or the second, is always the same and can be cut off.
 # Instants are written again and again (a lease's end is also its event's time), and writing one is what costs most.
 @lru_cache(maxsize=8192)
-def _iso(instant: datetime) -> str:
+def iso(instant: datetime) -> str:
+    """Return an instant with all six digits of a fraction, which clients parse."""
     return instant.isoformat("T", "microseconds")[:26]
 
 

@@ -48,7 +48,13 @@ def configure(arguments: list[str], *, files: list[str] | None = None) -> cfg.Co
 def build(conf: cfg.ConfigOpts) -> Wsgi:
     """Return the application as a cloud serves it. ConfigurationError if it can not work."""
     manager = RemoteManager(conf, transport(conf))
-    app = create_app(manager, identity=KeystoneIdentity(), policy=Policy(conf), auth_uri=None)
+    app = create_app(
+        manager,
+        identity=KeystoneIdentity(),
+        policy=Policy(conf),
+        auth_uri=None,
+        v2_controllers=conf.api.api_v2_controllers,
+    )
     try:
         served = behind_keystone(app, conf)
     except ksa.AuthPluginException as error:

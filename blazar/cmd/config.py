@@ -67,7 +67,13 @@ DEFAULT_OPTIONS: list[cfg.Opt] = [
     ),
 ]
 API_OPTIONS: list[cfg.Opt] = [
-    cfg.ListOpt("api_v2_controllers", default=["oshosts", "leases"], help="No effect yet: there is no version 2."),
+    cfg.ListOpt(
+        "api_v2_controllers",
+        item_type=types.String(choices=["oshosts", "leases"]),
+        default=["oshosts", "leases"],
+        help="What there is of version 2 of the API, which is deprecated: oshosts is /v2/os-hosts, leases is "
+        "/v2/leases; empty for no version 2.",
+    ),
     cfg.IntOpt(
         "threads",
         default=16,
@@ -326,6 +332,8 @@ def _wanted(kind: types.ConfigType) -> str:
             number = "a whole number" if isinstance(kind, types.Integer) else "a number"
             least = "" if kind.min is None else f" from {kind.min}"
             return number + least + ("" if kind.max is None else f" to {kind.max}")
+        case types.List(item_type=types.String(choices=choices)) if choices:
+            return f"any of {', '.join(choices)}, with commas between them"
         case types.String() if kind.choices:
             return f"one of {', '.join(choice or 'nothing' for choice in kind.choices)}"
     return "a value"

@@ -72,7 +72,9 @@ def _run(options: argparse.Namespace) -> int:
     clock = SystemClock()
     cloud = open_cloud(data / "cloud.json", clock=clock)
     manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock)
-    app = create_app(manager, identity=StandaloneIdentity(), policy=Policy(conf))
+    app = create_app(
+        manager, identity=StandaloneIdentity(), policy=Policy(conf), v2_controllers=conf.api.api_v2_controllers
+    )
     server = waitress.create_server(
         app,
         sockets=[listener],
