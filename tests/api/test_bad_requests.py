@@ -6,6 +6,7 @@ import io
 import json
 import time
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -17,9 +18,12 @@ from blazar.model.requests import NOW, HostChange
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.tables import metadata
-from tests.api.bad_requests import ALL, Bad
+from tests.api import bad_requests, bad_requests_v2
+from tests.api.bad_requests import Bad
 from tests.api.conftest import client_of
 from tests.world import World, a_host
+
+ALL = [*bad_requests.ALL, *bad_requests_v2.ALL]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +66,7 @@ def contents(world: World) -> dict[str, list[Any]]:
 
 
 def test_there_are_at_least_150_of_them():
-    assert len(ALL) >= 150
+    assert min(len(bad_requests.ALL), len(bad_requests_v2.ALL)) >= 150
     assert len({bad.name for bad in ALL}) == len(ALL)
 
 
@@ -78,13 +82,19 @@ def test_a_bad_request_is_refused_with_a_sentence_and_changes_nothing(place, bad
     body = answer.json
     if answer.status_code == 401:
         assert body["error"]["message"] == "The request you have made requires authentication."
+    elif bad.path.startswith("/v2") and "error_message" not in body:
+        assert bad.status in (404, 405)
+        assert (body["code"], body["title"]) == (bad.status, HTTPStatus(bad.status).phrase)
+        assert bad.says in body["description"]
     elif "error" in body:
+        assert not bad.path.startswith("/v2")
         assert body["error"] == bad.status
         assert bad.says in body["error_message"]
     else:
         assert (body["error_code"], body["error_name"]) == (bad.status, bad.status)
         assert bad.says in body["error_message"]
         assert len(body["error_message"]) < 600
+    assert "Traceback" not in answer.text
     assert (contents(world), world.simulated.aggregates()) == before
 
 

@@ -1,4 +1,7 @@
-"""Who may do what to whose lease, by tokens that Keystone gave: role, own or foreign, operation, version of the API."""
+"""Who may do what to whose lease, by tokens that Keystone gave: role, own or foreign, operation, version of the API.
+
+The tables are those of the fast tests in ``tests/api``.
+"""
 
 from __future__ import annotations
 
@@ -11,34 +14,21 @@ from keystoneauth1.identity import v3
 
 from blazar.clouds.openstack import Credentials, connect
 from tests import openstack
-from tests.cloud.deployment import Deployment, a_host, in_minutes
+from tests.cloud.deployment import Deployment, in_minutes
+from tests.isolation import (
+    LEASE,
+    NEW,
+    ON_A_LEASE,
+    ON_HOSTS,
+    QUERIES,
+    SEEN,
+    WHO,
+    for_hosts,
+    ids_in,
+    lease_in,
+)
 
-WHO = ("admin", "member", "reader", "stranger", "foreign reader", "service", "nobody")
-"""``member`` and ``reader`` have just that role in the lease's project; the strangers have it in another."""
-
-LEASE = {"name": "work", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 12:00", "events": []}
-NEW = {**LEASE, "reservations": [a_host()]}
-
-ON_A_LEASE = [
-    #                                      admin member reader stranger foreign reader service nobody
-    ("GET", "/leases/{lease}", None, (200, 200, 200, 403, 403, 403, 401)),
-    ("GET", "/leases/{lease}.json", None, (200, 200, 200, 403, 403, 403, 401)),
-    ("PUT", "/leases/{lease}", {"name": "x"}, (200, 200, 403, 403, 403, 403, 401)),
-    ("POST", "/leases", NEW, (201, 201, 403, 201, 403, 403, 401)),
-    ("DELETE", "/leases/{lease}", None, (204, 204, 403, 403, 403, 403, 401)),
-]
-ON_HOSTS = [
-    ("GET", "/os-hosts", None, 200),
-    ("GET", "/os-hosts/{host}", None, 200),
-    ("POST", "/os-hosts", {"name": "no-such-host"}, 404),
-    ("PUT", "/os-hosts/{host}", {"rack": "r1"}, 200),
-    ("DELETE", "/os-hosts/0", None, 404),
-    ("GET", "/os-hosts/allocations", None, 200),
-    ("GET", "/os-hosts/{host}/allocation", None, 200),
-    ("GET", "/os-hosts/properties", None, 200),
-    ("PATCH", "/os-hosts/properties/rack", {"private": False}, 200),
-]
-"""What an operator gets; everybody else gets 403, and nobody 401."""
+both = pytest.mark.parametrize("root", ["/v1", "/v2"])
 
 
 @pytest.fixture(scope="module")
@@ -85,66 +75,58 @@ def lease(service: Deployment, logins: None) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
-@pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_A_LEASE)
-def test_leases(service: Deployment, lease: str, method: str, path: str, body: Any, statuses: Any, number: int):
-    answer = service.call(as_whom(WHO[number]), method, path.format(lease=lease), body)
-    assert answer.status == statuses[number], answer.body
+@pytest.mark.parametrize(("root", "method", "path", "body", "statuses"), ON_A_LEASE)
+def test_leases(
+    service: Deployment, lease: str, root: str, method: str, path: str, body: Any, statuses: Any, number: int
+):
+    answer = service.call(as_whom(WHO[number]), method, path.format(lease=lease), body, root=root)
     if answer.status == 201:
-        service.call("admin", "DELETE", f"/leases/{answer['lease']['id']}")
+        service.call("admin", "DELETE", f"/leases/{lease_in(answer.body)['id']}")
+    assert answer.status == statuses[number], answer.body
+    if answer.status >= 400:
+        assert "work" not in str(answer.body)
+        assert service.lease(lease, "admin")["name"] == "work"
 
 
 @pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize(("method", "path", "body", "status"), ON_HOSTS)
+@pytest.mark.parametrize(("root", "method", "path", "body", "status"), ON_HOSTS)
 def test_hosts_are_for_operators(
-    service: Deployment, logins: None, method: str, path: str, body: Any, status: int, who: str
+    service: Deployment, logins: None, root: str, method: str, path: str, body: Any, status: int, who: str
 ):
     host = service.call("admin", "GET", "/os-hosts")["hosts"][0]["id"]
-    answer = service.call(as_whom(who), method, path.format(host=host), body)
-    assert answer.status == {"admin": status, "nobody": 401}.get(who, 403), answer.body
+    if path.endswith("/rack"):
+        # The table tells of a property that some host has had; this test may run before the one that sets it.
+        service.call("admin", "PUT", f"/os-hosts/{host}", {"rack": "r0"})
+    answer = service.call(as_whom(who), method, path.format(host=host), body, root=root)
+    assert answer.status == for_hosts(who, status), answer.body
 
 
-def test_a_list_shows_the_leases_of_ones_own_project_and_operators_all(service: Deployment, lease: str):
+@both
+def test_a_list_shows_the_leases_of_ones_own_project_and_operators_all(service: Deployment, lease: str, root: str):
     foreign = service.create("stranger", body={**LEASE, "end_date": in_minutes(60 * 24 * 3650)})["id"]
+    names = {lease: "own", foreign: "foreign"}
     seen = {
-        who: {item["id"] for item in service.call(who, "GET", "/leases").body.get("leases", [])} & {lease, foreign}
-        for who in WHO[:-1]
+        who: {names[found] for found in ids_in(service.call(who, "GET", "/leases", root=root).body) & names.keys()}
+        for who in SEEN
     }
     service.call("admin", "DELETE", f"/leases/{foreign}")
-    assert seen == {
-        "admin": {lease, foreign},
-        "member": {lease},
-        "reader": {lease},
-        "stranger": {foreign},
-        "foreign reader": {foreign},
-        "service": set(),
-    }
+    assert seen == SEEN
 
 
-@pytest.mark.parametrize("query", ["?all_tenants=1", "?project_id={project}", "?all_projects=True"])
-def test_no_query_shows_more(service: Deployment, lease: str, query: str):
+@both
+@pytest.mark.parametrize("query", QUERIES)
+def test_no_query_shows_more(service: Deployment, lease: str, query: str, root: str):
     project = service.lease(lease, "admin")["project_id"]
-    answer = service.call("stranger", "GET", "/leases" + query.format(project=project))
-    assert lease not in {item["id"] for item in answer.body.get("leases", [])}
+    answer = service.call("stranger", "GET", "/leases" + query.format(project=project), root=root)
+    assert answer.status == 200
+    assert lease not in ids_in(answer.body)
 
 
-def test_a_lease_can_not_be_made_for_another_project(service: Deployment, lease: str):
+@both
+def test_a_lease_can_not_be_made_for_another_project(service: Deployment, lease: str, root: str):
     project = service.lease(lease, "admin")["project_id"]
-    answer = service.call("stranger", "POST", "/leases", {**NEW, "project_id": project})
+    answer = service.call("stranger", "POST", "/leases", {**NEW, "project_id": project}, root=root)
     if answer.status == 201:
-        service.call("admin", "DELETE", f"/leases/{answer['lease']['id']}")
-        assert answer["lease"]["project_id"] != project
-    else:
-        assert answer.status == 400
-
-
-@pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/leases"), ("GET", "/leases/{lease}"), ("PUT", "/leases/{lease}"), ("GET", "/os-hosts")],
-)
-def test_version_2_shows_nothing_to_anybody_while_it_is_not_there(
-    service: Deployment, lease: str, method: str, path: str, who: str
-):
-    answer = service.call(as_whom(who), method, path.format(lease=lease), {}, root="/v2")
-    assert answer.status == (401 if who == "nobody" else 404)
-    assert "work" not in str(answer.body)
+        service.call("admin", "DELETE", f"/leases/{lease_in(answer.body)['id']}")
+    assert answer.status == 400
+    assert "project_id" in answer["error_message"]

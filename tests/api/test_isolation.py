@@ -1,0 +1,107 @@
+"""Who may do what to whose lease, in both versions; the same tables hold on a real OpenStack (``tests/cloud``)."""
+
+from __future__ import annotations
+
+import pytest
+from oslo_policy import policy as oslo
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.api.policy import Policy
+from tests.api.conftest import client_of, token
+from tests.isolation import NEW, ON_A_LEASE, ON_HOSTS, QUERIES, SEEN, WHO, for_hosts, ids_in, lease_in
+
+TOKENS = {
+    "admin": token("root", "demo", "admin"),
+    # In Keystone a member is a reader as well; here nobody is what the token does not say.
+    "member": token("curie", "physics", "member", "reader"),
+    "reader": token("pierre", "physics", "reader"),
+    "stranger": token("frida", "art", "member", "reader"),
+    "foreign reader": token("diego", "art", "reader"),
+    "service": token("nova", "art", "service"),
+    "nobody": {"X-Auth-Token": "nobody"},
+}
+
+both = pytest.mark.parametrize("root", ["/v1", "/v2"])
+
+
+@pytest.fixture
+def lease(http) -> dict:
+    return http.post("/v1/leases", json=NEW, headers=TOKENS["member"]).json["lease"]
+
+
+def as_operators_see_it(http, lease: dict) -> dict:
+    return http.get(f"/v1/leases/{lease['id']}").json["lease"]
+
+
+@pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
+@pytest.mark.parametrize(("root", "method", "path", "body", "statuses"), ON_A_LEASE)
+def test_leases(http, lease, root, method, path, body, statuses, number):
+    url = root + path.format(lease=lease["id"])
+    answer = http.open(url, method=method, json=body, headers=TOKENS[WHO[number]])
+    assert answer.status_code == statuses[number], answer.text
+    if statuses[number] >= 400:
+        assert "work" not in answer.text
+        assert as_operators_see_it(http, lease) == lease
+        assert len(http.get("/v1/leases").json["leases"]) == 1
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize(("root", "method", "path", "body", "status"), ON_HOSTS)
+def test_hosts_are_for_operators(http, root, method, path, body, status, who):
+    http.put("/v1/os-hosts/1", json={"rack": "r0"})
+    answer = http.open(root + path.format(host=1), method=method, json=body, headers=TOKENS[who])
+    assert answer.status_code == for_hosts(who, status), answer.text
+    if who != "admin":
+        assert http.get("/v1/os-hosts/1").json["host"]["rack"] == "r0"
+
+
+@both
+def test_a_list_shows_the_leases_of_ones_own_project_and_operators_all(http, lease, root):
+    foreign = lease_in(http.post(f"{root}/leases", json=NEW, headers=TOKENS["stranger"]).json)
+    assert foreign["project_id"] == "art"
+    names = {lease["id"]: "own", foreign["id"]: "foreign"}
+    for who, seen in SEEN.items():
+        for _ in ("cold", "kept"):
+            body = http.get(f"{root}/leases", headers=TOKENS[who]).json
+            assert {names[found] for found in ids_in(body)} == seen, who
+
+
+@both
+@pytest.mark.parametrize("query", QUERIES)
+def test_no_query_shows_more(http, lease, root, query):
+    answer = http.get(f"{root}/leases" + query.format(project="physics"), headers=TOKENS["stranger"])
+    assert ids_in(answer.json) == set()
+
+
+@both
+@pytest.mark.parametrize("key", ["project_id", "user_id", "id", "status", "trust_id"])
+def test_a_lease_can_not_be_made_for_another_project_nor_given_away(http, lease, root, key):
+    made = http.post(f"{root}/leases", json={**NEW, key: "physics"}, headers=TOKENS["stranger"])
+    assert (made.status_code, key in made.json["error_message"]) == (400, True)
+    given = http.put(f"{root}/leases/{lease['id']}", json={key: "art"}, headers=TOKENS["member"])
+    assert (given.status_code, key in given.json["error_message"]) == (400, True)
+
+
+@both
+def test_a_reservation_is_changed_through_its_own_lease_only(http, lease, root):
+    theirs = lease_in(http.post(f"{root}/leases", json=NEW, headers=TOKENS["stranger"]).json)
+    change = {"reservations": [{"id": lease["reservations"][0]["id"], "max": 2}]}
+    answer = http.put(f"{root}/leases/{theirs['id']}", json=change, headers=TOKENS["stranger"])
+    assert (answer.status_code, "has no reservation" in answer.json["error_message"]) == (400, True)
+    assert as_operators_see_it(http, lease) == lease
+
+
+@both
+def test_a_relaxed_rule_to_see_leases_lets_nobody_change_them(world, root):
+    policy = Policy()
+    rules = {rule.name: rule.check_str for rule in policy._enforcer.registered_rules.values()}
+    relaxed = oslo.Rules.from_dict({**rules, "blazar:leases:get": "@"})
+    policy._enforcer.set_rules(relaxed, overwrite=True, use_conf=False)
+    http = client_of(create_app(world.manager, identity=StandaloneIdentity(), policy=policy))
+    url = f"{root}/leases/{lease_in(http.post(f'{root}/leases', json=NEW, headers=TOKENS['member']).json)['id']}"
+    frida = TOKENS["stranger"]
+    assert http.get(url, headers=frida).status_code == 200
+    for refused in (http.put(url, json={"name": "hers"}, headers=frida), http.delete(url, headers=frida)):
+        assert refused.status_code == 403
+    assert lease_in(http.get(url, headers=frida).json)["name"] == "work"

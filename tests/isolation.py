@@ -1,0 +1,77 @@
+"""Who may do what to whose lease: role, own or foreign, operation, version of the API. Data, for any cloud."""
+
+from __future__ import annotations
+
+from typing import Any
+
+WHO = ("admin", "member", "reader", "stranger", "foreign reader", "service", "nobody")
+"""``member`` and ``reader`` have just that role in the lease's project; the strangers have it in another."""
+
+ROOM = {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
+LEASE = {"name": "work", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 12:00", "events": []}
+NEW = {**LEASE, "reservations": [ROOM]}
+
+ON_A_LEASE = [
+    (root, *row)
+    for root in ("/v1", "/v2")
+    for row in (
+        #                                      admin member reader stranger foreign reader service nobody
+        ("GET", "/leases/{lease}", None, (200, 200, 200, 403, 403, 403, 401)),
+        ("GET", "/leases/{lease}.json", None, (200, 200, 200, 403, 403, 403, 401)),
+        ("PUT", "/leases/{lease}", {"name": "x"}, (200, 200, 403, 403, 403, 403, 401)),
+        ("PUT", "/leases/{lease}", {"end_date": "2031-05-01 13:00"}, (200, 200, 403, 403, 403, 403, 401)),
+        # What is wrong with a body is not told to those who may not send one.
+        ("PUT", "/leases/{lease}", {"project_id": "x"}, (400, 400, 403, 403, 403, 403, 401)),
+        ("POST", "/leases", NEW, (201, 201, 403, 201, 403, 403, 401)),
+        ("DELETE", "/leases/{lease}", None, (204, 204, 403, 403, 403, 403, 401)),
+    )
+]
+"""Version, method, path, body, and the status that each of ``WHO`` gets."""
+
+ON_HOSTS = [
+    ("/v1", "GET", "/os-hosts", None, 200),
+    ("/v1", "GET", "/os-hosts/{host}", None, 200),
+    ("/v1", "POST", "/os-hosts", {"name": "no-such-host"}, 404),
+    ("/v1", "PUT", "/os-hosts/{host}", {"rack": "r1"}, 200),
+    ("/v1", "DELETE", "/os-hosts/0", None, 404),
+    ("/v1", "GET", "/os-hosts/allocations", None, 200),
+    ("/v1", "GET", "/os-hosts/{host}/allocation", None, 200),
+    ("/v1", "GET", "/os-hosts/properties", None, 200),
+    ("/v1", "PATCH", "/os-hosts/properties/rack", {"private": False}, 200),
+    ("/v2", "GET", "/os-hosts", None, 200),
+    ("/v2", "GET", "/os-hosts/{host}", None, 200),
+    ("/v2", "POST", "/os-hosts", {"name": "no-such-host"}, 404),
+    ("/v2", "POST", "/os-hosts", {"colour": "red"}, 400),
+    ("/v2", "PUT", "/os-hosts/{host}", {"extra_capas": {"rack": "r1"}}, 200),
+    ("/v2", "GET", "/os-hosts/no-number", None, 400),
+    ("/v2", "DELETE", "/os-hosts/0", None, 404),
+]
+"""What an operator gets; everybody else gets 403, and nobody 401."""
+
+SEEN = {
+    "admin": {"own", "foreign"},
+    "member": {"own"},
+    "reader": {"own"},
+    "stranger": {"foreign"},
+    "foreign reader": {"foreign"},
+    "service": set(),
+}
+"""Of the lease in the table and one of the stranger's project, what a list has."""
+
+QUERIES = ("?all_tenants=1", "?project_id={project}", "?all_projects=True")
+
+
+def for_hosts(who: str, status: int) -> int:
+    """Return what somebody gets where an operator gets this status."""
+    return {"admin": status, "nobody": 401}.get(who, 403)
+
+
+def lease_in(body: Any) -> dict[str, Any]:
+    """Return the lease of an answer: version 1 puts it into an envelope."""
+    lease: dict[str, Any] = body.get("lease", body)
+    return lease
+
+
+def ids_in(body: Any) -> set[str]:
+    """Return the ids of a list of leases; of a refusal, none."""
+    return {lease["id"] for lease in (body if isinstance(body, list) else body.get("leases", []))}
