@@ -43,7 +43,7 @@ def test_every_route_is_documented_and_nothing_else(app, document):
 
 def test_every_list_is_also_served_with_the_suffix_that_the_document_promises(http, document):
     for path, method, _ in operations(document):
-        if path.startswith("/v1/") and path != "/v1/" and method == "get":
+        if path.startswith(("/v1/", "/v2/")) and path != "/v1/" and method == "get":
             for name, value in STANDS_FOR.items():
                 path = path.replace(f"{{{name}}}", value)
             plain, suffixed = http.get(path), http.get(f"{path}.json")
@@ -88,6 +88,37 @@ def test_the_examples_of_requests_work(http, document):
         assert http.put("/v1/os-hosts/1", json=change).status_code == 200
     for change in examples["PropertyUpdate"]:
         assert http.patch("/v1/os-hosts/properties/rack", json=change).status_code == 200
+
+
+def test_the_examples_of_requests_of_version_2_work(http, document):
+    examples = {name: schema["examples"] for name, schema in document["components"]["schemas"].items()}
+    (wanted,) = examples["LeaseCreateV2"]
+    days = {"start_date": "2030-05-01 08:00", "end_date": "2030-05-01T20:00Z", "before_end_date": "2030-05-01 19:30"}
+    lease = http.post("/v2/leases", json={**wanted, **days})
+    assert lease.status_code == 201, lease.text
+    later, other = examples["LeaseUpdateV2"]
+    (reservation,) = other["reservations"]
+    for change in (
+        {**later, "end_date": "2030-05-01T22:00:00Z"},
+        {**other, "reservations": [{**reservation, "id": lease.json["reservations"][0]["id"]}]},
+    ):
+        assert http.put(f"/v2/leases/{lease.json['id']}", json=change).status_code == 200
+    for change in examples["HostUpdateV2"]:
+        assert http.put("/v2/os-hosts/1", json=change).status_code == 200
+    for path in (f"/v2/leases/{lease.json['id']}", "/v2/os-hosts/3"):
+        assert http.delete(path).status_code == 204
+    for wanted in examples["HostCreateV2"]:
+        assert http.post("/v2/os-hosts", json={**wanted, "hypervisor_hostname": "node-3"}).status_code == 201
+
+
+def test_version_2_is_deprecated_in_every_operation_and_has_no_microversions(document):
+    for path, _, operation in operations(document):
+        assert operation.get("deprecated", False) == path.startswith("/v2")
+        if path.startswith("/v2"):
+            assert {"400", "401", "403", "500", "503"} <= operation["responses"].keys()
+            assert "406" not in operation["responses"]
+            assert "OpenStack-API-Version" not in {p["name"] for p in operation["parameters"]}
+            assert ("requestBody" in operation) == ("413" in operation["responses"])
 
 
 def test_an_operation_of_the_api_says_who_may_be_refused_and_how(document):

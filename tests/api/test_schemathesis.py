@@ -31,11 +31,14 @@ def test_no_request_makes_the_service_fail(tmp_path, mode):
     app = create_app(World(engine).manager, identity=StandaloneIdentity())
     schema = schemathesis.openapi.from_wsgi("/openapi.json", app)
     asked = 0
+    versions = set()
     for found in schema.get_all_operations():
         operation = found.ok()
         if mode is GenerationMode.NEGATIVE and not operation.body:
             # Headers and parameters are texts: without a body there is nothing that could be wrong.
             continue
+
+        versions.add(operation.path[:4])
 
         @settings(max_examples=CASES, deadline=None)
         @given(case=operation.as_strategy(generation_mode=mode))
@@ -48,3 +51,4 @@ def test_no_request_makes_the_service_fail(tmp_path, mode):
 
         check()
     assert asked >= CASES * 5
+    assert {"/v1/", "/v2/"} <= versions

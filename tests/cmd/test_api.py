@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
+from werkzeug.test import Client
 
 from blazar.cmd import api
 from blazar.cmd.config import ConfigurationError
@@ -82,6 +83,22 @@ def test_it_serves_until_it_is_told_to_stop(start):
     program.says("blazar-api listens on 127.0.0.1")
     assert program.stop() == 0
     assert "Traceback" not in program.said
+
+
+@pytest.mark.parametrize(
+    ("lines", "served"),
+    [
+        ((), {"/v2/leases", "/v2/os-hosts"}),
+        (("[api]", "api_v2_controllers = leases"), {"/v2/leases"}),
+        (("[api]", "api_v2_controllers ="), set()),
+    ],
+    ids=["by default", "leases", "none"],
+)
+def test_an_operator_says_what_there_is_of_version_2(load, lines, served):
+    http = Client(api.build(load(*BUS, *LOGIN, *lines)))
+    paths = http.get("/openapi.json").json["paths"]
+    assert {path for path in ("/v2/leases", "/v2/os-hosts") if path in paths} == served
+    assert ("v2.0" in {version["id"] for version in http.get("/").json["versions"]}) == bool(served)
 
 
 ASK = """

@@ -241,6 +241,7 @@ WRONG = [
     ("[cloud]", "timeout = 0", "a number from 0.1"),
     ("[cloud]", "timeout = inf", "too large"),
     ("[api]", "threads = none", "a whole number from 1"),
+    ("[api]", "api_v2_controllers = leases,networks", "any of oshosts, leases"),
     ("[physical:host]", "before_end = explode", "snapshot"),
     ("[physical:host]", "polling_interval = 0", "a whole number from 1"),
     ("[keystone]", "insecure = perhaps", "true or false"),
