@@ -6,10 +6,10 @@ import logging
 import re
 import urllib.parse
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from flask import Flask, Response, g, jsonify, request
+from flask import Blueprint, Flask, Response, g, jsonify, request
 from werkzeug.exceptions import HTTPException
 
 from blazar.api import host_calendar, microversion, openapi, v1
@@ -40,12 +40,14 @@ def create_app(
     policy: Policy | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
     auth_uri: str | None = "standalone",
+    enable_v1: bool = True,
     v2_controllers: Collection[str] = v2.CONTROLLERS,
 ) -> Flask:
     """Return the application over a manager.
 
     ``max_body_bytes`` bounds what is read of a request; ``auth_uri`` is where 401 answers send their
-    readers (None: Keystone's middleware says it); ``v2_controllers`` is what version 2 has, nothing for no version 2.
+    readers (None: Keystone's middleware says it). ``enable_v1`` and ``v2_controllers`` say what is served,
+    as the options of these names do.
     """
     app = Flask("blazar.api", static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -55,19 +57,17 @@ def create_app(
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     rendered = {form.version: RenderedLeases(form.shown) for form in (v1.LEASES, v2.LEASES)}
-    app.extensions[EXTENSION] = Services(manager, identity, policy or Policy(), rendered, frozenset(v2_controllers))
-    for routes in (Leases(v1.LEASES).blueprint(), Hosts(v1.HOSTS).blueprint(), host_calendar.blueprint()):
+    app.extensions[EXTENSION] = Services(
+        manager, identity, policy or Policy(), rendered, enable_v1, frozenset(v2_controllers)
+    )
+    for routes in _routes(app.extensions[EXTENSION]):
         app.register_blueprint(routes)
-    if "leases" in v2_controllers:
-        app.register_blueprint(Leases(v2.LEASES).blueprint())
-    if "oshosts" in v2_controllers:
-        app.register_blueprint(Hosts(v2.HOSTS).blueprint())
     for path in ("/", "/versions"):
         app.add_url_rule(path, f"versions{path}", _versions, methods=["GET"])
-    for path in ("/v1", "/v1/"):
+    for path in ("/v1", "/v1/") if enable_v1 else ():
         app.add_url_rule(path, f"version{path}", _version_one, methods=["GET"])
     if v2_controllers:
-        # Nothing is to be had here, with any method; version 2 says of itself what the list of versions says.
+        # As it ever was: version 2 has no document of its own, and refuses every method here.
         app.add_url_rule("/v2", "version/v2", _versions, methods=[])
     app.add_url_rule("/healthcheck", "healthcheck", _healthcheck, methods=["GET"])
     app.add_url_rule("/openapi.json", "openapi", _openapi, methods=["GET"])
@@ -79,6 +79,17 @@ def create_app(
     app.register_error_handler(HTTPException, frame_error)
     app.register_error_handler(Exception, unexpected_error)
     return app
+
+
+def _routes(served: Services) -> Iterator[Blueprint]:
+    if served.enable_v1:
+        yield Leases(v1.LEASES).blueprint()
+        yield Hosts(v1.HOSTS).blueprint()
+        yield host_calendar.blueprint()
+    if "leases" in served.v2_controllers:
+        yield Leases(v2.LEASES).blueprint()
+    if "oshosts" in served.v2_controllers:
+        yield Hosts(v2.HOSTS).blueprint()
 
 
 def _before() -> Response | None:
@@ -138,7 +149,10 @@ def _version() -> dict[str, Any]:
 
 def _versions() -> tuple[Response, int]:
     second = {"id": "v2.0", "status": "DEPRECATED", "links": [{"rel": "self", "href": _link("/v2")}]}
-    return jsonify({"versions": [_version(), *([second] if services().v2_controllers else [])]}), 300
+    served = [_version()] if services().enable_v1 else []
+    if services().v2_controllers:
+        served.append(second)
+    return jsonify({"versions": served}), 300
 
 
 def _version_one() -> Response:
@@ -154,4 +168,5 @@ def _healthcheck() -> tuple[Response, int]:
 
 
 def _openapi() -> Response:
-    return jsonify(openapi.document(_link(""), services().v2_controllers))
+    served = services()
+    return jsonify(openapi.document(_link(""), with_v1=served.enable_v1, v2_controllers=served.v2_controllers))

@@ -20,12 +20,13 @@ _PLAUSIBLE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What an application is made of; ``rendered`` has the lists of each version, ``v2_controllers`` what is served."""
+    """What an application is made of, and which versions of the API it serves; ``rendered`` has the lists of each."""
 
     manager: Manager
     identity: Identity
     policy: Policy
     rendered: Mapping[str, RenderedLeases]
+    enable_v1: bool
     v2_controllers: frozenset[str]
 
 

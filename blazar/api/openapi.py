@@ -20,31 +20,37 @@ there is nothing.
 """
 
 
-def document(url: str, v2_controllers: Collection[str]) -> Json:
-    """Return the document for a service at a URL that serves these controllers of version 2."""
+def document(url: str, *, with_v1: bool, v2_controllers: Collection[str]) -> Json:
+    """Return the document for a service at a URL that serves version 1 or not, and these controllers of version 2."""
+    first = {**_version_one(), **_leases(), **_hosts()} if with_v1 else {}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Blazar, the reservation service", "version": __version__, "description": DESCRIPTION},
         "servers": [{"url": url or "/"}],
-        "paths": {**_service(), **_leases(), **_hosts(), **v2.paths(v2_controllers)},
+        "paths": {**_service(), **first, **v2.paths(v2_controllers)},
         "components": {"schemas": {**COMPONENTS, **v2.COMPONENTS}},
     }
 
 
 def _service() -> Json:
     versions = an_object({"versions": a_list(ref("Version"))})
-    version = an_object({"version": ref("Version")})
     return {
         "/": {"get": open_operation("versions", "The versions of the API", {300: versions})},
         "/versions": {"get": open_operation("versions_too", "The versions of the API", {300: versions})},
-        "/v1": {"get": open_operation("version", "Version 1 of the API", {200: version})},
-        "/v1/": {"get": open_operation("version_too", "Version 1 of the API", {200: version})},
         "/healthcheck": {
             "get": open_operation(
                 "healthcheck", "Whether the service can work", {200: ref("Health"), 503: ref("Health")}, errors=(500,)
             )
         },
         "/openapi.json": {"get": open_operation("openapi", "This document", {200: {"type": "object"}})},
+    }
+
+
+def _version_one() -> Json:
+    version = an_object({"version": ref("Version")})
+    return {
+        "/v1": {"get": open_operation("version", "Version 1 of the API", {200: version})},
+        "/v1/": {"get": open_operation("version_too", "Version 1 of the API", {200: version})},
     }
 
 

@@ -47,12 +47,18 @@ def configure(arguments: list[str], *, files: list[str] | None = None) -> cfg.Co
 
 def build(conf: cfg.ConfigOpts) -> Wsgi:
     """Return the application as a cloud serves it. ConfigurationError if it can not work."""
+    if not conf.enable_v1_api and not conf.api.api_v2_controllers:
+        raise ConfigurationError(
+            "[DEFAULT] enable_v1_api is false and [api] api_v2_controllers is empty, so that there would be no API; "
+            "set one of them"
+        )
     manager = RemoteManager(conf, transport(conf))
     app = create_app(
         manager,
         identity=KeystoneIdentity(),
         policy=Policy(conf),
         auth_uri=None,
+        enable_v1=conf.enable_v1_api,
         v2_controllers=conf.api.api_v2_controllers,
     )
     try:

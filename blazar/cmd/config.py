@@ -53,7 +53,9 @@ DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
 ]
 DEFAULT_OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt("cleaning_time", default=0, min=0, help="Minutes that a resource is kept free between two leases."),
-    cfg.BoolOpt("enable_v1_api", default=True, help="No effect yet: version 1 of the API is always served."),
+    cfg.BoolOpt(
+        "enable_v1_api", default=True, help="Serve version 1 of the API, the one that all clients and dashboards speak."
+    ),
     *cloud.DEFAULT_OPTIONS,
     *(
         cfg.StrOpt(

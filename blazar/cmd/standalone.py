@@ -73,7 +73,11 @@ def _run(options: argparse.Namespace) -> int:
     cloud = open_cloud(data / "cloud.json", clock=clock)
     manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock)
     app = create_app(
-        manager, identity=StandaloneIdentity(), policy=Policy(conf), v2_controllers=conf.api.api_v2_controllers
+        manager,
+        identity=StandaloneIdentity(),
+        policy=Policy(conf),
+        enable_v1=conf.enable_v1_api,
+        v2_controllers=conf.api.api_v2_controllers,
     )
     server = waitress.create_server(
         app,

@@ -259,3 +259,13 @@ def test_what_is_no_controller_is_not_there(world, controllers, statuses):
     versions = [version["id"] for version in http.get("/").json["versions"]]
     assert versions == (["v1.0", "v2.0"] if controllers else ["v1.0"])
     assert http.get("/v1/leases").status_code == http.get("/v1/os-hosts").status_code == 200
+
+
+def test_version_2_may_be_all_there_is(world):
+    http = client_of(create_app(world.manager, identity=StandaloneIdentity(), enable_v1=False))
+    (version,) = http.get("/").json["versions"]
+    assert (version["id"], version["links"][0]["href"]) == ("v2.0", "http://localhost/v2")
+    for path in ("/v1", "/v1/", "/v1/leases", "/v1/os-hosts", "/v1/os-hosts/allocations"):
+        assert http.get(path).status_code == 404
+    assert not [path for path in http.get("/openapi.json").json["paths"] if path.startswith("/v1")]
+    assert http.get("/v2/leases").status_code == http.get("/v2/os-hosts").status_code == 200

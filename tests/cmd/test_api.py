@@ -101,6 +101,17 @@ def test_an_operator_says_what_there_is_of_version_2(load, lines, served):
     assert ("v2.0" in {version["id"] for version in http.get("/").json["versions"]}) == bool(served)
 
 
+def test_an_operator_may_serve_version_2_only(load):
+    http = Client(api.build(load(*BUS, "enable_v1_api = false", *LOGIN)))
+    assert [version["id"] for version in http.get("/").json["versions"]] == ["v2.0"]
+    assert http.get("/v1").status_code == 404
+
+
+def test_an_operator_can_not_serve_no_version_at_all(load):
+    with pytest.raises(ConfigurationError, match="there would be no API"):
+        api.build(load(*BUS, "enable_v1_api = false", *LOGIN, "[api]", "api_v2_controllers ="))
+
+
 ASK = """
 from werkzeug.test import Client
 from blazar.wsgi.api import application
