@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import signal
 import socket
@@ -10,8 +11,9 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
@@ -31,6 +33,9 @@ from blazar.store import migrate
 LOG = logging.getLogger("blazar.manager")
 
 T = TypeVar("T")
+
+PARTING = 3.0
+"""Seconds for the message bus to take leave of us."""
 
 LOOK_AGAIN = 2.0
 """Seconds between two attempts to reach what a starting manager waits for."""
@@ -86,11 +91,21 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     finally:
         LOG.info("blazar-manager stops; what is going on is finished first")
         if listening.done() and listening.exception() is None:
-            listener.stop()
-            listener.wait()
+            _for_a_while(lambda: _no_more_of(listener), conf.manager.request_limit + PARTING)
         manager.stop()
-        bus.cleanup()
         tables.dispose()
+        _for_a_while(bus.cleanup, PARTING)
+
+
+def _no_more_of(listener: Any) -> None:
+    listener.stop()
+    listener.wait()
+
+
+def _for_a_while(action: Callable[[], None], seconds: float) -> None:
+    """Do something for so many seconds at most: a message bus that is away lets nobody say goodbye."""
+    with contextlib.suppress(FutureTimeout):
+        _beside(action).result(seconds)
 
 
 def _beside(action: Callable[[], None]) -> Future[None]:

@@ -23,8 +23,8 @@ import sqlalchemy as sa
 
 from blazar.clouds.ports import Compute
 from tests import openstack, upstream
-from tests.cloud.proxy import Proxy
 from tests.conftest import RABBITMQ
+from tests.proxy import Proxy
 
 ROOT = Path(__file__).parents[2]
 FREEPOOL = "freepool"

@@ -120,6 +120,10 @@ def test_the_message_bus_is_away_for_half_a_minute(pair: Deployment):
     }
     reservation = pair.lease(due)["reservations"][0]["id"]
     assert pools() == {"compute-1": [reservation], "compute-2": ["freepool"], "compute-3": ["freepool"]}
+    # Nor does a bus that is away keep a manager from stopping in good order.
+    pair.rabbitmq.cut()
+    pair.kill("manager-0", signal.SIGTERM)
+    assert pair.processes["manager-0"].returncode == 0
 
 
 def test_nova_is_away_for_half_a_minute_during_a_start(pair: Deployment):

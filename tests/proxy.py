@@ -18,6 +18,11 @@ class Proxy:
         self.port = 0
         self.mend()
 
+    @property
+    def connections(self) -> int:
+        """How many ends of connections are open: two each."""
+        return len(self._open)
+
     def mend(self) -> None:
         """Let connections through (again), at the same port."""
         listener = socket.socket()
@@ -45,9 +50,13 @@ class Proxy:
         while True:
             try:
                 near, _ = listener.accept()
-                far = socket.create_connection(self._to, timeout=10)
             except OSError:
                 return
+            try:
+                far = socket.create_connection(self._to, timeout=10)
+            except OSError:
+                near.close()
+                continue
             far.settimeout(None)
             with self._lock:
                 self._open |= {near, far}
