@@ -8,6 +8,7 @@ from blazar.api.forms import Json, LeaseForm
 from blazar.api.identity import Caller
 from blazar.model.errors import InvalidInput
 from blazar.model.requests import (
+    Actor,
     EventRequest,
     LeaseChange,
     LeaseRequest,
@@ -33,8 +34,8 @@ def new_lease(body: Json, form: LeaseForm, caller: Caller) -> LeaseRequest:
     )
 
 
-def lease_change(body: Json, form: LeaseForm) -> LeaseChange:
-    """Read what is to change in a lease."""
+def lease_change(body: Json, form: LeaseForm, caller: Caller) -> LeaseChange:
+    """Read what is to change in a lease, at the wish of the caller."""
     items = body.get("reservations", [])
     if any("id" not in item for item in items):
         raise InvalidInput("Missing parameter reservation ID: each item of reservations needs the id of a reservation")
@@ -50,6 +51,7 @@ def lease_change(body: Json, form: LeaseForm) -> LeaseChange:
         reservations=tuple(
             ReservationChange(item["id"], _parameters(item), item.get("resource_type")) for item in items
         ),
+        asked_by=Actor(caller.user_id, caller.project_id),
     )
 
 

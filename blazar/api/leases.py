@@ -58,7 +58,7 @@ class Leases:
         services().policy.check("blazar:leases:put", caller(), _target(lease))
         body = read_object(request)
         schemas.check(body, self._form.changed)
-        return self._shown(services().manager.update_lease(lease.id, lease_change(body, self._form)))
+        return self._shown(services().manager.update_lease(lease.id, lease_change(body, self._form, caller())))
 
     def delete(self, lease_id: str) -> tuple[str, int]:
         """Delete a lease."""

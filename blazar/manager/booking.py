@@ -24,6 +24,7 @@ from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
 from blazar.store.store import Store
 
+D = TypeVar("D")
 T = TypeVar("T")
 
 
@@ -108,12 +109,24 @@ class Booking:
             kinds.update((id_, str(kind)) for id_ in placement.resource_ids)
         return Plan(tuple(allocations), generations, kinds)
 
-    def until_it_holds(self, attempt_once: Callable[[int], T]) -> T:
-        """Call ``attempt_once`` with 0, 1, … until no race is lost in it; Contention when the attempts are spent."""
+    def until_it_holds(
+        self, prepare: Callable[[int], D], commit: Callable[[D], T], check: Callable[[D], None] | None = None
+    ) -> T:
+        """Prepare (attempt 0, 1, …) and commit until no race is lost; Contention when the attempts are spent.
+
+        ``check`` may object to what was prepared, and take its time: another service may have to be asked. Nobody
+        waits for that but this request; if what was prepared is gone by then, it is prepared and checked anew.
+        """
         for attempt in range(self._settings.booking_attempts):
             try:
+                if check is None:
+                    with self._turn:
+                        return commit(prepare(attempt))
                 with self._turn:
-                    return attempt_once(attempt)
+                    prepared = prepare(attempt)
+                check(prepared)
+                with self._turn:
+                    return commit(prepared)
             except (StaleCalendar, StaleLease):
                 # Full jitter: rivals that met once should not meet again.
                 self._sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))

@@ -8,9 +8,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from blazar.clouds.scope import scope
+from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
-from blazar.manager.booking import Booking, Wish
+from blazar.manager.booking import Booking, Plan, Wish
 from blazar.manager.claims import Claims
+from blazar.manager.enforcing import Gate
+from blazar.manager.notices import Notices
 from blazar.manager.notifications import CREATED, Notifier
 from blazar.manager.settings import Settings
 from blazar.manager.updates import Updates
@@ -29,7 +32,7 @@ from blazar.model.lease import (
     Reservation,
     ReservationStatus,
 )
-from blazar.model.requests import LeaseChange, LeaseRequest
+from blazar.model.requests import Actor, LeaseChange, LeaseRequest
 from blazar.model.window import Window
 from blazar.resources.base import ResourceType, Work
 from blazar.store.store import Store
@@ -47,6 +50,8 @@ class LeaseService:
         clock: Clock,
         claims: Claims,
         settings: Settings,
+        enforcement: Enforcement,
+        notices: Notices,
         *,
         wake: Callable[[], None],
     ) -> None:
@@ -59,7 +64,9 @@ class LeaseService:
         self._settings = settings
         self._wake = wake
         self._booking = Booking(store, clock, settings)
-        self._updates = Updates(store, worker, self._booking, notifier, clock, claims, settings)
+        self._enforcement = enforcement
+        self._notices = notices
+        self._updates = Updates(store, worker, self._booking, notifier, clock, claims, settings, enforcement, notices)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of a project (None: of all), oldest first."""
@@ -102,8 +109,9 @@ class LeaseService:
             for reservation, (kind, _, _) in zip(lease.reservations, checked, strict=True)
         ]
         with self._claims, scope(limit=self._settings.request_limit):
-            booked = self._booking.until_it_holds(lambda attempt: self._book(lease, wishes, attempt))
-            created = self._prepare(booked)
+            booked, plan = self._grant(lease, wishes)
+            created = self._prepare(booked, plan)
+        self._notices.wake()
         self._notifier.notify(CREATED, created)
         self._wake()
         return created
@@ -134,9 +142,16 @@ class LeaseService:
                     going, deletion, owner=self._claims.owner, now=now, until=self._claims.until(now)
                 )
             try:
-                saved = self._store.save(lease, going, at=now, cleaning=self._settings.cleaning_time)
+                saved = self._store.save(
+                    lease,
+                    going,
+                    at=now,
+                    cleaning=self._settings.cleaning_time,
+                    notices=self._notices.of_end(lease, going),
+                )
             except StaleLease:
                 continue
+            self._notices.wake()
             if free:
                 with scope(limit=self._settings.request_limit):
                     self._worker.perform(saved, deletion.id)
@@ -157,15 +172,43 @@ class LeaseService:
             )
         return self._types[resource_type]
 
-    def _book(self, lease: Lease, wishes: list[Wish], attempt: int) -> Lease:
-        now = self._clock.now()
-        plan = self._booking.plan(lease.id, lease.window, wishes, now=now, attempt=attempt, is_new=True)
-        # The claim runs from here: earlier attempts may have taken a while.
-        claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=self._claims.until(now)))
-        cleaning = self._settings.cleaning_time
-        return self._store.book(claimed, plan.allocations, plan.generations, plan.kinds, cleaning=cleaning)
+    def _grant(self, lease: Lease, wishes: list[Wish]) -> tuple[Lease, Plan]:
+        """Find resources, ask whether the project may have them, and book them."""
+        gate = Gate(self._enforcement, self._store, self._clock)
+        actor = Actor(lease.user_id, lease.project_id)
+        asked: list[Plan] = []
 
-    def _prepare(self, booked: Lease) -> Lease:
+        def prepare(attempt: int) -> Plan:
+            # What was granted once is tried again first, so that nobody has to be asked anew.
+            again = _preferring(wishes, asked[-1]) if asked else wishes
+            return self._booking.plan(
+                lease.id, lease.window, again, now=self._clock.now(), attempt=attempt, is_new=True
+            )
+
+        def check(plan: Plan) -> None:
+            gate.check(actor, lease, plan.allocations)
+            asked.append(plan)
+
+        return self._booking.until_it_holds(
+            prepare,
+            lambda plan: (self._book(lease, plan, gate), plan),
+            check if self._enforcement.enabled else None,
+        )
+
+    def _book(self, lease: Lease, plan: Plan, gate: Gate) -> Lease:
+        # The claim runs from here: earlier attempts may have taken a while.
+        until = self._claims.until(self._clock.now())
+        claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
+        return self._store.book(
+            claimed,
+            plan.allocations,
+            plan.generations,
+            plan.kinds,
+            cleaning=self._settings.cleaning_time,
+            use=gate.use,
+        )
+
+    def _prepare(self, booked: Lease, plan: Plan) -> Lease:
         """Make what must exist before the start; undo the booking if that fails."""
         creation = booked.events[-1]
         try:
@@ -183,15 +226,27 @@ class LeaseService:
             raise
         now = self._clock.now()
         ready = lifecycle.settle(lifecycle.with_reservations(booked, prepared), creation, now=now)
+        armed = lifecycle.arm(ready, now=now)
+        notices = self._notices.of(Occasion.CREATED, armed, plan.allocations)
         try:
-            return self._store.save(
-                booked, lifecycle.arm(ready, now=now), at=now, cleaning=self._settings.cleaning_time
-            )
+            return self._store.save(booked, armed, at=now, cleaning=self._settings.cleaning_time, notices=notices)
         except StaleLease:
             # Found in a list and deleted, by somebody quick. The deletion takes it from here.
             fresh = self._store.lease(booked.id, including_deleted=True)
             self._worker.perform(fresh, creation.id)
             raise WrongState(f"lease {booked.id} was deleted while it was being created") from None
+
+
+def _preferring(wishes: list[Wish], plan: Plan) -> list[Wish]:
+    """Return the wishes with the resources of a plan put first."""
+    chosen = {
+        wish.reservation_id: {a.resource_id for a in plan.allocations if a.reservation_id == wish.reservation_id}
+        for wish in wishes
+    }
+    return [
+        replace(wish, demand=replace(wish.demand, preferred=wish.demand.preferred | chosen[wish.reservation_id]))
+        for wish in wishes
+    ]
 
 
 def _with_reason(lease: Lease, event: Event, reason: str) -> Lease:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
+from blazar.enforcement import Enforcement
 from blazar.manager.claims import Claims
 from blazar.manager.engine import Engine
 from blazar.manager.hosts import HostService
 from blazar.manager.leases import LeaseService
+from blazar.manager.notices import Notices
 from blazar.manager.notifications import Notifier
 from blazar.manager.settings import Settings
 from blazar.manager.worker import Worker
@@ -33,15 +35,27 @@ class ManagerService:
         notifier: Notifier,
         clock: Clock,
         settings: Settings,
+        enforcement: Enforcement | None = None,
     ) -> None:
+        enforcement = enforcement or Enforcement()
         by_name = {kind.resource_type: kind for kind in types}
         self._store = store
         self._clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
-        worker = Worker(store, by_name, notifier, clock, self.claims, settings)
+        self.notices = Notices(store, enforcement, clock, settings)
+        worker = Worker(store, by_name, notifier, clock, self.claims, settings, self.notices)
         self.engine = Engine(store, worker, clock, self.claims, settings)
         self._leases = LeaseService(
-            store, by_name, worker, notifier, clock, self.claims, settings, wake=self.engine.wake
+            store,
+            by_name,
+            worker,
+            notifier,
+            clock,
+            self.claims,
+            settings,
+            enforcement,
+            self.notices,
+            wake=self.engine.wake,
         )
         self._hosts = HostService(store, registration, clock, settings.request_limit)
 
@@ -50,10 +64,12 @@ class ManagerService:
         if alone:
             self._store.drop_claims_of_others(self.claims.owner, at=self._clock.now() - timedelta(seconds=1))
         self.engine.start()
+        self.notices.start()
 
     def stop(self) -> None:
         """Finish what is at hand and stop."""
         self.engine.stop()
+        self.notices.stop()
 
     def leases(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of one project, or of all."""

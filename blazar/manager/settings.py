@@ -16,6 +16,8 @@ class Settings:
     before_end event to the end, where the request names none (zero: no such event). A claim on an event that its
     owner does not renew for ``claim_ttl`` may be taken over. ``request_limit`` is how long a request may
     spend in calls to the cloud; then it is answered, and the work goes on (or is undone) in the background.
+    ``notice_attempts`` is how often those who keep books about leases are told of one thing before that is given up,
+    and ``notice_claim`` how long one who tells may take before another may take over.
     """
 
     cleaning_time: timedelta = timedelta(0)
@@ -28,6 +30,9 @@ class Settings:
     longest_retry: timedelta = timedelta(seconds=60)
     snapshot_grace: timedelta = timedelta(minutes=10)
     request_limit: timedelta = timedelta(seconds=15)
+    notice_attempts: int = 20
+    notice_longest_retry: timedelta = timedelta(minutes=10)
+    notice_claim: timedelta = timedelta(seconds=60)
     starters: int = 32
     enders: int = 32
     longest_sleep: timedelta = timedelta(seconds=5)

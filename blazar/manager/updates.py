@@ -14,9 +14,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blazar.clouds.scope import scope
+from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, Plan, Wish
 from blazar.manager.claims import Claims
+from blazar.manager.enforcing import Gate
+from blazar.manager.notices import Notices
 from blazar.manager.notifications import UPDATED, WARNING_OFF, Notifier
 from blazar.manager.settings import Settings
 from blazar.manager.worker import Worker
@@ -39,7 +42,7 @@ from blazar.model.lease import (
     Parameters,
     ReservationStatus,
 )
-from blazar.model.requests import LeaseChange
+from blazar.model.requests import Actor, LeaseChange
 from blazar.model.window import Window
 from blazar.resources.actions import BEFORE_END, names_action
 from blazar.resources.base import Done, Work
@@ -55,6 +58,26 @@ class _Draft:
     warning_off: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """A change by which nothing is promised: a new name, or not even that."""
+
+    lease: Lease
+    after: Lease
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What was decided: the lease and its allocations as they are, as they are to be, and who gets more in use."""
+
+    lease: Lease
+    draft: _Draft
+    plan: Plan
+    works: tuple[Work, ...]
+    allocations: tuple[Allocation, ...]
+    new: frozenset[str]
+
+
 class Updates:
     """Carries out changes."""
 
@@ -67,7 +90,11 @@ class Updates:
         clock: Clock,
         claims: Claims,
         settings: Settings,
+        enforcement: Enforcement,
+        notices: Notices,
     ) -> None:
+        self._enforcement = enforcement
+        self._notices = notices
         self._store = store
         self._worker = worker
         self._booking = booking
@@ -78,28 +105,39 @@ class Updates:
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease wholly or not at all. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError."""
+        gate = Gate(self._enforcement, self._store, self._clock)
+
+        def check(found: _Change | _Nothing) -> None:
+            # A new name is nobody's business: with it nothing is taken.
+            if isinstance(found, _Change):
+                lease = found.lease
+                actor = change.asked_by or Actor(lease.user_id, lease.project_id)
+                gate.check(actor, found.draft.after, found.plan.allocations, before=(lease, found.allocations))
+
         with self._claims, scope(limit=self._settings.request_limit):
-            saved, draft, in_cloud = self._booking.until_it_holds(
-                lambda attempt: self._decide(lease_id, change, attempt)
+            found, saved = self._booking.until_it_holds(
+                lambda attempt: self._decide(lease_id, change, attempt),
+                lambda found: (found, self._commit(found, change, gate)),
+                check if self._enforcement.enabled else None,
             )
-            if in_cloud is not None:
-                saved = self._grow(saved, in_cloud)
-        if draft is not None:
-            if draft.warning_off:
+            if isinstance(found, _Change) and found.new:
+                saved = self._grow(saved, found, change)
+        if isinstance(found, _Change):
+            self._notices.wake()
+            if found.draft.warning_off:
                 self._notifier.notify(WARNING_OFF, saved)
             self._notifier.notify(UPDATED, saved)
         return saved
 
-    def _decide(self, lease_id: str, change: LeaseChange, attempt: int) -> tuple[Lease, _Draft | None, _Growth | None]:
+    def _decide(self, lease_id: str, change: LeaseChange, attempt: int) -> _Change | _Nothing:
         lease = self._store.lease(lease_id)
         now = self._clock.now()
-        if change == LeaseChange():
-            return lease, None, None
+        if change.empty:
+            return _Nothing(lease, lease)
         if lease.status not in lifecycle.STABLE:
             raise WrongState(f"lease {lease.id} is {lease.status}; it can be changed when that is over")
         if change.rename_only:
-            renamed = replace(lease, name=change.name or "", updated_at=now)
-            return self._store.save(lease, renamed, at=now, cleaning=self._settings.cleaning_time), None, None
+            return _Nothing(lease, replace(lease, name=change.name or "", updated_at=now))
         if lease.status is LeaseStatus.TERMINATED:
             raise InvalidInput("the lease has ended; only its name can be changed")
         if lifecycle.live_claim(lease, now) is not None:
@@ -110,18 +148,30 @@ class Updates:
         draft = self._draft(lease, works, change, now)
         plan = self._plan(lease, draft, works, allocations, now=now, attempt=attempt)
         new = _new_in_use(draft.after, works, plan.allocations)
-        if not new:
-            saved = self._store.rebook(
-                lease,
-                draft.after,
-                plan.allocations,
-                plan.generations,
-                plan.kinds,
-                cleaning=self._settings.cleaning_time,
-                at=now,
-            )
-            return saved, draft, None
-        return self._begin_growth(lease, draft, plan, works, allocations, now), draft, _Growth(draft.after, plan, new)
+        return _Change(lease, draft, plan, works, allocations, new)
+
+    def _commit(self, found: _Change | _Nothing, change: LeaseChange, gate: Gate) -> Lease:
+        """Write what was decided, or the beginning of it if it needs the cloud. StaleLease, StaleCalendar."""
+        now = self._clock.now()
+        cleaning = self._settings.cleaning_time
+        if isinstance(found, _Nothing):
+            if found.after is found.lease:
+                return found.lease
+            return self._store.save(found.lease, found.after, at=now, cleaning=cleaning)
+        if found.new:
+            return self._begin_growth(found, now, gate)
+        after, plan = found.draft.after, found.plan
+        return self._store.rebook(
+            found.lease,
+            after,
+            plan.allocations,
+            plan.generations,
+            plan.kinds,
+            cleaning=cleaning,
+            at=now,
+            use=gate.use,
+            notices=self._notices.of(Occasion.UPDATED, after, plan.allocations, by=change.asked_by),
+        )
 
     def _draft(self, lease: Lease, works: Collection[Work], change: LeaseChange, now: datetime) -> _Draft:
         window = dates.changed_window(lease.window, change.start, change.end, now)
@@ -196,16 +246,9 @@ class Updates:
             return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 
-    def _begin_growth(
-        self,
-        lease: Lease,
-        draft: _Draft,
-        plan: Plan,
-        works: Collection[Work],
-        allocations: tuple[Allocation, ...],
-        now: datetime,
-    ) -> Lease:
-        memo = {"held": {w.reservation.id: sorted(r.id for r in w.resources) for w in works}}
+    def _begin_growth(self, found: _Change, now: datetime, gate: Gate) -> Lease:
+        lease, after, plan = found.lease, found.draft.after, found.plan
+        memo = {"held": {w.reservation.id: sorted(r.id for r in w.resources) for w in found.works}}
         event = Event(
             id=str(uuid.uuid4()),
             event_type=EventType.UPDATE,
@@ -217,18 +260,26 @@ class Updates:
         updating = lifecycle.claim(
             lifecycle.with_event(lease, event), event, owner=self._claims.owner, now=now, until=self._claims.until(now)
         )
-        both = Window(min(lease.window.start, draft.after.window.start), max(lease.window.end, draft.after.window.end))
-        new = [a for a in plan.allocations if not _is_held(a, allocations)]
-        union = (*(replace(a, window=both) for a in allocations), *new)
+        both = Window(min(lease.window.start, after.window.start), max(lease.window.end, after.window.end))
+        new = [a for a in plan.allocations if not _is_held(a, found.allocations)]
+        union = (*(replace(a, window=both) for a in found.allocations), *new)
         return self._store.rebook(
-            lease, updating, union, plan.generations, plan.kinds, cleaning=self._settings.cleaning_time, at=now
+            lease,
+            updating,
+            union,
+            plan.generations,
+            plan.kinds,
+            cleaning=self._settings.cleaning_time,
+            at=now,
+            use=gate.use,
         )
 
-    def _grow(self, updating: Lease, growth: _Growth) -> Lease:
+    def _grow(self, updating: Lease, growth: _Change, change: LeaseChange) -> Lease:
         event = updating.events[-1]
+        wanted = growth.draft.after
         try:
-            for work in self._worker.works_with(growth.after, growth.plan.allocations):
-                if work.reservation.id not in growth.reservations:
+            for work in self._worker.works_with(wanted, growth.plan.allocations):
+                if work.reservation.id not in growth.new:
                     continue
                 progress = self._worker.type_of(work.reservation).start(work)
                 if not isinstance(progress, Done):
@@ -240,7 +291,6 @@ class Updates:
             self._undo(updating, event, "internal error")
             raise
         now = self._clock.now()
-        wanted = growth.after
         settled = lifecycle.settle(
             replace(updating, name=wanted.name, window=wanted.window, reservations=wanted.reservations),
             event,
@@ -248,9 +298,17 @@ class Updates:
         )
         theirs = {e.id: e for e in wanted.events}
         after = replace(settled, events=tuple(theirs.get(e.id, e) for e in settled.events))
+        notices = self._notices.of(Occasion.UPDATED, after, growth.plan.allocations, by=change.asked_by)
         try:
             return self._store.rebook(
-                updating, after, growth.plan.allocations, {}, {}, cleaning=self._settings.cleaning_time, at=now
+                updating,
+                after,
+                growth.plan.allocations,
+                {},
+                {},
+                cleaning=self._settings.cleaning_time,
+                at=now,
+                notices=notices,
             )
         except StaleLease:
             fresh = self._store.lease(updating.id, including_deleted=True)
@@ -260,15 +318,6 @@ class Updates:
     def _undo(self, updating: Lease, event: Event, reason: str) -> None:
         marked = lifecycle.with_event(updating, replace(event, reason=reason))
         self._worker.perform(marked, event.id)
-
-
-@dataclass(frozen=True, slots=True)
-class _Growth:
-    """What is left to do in the cloud: the lease as it is to be, its plan, the reservations that get more."""
-
-    after: Lease
-    plan: Plan
-    reservations: frozenset[str]
 
 
 def _rearmed(lease: Lease, window: Window, now: datetime) -> Lease:

@@ -10,12 +10,14 @@ from datetime import datetime, timedelta
 from blazar.manager import lifecycle
 from blazar.manager.claims import Claims
 from blazar.manager.lifecycle import Drop, Wait
+from blazar.manager.notices import Notices
 from blazar.manager.notifications import DELETED, Notifier, of_event
 from blazar.manager.settings import Settings
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, CloudUnavailable, NotFound, StaleLease
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.usage import Notice
 from blazar.resources.base import Action, NotYet, Progress, ResourceType, Work
 from blazar.store.store import Store
 
@@ -60,7 +62,9 @@ class Worker:
         clock: Clock,
         claims: Claims,
         settings: Settings,
+        notices: Notices,
     ) -> None:
+        self._notices = notices
         self._store = store
         self._types = types
         self._notifier = notifier
@@ -153,7 +157,12 @@ class Worker:
                 return None
         first = event.status is EventStatus.UNDONE
         claimed = lifecycle.claim(lease, event, owner=self._claims.owner, now=now, until=self._claims.until(now))
-        saved = self._save(lease, claimed, now)
+        # The bookkeepers are told by what the end event says, in the write that begins the end: once, whatever follows.
+        ends = event.event_type == EventType.END
+        notices = self._notices.of_end(lease, claimed) if ends else ()
+        saved = self._save(lease, claimed, now, notices=notices)
+        if notices:
+            self._notices.wake()
         if event.event_type == EventType.BEFORE_END and first and self._warns(lease):
             # Told at once: a warning is of no use after slow snapshots.
             self._notifier.notify(of_event(EventType.BEFORE_END), saved)
@@ -305,8 +314,17 @@ class Worker:
             if a.resource_id in held.get(a.reservation_id, ())
         )
 
-    def _save(self, before: Lease, after: Lease, now: datetime, *, release: frozenset[str] = frozenset()) -> Lease:
-        return self._store.save(before, after, release=release, at=now, cleaning=self._settings.cleaning_time)
+    def _save(
+        self,
+        before: Lease,
+        after: Lease,
+        now: datetime,
+        *,
+        release: frozenset[str] = frozenset(),
+        notices: tuple[Notice, ...] = (),
+    ) -> Lease:
+        cleaning = self._settings.cleaning_time
+        return self._store.save(before, after, release=release, at=now, cleaning=cleaning, notices=notices)
 
     def _tell(self, lease: Lease, event: Event, result: Result) -> None:
         if isinstance(result, Again):

@@ -29,6 +29,15 @@ class Denied(BlazarError):
     status = 403
 
 
+class UsageDenied(BlazarError):
+    """Usage enforcement does not grant the lease as it was asked for; the message names the limit and what would fit.
+
+    400 and not 403, as clients know it: with other dates or fewer hosts the same caller may well have the lease.
+    """
+
+    status = 400
+
+
 class NotFound(BlazarError):
     """The thing named in the request does not exist (or no longer does)."""
 
@@ -77,6 +86,12 @@ class StoreUnavailable(BlazarError):
 
 class ManagerUnavailable(BlazarError):
     """No manager took the request, or none answered in time."""
+
+    status = 503
+
+
+class EnforcementUnavailable(BlazarError):
+    """Whoever is to say whether the lease may be does not answer, or not what can be understood."""
 
     status = 503
 

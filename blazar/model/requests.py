@@ -21,6 +21,14 @@ Moment = datetime | Now
 
 
 @dataclass(frozen=True, slots=True)
+class Actor:
+    """Who asks, and in which project: not always the owner of the lease, as operators change leases, too."""
+
+    user_id: str
+    project_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReservationRequest:
     """One reservation of a new lease; ``parameters`` are unchecked."""
 
@@ -61,18 +69,24 @@ class ReservationChange:
 
 @dataclass(frozen=True, slots=True)
 class LeaseChange:
-    """What is to change in a lease; None leaves a value as it is."""
+    """What is to change in a lease; None leaves a value as it is. ``asked_by`` None stands for the lease's owner."""
 
     name: str | None = None
     start: Moment | None = None
     end: Moment | None = None
     before_end: datetime | None = None
     reservations: tuple[ReservationChange, ...] = ()
+    asked_by: Actor | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether nothing changes at all."""
+        return self == LeaseChange(asked_by=self.asked_by)
 
     @property
     def rename_only(self) -> bool:
         """Tell whether nothing but the name changes."""
-        return self.name is not None and self == LeaseChange(name=self.name)
+        return self.name is not None and self == LeaseChange(name=self.name, asked_by=self.asked_by)
 
 
 @dataclass(frozen=True, slots=True)

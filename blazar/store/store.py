@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,12 +12,13 @@ from sqlalchemy.engine import Connection, Engine
 from blazar.calendar.snapshot import Snapshot
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
-from blazar.model.errors import Conflict
+from blazar.model.errors import Conflict, StaleCalendar
 from blazar.model.lease import Lease, LeaseRevision, Reservation
 from blazar.model.resource import PropertyValue, PropertyValues, Resource, ResourceKind, ResourceProperty
+from blazar.model.usage import Notice, ProjectUse
 from blazar.model.window import Window
 from blazar.store import calendar_queries as calendar
-from blazar.store import event_queries, lease_queries
+from blazar.store import event_queries, lease_queries, notice_queries, use_queries
 from blazar.store import resource_queries as resource_store
 from blazar.store.event_queries import DueEvent
 from blazar.store.inventory import Inventory, InventoryCache
@@ -215,8 +216,12 @@ class Store:
         kinds: Mapping[int, str],
         *,
         cleaning: timedelta,
+        use: ProjectUse | None = None,
     ) -> Lease:
-        """Insert a lease with its allocations, if every resource is still at its generation; else StaleCalendar."""
+        """Insert a lease with its allocations, if every resource is still at its generation; else StaleCalendar.
+
+        The same if ``use`` is given, and the project has been granted something since.
+        """
 
         def work(connection: Connection) -> Lease:
             calendar.raise_generations(connection, generations)
@@ -224,7 +229,7 @@ class Store:
             calendar.insert(connection, kinds, allocations, cleaning)
             return lease
 
-        return self._transactions.write(work)
+        return self._limited(work, use)
 
     def rebook(
         self,
@@ -236,10 +241,13 @@ class Store:
         *,
         cleaning: timedelta,
         at: datetime,
+        use: ProjectUse | None = None,
+        notices: Collection[Notice] = (),
     ) -> Lease:
         """Write a changed lease and make its live allocations the given ones, all or nothing.
 
-        ``generations`` are those of the resources that are taken anew or for longer. StaleLease, StaleCalendar.
+        ``generations`` are those of the resources that are taken anew or for longer, ``use`` is as for ``book``.
+        StaleLease, StaleCalendar.
         """
 
         def work(connection: Connection) -> Lease:
@@ -247,9 +255,10 @@ class Store:
             calendar.raise_generations(connection, generations)
             lease_queries.save(connection, before, saved, saved.revision)
             calendar.replace(connection, saved, allocations, kinds, cleaning=cleaning, at=at)
+            notice_queries.insert(connection, notices)
             return saved
 
-        return self._transactions.write(work)
+        return self._limited(work, use)
 
     def lease_allocations(self, lease_id: str) -> tuple[Allocation, ...]:
         """Return what is promised to a lease and not released."""
@@ -316,9 +325,16 @@ class Store:
             return lease_queries.past(connection, project_id, since, until)
 
     def save(
-        self, before: Lease, after: Lease, *, release: Collection[str] = (), at: datetime, cleaning: timedelta
+        self,
+        before: Lease,
+        after: Lease,
+        *,
+        release: Collection[str] = (),
+        at: datetime,
+        cleaning: timedelta,
+        notices: Collection[Notice] = (),
     ) -> Lease:
-        """Write a changed lease, and release the allocations of the reservations named. StaleLease."""
+        """Write a changed lease, release the allocations of the reservations named, and add notices. StaleLease."""
 
         def work(connection: Connection) -> Lease:
             saved = replace(after, revision=before.revision + 1)
@@ -326,9 +342,40 @@ class Store:
             if release:
                 which = allocation_table.c.reservation_id.in_(sorted(release))
                 calendar.release(connection, which, at=at, cleaning=cleaning)
+            notice_queries.insert(connection, notices)
             return saved
 
         return self._transactions.write(work)
+
+    def use_of_project(self, project_id: str, window: Window, *, besides: str) -> ProjectUse:
+        """Return what a project holds in a window, without the lease ``besides``."""
+        with self._transactions.reading() as connection:
+            return use_queries.of_project(connection, project_id, window, besides)
+
+    # Notices
+
+    def due_notices(self, now: datetime, limit: int) -> tuple[Notice, ...]:
+        """Return at most ``limit`` notices that are due, of each lease only the one whose turn it is."""
+        with self._transactions.reading() as connection:
+            return notice_queries.due(connection, now, limit)
+
+    def next_notice(self) -> datetime | None:
+        """Return when the next notice is due, which may be in the past; None if nothing is to be told."""
+        with self._transactions.reading() as connection:
+            return notice_queries.next_due(connection)
+
+    def claim_notice(self, notice: Notice, *, until: datetime) -> Notice | None:
+        """Return a notice that nobody else touches until then; None if somebody was faster."""
+        claimed = self._transactions.write(lambda c: notice_queries.claim(c, notice, until=until))
+        return replace(notice, due_at=until) if claimed else None
+
+    def finish_notice(self, notice: Notice, *, told: Collection[str], reason: str | None, at: datetime) -> None:
+        """Record that a claimed notice needs no more work: it is told, or (with a reason) given up."""
+        self._transactions.write(lambda c: notice_queries.finish(c, notice, told=told, reason=reason, at=at))
+
+    def postpone_notice(self, notice: Notice, *, told: Collection[str], reason: str, until: datetime) -> None:
+        """Record that a claimed notice could not be told, and when to try again."""
+        self._transactions.write(lambda c: notice_queries.postpone(c, notice, told=told, reason=reason, until=until))
 
     # Events
 
@@ -349,6 +396,23 @@ class Store:
     def drop_claims_of_others(self, owner: str, *, at: datetime) -> None:
         """Make every event due at ``at`` that somebody else has a claim on."""
         self._transactions.write(lambda connection: event_queries.drop_claims_of_others(connection, owner, at=at))
+
+    def _limited(self, work: Callable[[Connection], Lease], use: ProjectUse | None) -> Lease:
+        """Write, if the project still holds what was seen; else StaleCalendar."""
+        if use is None:
+            return self._transactions.write(work)
+
+        def counted(connection: Connection) -> Lease:
+            use_queries.raise_version(connection, use)
+            return work(connection)
+
+        try:
+            return self._transactions.write(counted)
+        except Clash as error:
+            if use.version:
+                raise
+            # The project's first two bookings met.
+            raise StaleCalendar("the project was granted something else in the meantime") from error
 
     def _inventory(self, connection: Connection, kind: ResourceKind) -> Inventory:
         version = resource_store.version(connection, kind)

@@ -195,3 +195,32 @@ allocations = sa.Table(
     sa.Index(None, "lease_id"),
     sa.Index(None, "reservation_id"),
 )
+
+project_uses = sa.Table(
+    "project_uses",
+    metadata,
+    sa.Column("project_id", sa.String(255), primary_key=True),
+    # Raised by every booking of a project whose use is limited, as generations are for resources.
+    sa.Column("version", sa.Integer, nullable=False),
+)
+
+notices = sa.Table(
+    "notices",
+    metadata,
+    # Notices about one lease go out in this order.
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("id", Id, nullable=False, unique=True),
+    sa.Column("lease_id", Id, sa.ForeignKey("leases.id"), nullable=False),
+    # NULL once it is told.
+    sa.Column("content", LongText),
+    sa.Column("told", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    # NULL once it is told, or given up.
+    sa.Column("due_at", UtcTime),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("reason", LongText),
+    sa.Column("finished_at", UtcTime),
+    # What is to be told of a lease, and what of all, earliest first.
+    sa.Index(None, "lease_id", "due_at"),
+    sa.Index(None, "due_at"),
+)

@@ -1,0 +1,21 @@
+"""Usage enforcement: may this project have this lease? And who is told of leases that were granted, and that ended.
+
+What may enter: filters, the values that they see, and what carries a question to another service. A filter decides
+over frozen values; it knows neither the database nor the cloud, and writes nothing.
+"""
+
+from blazar.enforcement.enforcement import Enforcement, Identity, builtin_options
+from blazar.enforcement.values import Context, Filter, Holding, LeaseView, News, Occasion, Question
+
+__all__ = [
+    "Context",
+    "Enforcement",
+    "Filter",
+    "Holding",
+    "Identity",
+    "LeaseView",
+    "News",
+    "Occasion",
+    "Question",
+    "builtin_options",
+]

@@ -1,0 +1,141 @@
+"""The enabled filters, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import stevedore
+from oslo_config import cfg
+
+from blazar.enforcement.external import ExternalServiceFilter
+from blazar.enforcement.limits import (
+    MaxConcurrentLeasesFilter,
+    MaxLeaseDurationFilter,
+    MaxUnitsFilter,
+    StartWindowFilter,
+)
+from blazar.enforcement.values import Context, Filter, News, Occasion, Question
+from blazar.model.errors import BlazarError, InvalidInput
+
+NAMESPACE = "blazar.enforcement.filters"
+
+BUILTIN: Mapping[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        MaxLeaseDurationFilter,
+        MaxConcurrentLeasesFilter,
+        MaxUnitsFilter,
+        StartWindowFilter,
+        ExternalServiceFilter,
+    )
+}
+"""Our own filters, by the names that ``enabled_filters`` knows them by. Others come by entry points."""
+
+
+class Tokens(Protocol):
+    """Tokens of the service user."""
+
+    def token(self) -> str:
+        """Return a token that is good; a BlazarError if there is none to be had."""
+
+    def renew(self) -> None:
+        """Forget the token: somebody did not accept it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What filters may know of the cloud: Keystone's URL, the region, how to get tokens; nothing without Keystone."""
+
+    auth_url: str | None = None
+    region_name: str | None = None
+    tokens: Tokens | None = None
+    cafile: str | None = None
+
+
+def builtin_options() -> list[cfg.Opt]:
+    """Return the options of our own filters."""
+    return [option for kind in BUILTIN.values() for option in kind.options]
+
+
+class Enforcement:
+    """Asks filters in order; the first that objects decides. Without filters everything may be, and costs nothing."""
+
+    def __init__(
+        self, filters: Sequence[Filter] = (), *, identity: Identity | None = None, exempt: Collection[str] = ()
+    ) -> None:
+        self._filters = tuple(filters)
+        self._identity = identity or Identity()
+        self._exempt = frozenset(exempt)
+        self.enabled = bool(filters)
+        self.needs_use = any(each.needs_use for each in filters)
+        self._hears = frozenset(occasion for each in filters for occasion in each.hears)
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
+        """Return what ``[enforcement]`` says; InvalidInput if that can not be."""
+        kinds = find(conf.enforcement.enabled_filters)
+        for kind in kinds:
+            conf.register_opts(kind.options, group="enforcement")
+        filters = [kind.configured(conf.enforcement, identity) for kind in kinds]
+        return cls(filters, identity=identity, exempt=conf.enforcement.exempt_projects)
+
+    def context(self, user_id: str, project_id: str) -> Context:
+        """Return who asks, with what is known of the cloud."""
+        return Context(user_id, project_id, self._identity.auth_url, self._identity.region_name)
+
+    def hears(self, occasion: Occasion) -> bool:
+        """Tell whether some filter wants to be told of an occasion."""
+        return occasion in self._hears
+
+    def check(self, question: Question, passed: dict[int, object]) -> None:
+        """Return if no filter objects; UsageDenied, EnforcementUnavailable.
+
+        ``passed`` remembers which filter has said yes to what, through the attempts of one request: another service is
+        not asked the same twice. What depends on the rest of the project's use is decided anew each time.
+        """
+        if question.wanted.project_id in self._exempt:
+            return
+        substance = question.substance
+        for number, each in enumerate(self._filters):
+            if each.needs_use or passed.get(number) != substance:
+                each.check(question)
+                passed[number] = substance
+
+    def tell(self, news: News, told: Collection[str], failed: Callable[[str, Exception], None]) -> tuple[str, ...]:
+        """Tell those filters who want to hear and do not know yet; return the names of all who know now."""
+        know = list(told)
+        for each in self._filters:
+            name = type(each).__name__
+            if name in know or news.occasion not in each.hears:
+                continue
+            try:
+                each.tell(news)
+            except BlazarError as error:
+                failed(name, error)
+            except Exception as error:
+                # The border to filters that others wrote: the rest of them are told all the same.
+                failed(name, error)
+            else:
+                know.append(name)
+        return tuple(know)
+
+
+def find(names: Sequence[str]) -> list[Any]:
+    """Return the classes of filters by name, in order. InvalidInput names those there are."""
+    wanted = [name for name in names if name not in BUILTIN]
+    others: dict[str, Any] = {}
+    if wanted:
+        for extension in stevedore.ExtensionManager(NAMESPACE, invoke_on_load=False):
+            others |= {extension.plugin.__name__: extension.plugin, extension.name: extension.plugin}
+    unknown = [name for name in wanted if name not in others]
+    if unknown:
+        raise InvalidInput(
+            f"[enforcement] enabled_filters names {', '.join(unknown)}, which is not installed; there are: "
+            f"{', '.join(sorted({*BUILTIN, *others}))}"
+        )
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise InvalidInput(f"[enforcement] enabled_filters names {', '.join(twice)} more than once; once is enough")
+    return [BUILTIN.get(name) or others[name] for name in names]

@@ -1,0 +1,243 @@
+"""Filters that need nothing but what is known here: lengths, counts and dates.
+
+One rule holds for all of them: a change that asks for no more than the lease has is not denied, so that a limit that
+was lowered, or came later, keeps nobody from giving back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from oslo_config import cfg
+
+from blazar.enforcement.values import News, Occasion, Question
+from blazar.model.clock import to_minute
+from blazar.model.errors import UsageDenied
+from blazar.model.usage import peak
+
+NOTHING: frozenset[Occasion] = frozenset()
+
+
+class Limit:
+    """What filters have in common that only say yes or no."""
+
+    needs_use: ClassVar[bool] = False
+    hears = NOTHING
+
+    def tell(self, news: News) -> None:
+        """Limits keep no books."""
+
+
+class MaxLeaseDurationFilter(Limit):
+    """No lease is longer than so; and a running one is extended only shortly before its end."""
+
+    options: ClassVar[list[cfg.Opt]] = [
+        cfg.IntOpt(
+            "max_lease_duration",
+            default=-1,
+            min=-1,
+            help="Seconds that a lease may last, for MaxLeaseDurationFilter; -1 for any length.",
+        ),
+        cfg.ListOpt(
+            "max_lease_duration_exempt_project_ids",
+            default=[],
+            help="Projects, by id, to which neither max_lease_duration nor reservation_extension_window applies.",
+        ),
+        cfg.IntOpt(
+            "reservation_extension_window",
+            default=-1,
+            min=-1,
+            help="Seconds before its end in which a lease that has started may be extended, for "
+            "MaxLeaseDurationFilter; -1 for at any time.",
+        ),
+    ]
+
+    def __init__(
+        self, longest: timedelta | None, *, extension: timedelta | None = None, exempt: Collection[str] = ()
+    ) -> None:
+        self._longest = longest
+        self._extension = extension
+        self._exempt = frozenset(exempt)
+
+    @classmethod
+    def configured(cls, section: Any, identity: Any) -> MaxLeaseDurationFilter:
+        """Return the filter as the configuration says."""
+        return cls(
+            _seconds(section.max_lease_duration),
+            extension=_seconds(section.reservation_extension_window),
+            exempt=section.max_lease_duration_exempt_project_ids,
+        )
+
+    def check(self, question: Question) -> None:
+        """Deny a lease that is too long, or an extension that comes too early."""
+        if question.wanted.project_id in self._exempt:
+            return
+        window, current = question.wanted.window, question.current
+        before = current.window if current else None
+        if (
+            self._longest is not None
+            and window.duration > self._longest
+            and (before is None or window.duration > before.duration)
+        ):
+            raise UsageDenied(
+                f"end_date: the lease would last {_span(window.duration)}, and {_span(self._longest)} is the most "
+                f"(max_lease_duration); let it end by {_said(window.start + self._longest)}"
+            )
+        if self._extension is None or before is None or window.end <= before.end or question.now < before.start:
+            return
+        opens = before.end - self._extension
+        if question.now < opens:
+            raise UsageDenied(
+                f"end_date: a running lease can be extended in the last {_span(self._extension)} before its end "
+                f"(reservation_extension_window); try again from {_said(opens)} on"
+            )
+
+
+class MaxConcurrentLeasesFilter(Limit):
+    """A project has no more than so many leases at one time."""
+
+    needs_use: ClassVar[bool] = True
+    options: ClassVar[list[cfg.Opt]] = [
+        cfg.IntOpt(
+            "max_concurrent_leases",
+            default=-1,
+            min=-1,
+            help="Leases that a project may have at one time, for MaxConcurrentLeasesFilter; -1 for any number.",
+        ),
+    ]
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+
+    @classmethod
+    def configured(cls, section: Any, identity: Any) -> MaxConcurrentLeasesFilter:
+        """Return the filter as the configuration says."""
+        return cls(_number(section.max_concurrent_leases))
+
+    def check(self, question: Question) -> None:
+        """Deny a lease at a time when the project has enough others."""
+        window, current = question.wanted.window, question.current
+        if self._most is None or (current is not None and current.window.covers(window)):
+            return
+        others = peak(window, ((use.window, 1) for use in question.others))
+        if others + 1 > self._most:
+            raise UsageDenied(
+                f"start_date, end_date: the project has {others} other leases at one time between "
+                f"{_said(window.start)} and {_said(window.end)}, and may have {self._most} at a time "
+                f"(max_concurrent_leases); choose other dates, or end one of them"
+            )
+
+
+class MaxUnitsFilter(Limit):
+    """A project has no more than so many hosts at one time."""
+
+    needs_use: ClassVar[bool] = True
+    options: ClassVar[list[cfg.Opt]] = [
+        cfg.IntOpt(
+            "max_units",
+            default=-1,
+            min=-1,
+            help="Hosts that a project may have reserved at one time, over all its leases, for MaxUnitsFilter; -1 for "
+            "any number.",
+        ),
+    ]
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+
+    @classmethod
+    def configured(cls, section: Any, identity: Any) -> MaxUnitsFilter:
+        """Return the filter as the configuration says."""
+        return cls(_number(section.max_units))
+
+    def check(self, question: Question) -> None:
+        """Deny a lease with more hosts than are left to the project at that time."""
+        wanted, current = question.wanted, question.current
+        if self._most is None or not wanted.hosts:
+            return
+        if current is not None and current.window.covers(wanted.window) and wanted.hosts <= current.hosts:
+            return
+        others = peak(wanted.window, ((use.window, use.hosts) for use in question.others))
+        if others + wanted.hosts > self._most:
+            raise UsageDenied(
+                f"reservations: the lease would have {wanted.hosts} hosts, and of the {self._most} that the project "
+                f"may have at a time (max_units) {max(0, self._most - others)} are left between "
+                f"{_said(wanted.window.start)} and {_said(wanted.window.end)}; ask for fewer, or choose other dates"
+            )
+
+
+class StartWindowFilter(Limit):
+    """A lease starts neither too soon nor too far ahead."""
+
+    options: ClassVar[list[cfg.Opt]] = [
+        cfg.IntOpt(
+            "earliest_start",
+            default=-1,
+            min=-1,
+            help="Seconds from now before which no lease may start, for StartWindowFilter; -1 for at once.",
+        ),
+        cfg.IntOpt(
+            "latest_start",
+            default=-1,
+            min=-1,
+            help="Seconds from now after which no lease may start, for StartWindowFilter; -1 for any time ahead.",
+        ),
+    ]
+
+    def __init__(self, earliest: timedelta | None, latest: timedelta | None) -> None:
+        self._earliest = earliest
+        self._latest = latest
+
+    @classmethod
+    def configured(cls, section: Any, identity: Any) -> StartWindowFilter:
+        """Return the filter as the configuration says."""
+        return cls(_seconds(section.earliest_start), _seconds(section.latest_start))
+
+    def check(self, question: Question) -> None:
+        """Deny a new start that is too near or too far."""
+        start, current = question.wanted.window.start, question.current
+        if current is not None and start == current.window.start:
+            return
+        # Users speak in minutes: the minute that has begun counts as now.
+        minute = to_minute(question.now)
+        if self._earliest is not None and start < minute + self._earliest:
+            raise UsageDenied(
+                f"start_date: a lease must be asked for {_span(self._earliest)} ahead (earliest_start); the earliest "
+                f"start is {_said(_next_minute(question.now) + self._earliest)}"
+            )
+        if self._latest is not None and start > minute + self._latest:
+            raise UsageDenied(
+                f"start_date: a lease can start at most {_span(self._latest)} from now (latest_start), by "
+                f"{_said(minute + self._latest)}"
+            )
+
+
+def _seconds(value: int) -> timedelta | None:
+    return None if value < 0 else timedelta(seconds=value)
+
+
+def _number(value: int) -> int | None:
+    return None if value < 0 else value
+
+
+def _next_minute(instant: datetime) -> datetime:
+    """Return the first whole minute that is not before an instant: a proposal that holds for as long as it is typed."""
+    minute = to_minute(instant)
+    return minute if minute == instant else minute + timedelta(minutes=1)
+
+
+def _said(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M}"
+
+
+def _span(length: timedelta) -> str:
+    """Return a length in the largest units that say it exactly: ``2 days``, ``1 hour 30 minutes``."""
+    left = int(length.total_seconds())
+    words = []
+    for name, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
+        count, left = divmod(left, size)
+        if count:
+            words.append(f"{count} {name}{'' if count == 1 else 's'}")
+    return " ".join(words) or "0 seconds"

@@ -1,0 +1,110 @@
+"""What the external service is sent: JSON with the names and forms that such services know.
+
+Dates of leases are written without a zone and mean UTC; the times of creation and change have a space in the middle.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from blazar.enforcement.values import Context, Holding, LeaseView, News, Question
+from blazar.model.lease import REQUEST_EVENTS, Event, Reservation
+
+Json = dict[str, Any]
+
+
+def of_question(question: Question) -> Json:
+    """Return the body of a check."""
+    body: Json = {"context": _context(question.context)}
+    if question.current is not None:
+        body["current_lease"] = _lease(question.current)
+    return body | {"lease": _lease(question.wanted)}
+
+
+def of_news(news: News) -> Json:
+    """Return the body of a message that something is so."""
+    return {
+        "context": _context(news.context),
+        "lease_id": news.view.lease.id,
+        "lease": _lease(news.view),
+        "occurred_at": _date(news.at),
+    }
+
+
+def _context(context: Context) -> Json:
+    return {
+        "user_id": context.user_id,
+        "project_id": context.project_id,
+        "auth_url": context.auth_url,
+        "region_name": context.region_name,
+    }
+
+
+def _lease(view: LeaseView) -> Json:
+    lease = view.lease
+    return {
+        "id": lease.id,
+        "name": lease.name,
+        "user_id": lease.user_id,
+        "project_id": lease.project_id,
+        "start_date": _date(lease.window.start),
+        "end_date": _date(lease.window.end),
+        "before_end_date": _date(view.before_end),
+        "status": str(lease.status),
+        "degraded": lease.degraded,
+        "trust_id": lease.trust_id,
+        "created_at": _spaced(lease.created_at),
+        "updated_at": _spaced(lease.updated_at),
+        "reservations": [_reservation(view, reservation) for reservation in lease.reservations],
+        "events": [_event(lease.id, event) for event in lease.events if event.event_type not in REQUEST_EVENTS],
+    }
+
+
+def _reservation(view: LeaseView, reservation: Reservation) -> Json:
+    held = [holding for holding in view.holdings if holding.reservation_id == reservation.id]
+    return {
+        **reservation.parameters,
+        "id": reservation.id,
+        "lease_id": view.lease.id,
+        "resource_id": reservation.resource_id,
+        "resource_type": reservation.resource_type,
+        "status": str(reservation.status),
+        "missing_resources": reservation.missing_resources,
+        "resources_changed": reservation.resources_changed,
+        "created_at": _spaced(reservation.created_at),
+        "updated_at": _spaced(reservation.updated_at),
+        "allocations": [_resource(holding) for holding in held for _ in range(holding.units)],
+    }
+
+
+def _resource(holding: Holding) -> Json:
+    resource = holding.resource
+    return {
+        **resource.capabilities,
+        **resource.attributes,
+        "id": resource.external_id,
+        "reservable": resource.reservable,
+        "created_at": _spaced(resource.created_at),
+        "updated_at": _spaced(resource.updated_at),
+    }
+
+
+def _event(lease_id: str, event: Event) -> Json:
+    return {
+        "id": event.id,
+        "lease_id": lease_id,
+        "event_type": event.event_type,
+        "time": _date(event.time),
+        "status": str(event.status) if event.status else None,
+        "created_at": _spaced(event.created_at),
+        "updated_at": _spaced(event.updated_at),
+    }
+
+
+def _date(instant: datetime | None) -> str | None:
+    return f"{instant:%Y-%m-%dT%H:%M:%S}" if instant else None
+
+
+def _spaced(instant: datetime | None) -> str | None:
+    return f"{instant:%Y-%m-%d %H:%M:%S}" if instant else None

@@ -1,0 +1,133 @@
+"""What filters see, and what a filter is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol
+
+from oslo_config import cfg
+
+from blazar.model.lease import EventType, Lease
+from blazar.model.resource import Resource
+from blazar.model.usage import LeaseUse
+from blazar.model.window import Window
+
+
+class Occasion(StrEnum):
+    """What filters can be told of, once it is so."""
+
+    CREATED = "commit-create"
+    UPDATED = "commit-update"
+    ENDED = "on-end"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Who asks, in which project, and in which cloud: Keystone's URL and the region as the manager knows them."""
+
+    user_id: str
+    project_id: str
+    auth_url: str | None = None
+    region_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one reservation has, or is to have, of one resource."""
+
+    reservation_id: str
+    resource: Resource
+    units: int = 1
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseView:
+    """A lease with the resources that are promised to its reservations, or will be if nobody objects."""
+
+    lease: Lease
+    holdings: tuple[Holding, ...] = ()
+
+    @property
+    def window(self) -> Window:
+        """Return when the lease runs."""
+        return self.lease.window
+
+    @property
+    def project_id(self) -> str:
+        """Return whose lease it is."""
+        return self.lease.project_id
+
+    @property
+    def hosts(self) -> int:
+        """Return how many whole hosts it has."""
+        return sum(holding.units for holding in self.holdings if holding.whole)
+
+    @property
+    def before_end(self) -> datetime | None:
+        """Return when the end is announced."""
+        event = self.lease.event(EventType.BEFORE_END)
+        return event.time if event else None
+
+    @property
+    def substance(self) -> tuple[object, ...]:
+        """Return what an answer depends on: all but the marks of when we looked."""
+        reservations = tuple((r.id, r.resource_type, r.parameters) for r in self.lease.reservations)
+        held = tuple((h.reservation_id, h.resource.external_id, h.units) for h in self.holdings)
+        return self.lease.name, self.lease.window, self.before_end, reservations, held
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """May this lease be? ``current`` is the lease before a change of it, None for a new one.
+
+    ``others`` is what the project has besides at the time of the lease; only looked up if a filter ``needs_use``.
+    """
+
+    context: Context
+    now: datetime
+    wanted: LeaseView
+    current: LeaseView | None = None
+    others: tuple[LeaseUse, ...] = ()
+
+    @property
+    def substance(self) -> tuple[object, ...]:
+        """Return what two questions have in common that have one answer."""
+        return self.context, self.wanted.substance, self.current.substance if self.current else None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something about a lease that is so: it was granted, changed, or its end has begun, at that time."""
+
+    occasion: Occasion
+    context: Context
+    at: datetime
+    view: LeaseView
+
+
+class Filter(Protocol):
+    """One rule of who may have which lease.
+
+    ``options`` are read from ``[enforcement]``. ``needs_use``: questions must come with what the project has besides.
+    ``hears``: the occasions that the filter is to be told of.
+    """
+
+    options: ClassVar[list[cfg.Opt]]
+    needs_use: ClassVar[bool]
+
+    @property
+    def hears(self) -> frozenset[Occasion]:
+        """Return the occasions of which the filter is to be told."""
+
+    @classmethod
+    def configured(cls, section: Any, identity: Any) -> Filter:
+        """Return the filter as ``[enforcement]`` says; InvalidInput if that can not be. ``identity`` is an Identity."""
+
+    def check(self, question: Question) -> None:
+        """Return if the lease may be; UsageDenied if not, EnforcementUnavailable if nobody can tell."""
+
+    def tell(self, news: News) -> None:
+        """Hear of an occasion. Whatever is raised, the lease goes its way, and the filter is told again later."""

@@ -1,0 +1,64 @@
+"""What the manager shows to usage enforcement, and when it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from blazar.enforcement import Enforcement, Holding, LeaseView, Question
+from blazar.model.clock import Clock
+from blazar.model.demand import Allocation
+from blazar.model.lease import Lease
+from blazar.model.requests import Actor
+from blazar.model.resource import Resource, ResourceKind
+from blazar.model.usage import ProjectUse
+from blazar.store.store import Store
+
+
+def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> LeaseView:
+    """Return a lease with the resources of its allocations, as they are registered: with their capabilities."""
+    wanted = {allocation.resource_id for allocation in allocations}
+    found: dict[int, Resource] = {}
+    if wanted:
+        for kind in ResourceKind:
+            found |= {resource.id: resource for resource in store.inventory(kind).resources if resource.id in wanted}
+    if gone := wanted - found.keys():
+        found |= store.resources_by_id(gone)
+    return LeaseView(
+        lease,
+        tuple(Holding(a.reservation_id, found[a.resource_id], a.units, a.unit is None) for a in allocations),
+    )
+
+
+class Gate:
+    """Asks, for one request, whether what was found may be booked.
+
+    It is asked between the search and the booking, with no transaction open and nobody waiting. What it has seen of the
+    project's use is in ``use``; the booking must find that unchanged, or come here again.
+    """
+
+    def __init__(self, enforcement: Enforcement, store: Store, clock: Clock) -> None:
+        self._enforcement = enforcement
+        self._store = store
+        self._clock = clock
+        self._passed: dict[int, object] = {}
+        self.use: ProjectUse | None = None
+
+    def check(
+        self,
+        actor: Actor,
+        lease: Lease,
+        allocations: Collection[Allocation],
+        *,
+        before: tuple[Lease, Collection[Allocation]] | None = None,
+    ) -> None:
+        """Return if the lease may be booked, or changed from what it was ``before``. UsageDenied, and others."""
+        if self._enforcement.needs_use:
+            self.use = self._store.use_of_project(lease.project_id, lease.window, besides=lease.id)
+        question = Question(
+            self._enforcement.context(actor.user_id, actor.project_id),
+            self._clock.now(),
+            view(self._store, lease, allocations),
+            view(self._store, *before) if before else None,
+            self.use.leases if self.use else (),
+        )
+        self._enforcement.check(question, self._passed)

@@ -1,0 +1,63 @@
+"""What a project has of the cloud at a time: what limits on usage are held against, and what is told about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from blazar.model.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseUse:
+    """One lease, and how many whole hosts are promised to it for its window."""
+
+    lease_id: str
+    window: Window
+    hosts: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectUse:
+    """What a project holds in a window, as of a version.
+
+    Whoever grants more to the project raises the version where it is still the one read, so that two requests that
+    each fit into what is left of a limit can not both have it.
+    """
+
+    project_id: str
+    version: int
+    leases: tuple[LeaseUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something about a lease that somebody is to be told, kept until that is done.
+
+    ``content`` is text that only its writer reads. ``due_at`` is when to try (again); while somebody tries, it is when
+    others may, should he die. ``told`` names those who know already.
+    """
+
+    id: str
+    lease_id: str
+    content: str
+    created_at: datetime
+    due_at: datetime
+    attempts: int = 0
+    told: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+def peak(window: Window, uses: Iterable[tuple[Window, int]]) -> int:
+    """Return the highest sum of amounts at any one instant of a window."""
+    steps: list[tuple[datetime, int]] = []
+    for use, amount in uses:
+        if use.overlaps(window):
+            steps += [(max(use.start, window.start), amount), (use.end, -amount)]
+    total = highest = 0
+    # At one instant ends come before starts: windows that touch never add up.
+    for _, change in sorted(steps):
+        total += change
+        highest = max(highest, total)
+    return highest
