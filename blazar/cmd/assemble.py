@@ -12,10 +12,12 @@ from sqlalchemy.engine import Engine
 from blazar.clouds.ports import Cloud
 from blazar.cmd import config
 from blazar.cmd.config import ConfigurationError
+from blazar.enforcement import Enforcement, Identity
 from blazar.manager.messaging import oslo_messaging
 from blazar.manager.notifications import MessagingNotifier, Notifier
 from blazar.manager.service import ManagerService
 from blazar.model.clock import Clock
+from blazar.model.errors import InvalidInput
 from blazar.resources.base import ResourceType
 from blazar.resources.registration import HostRegistration
 from blazar.store import engine as database
@@ -25,9 +27,18 @@ NAMESPACE = "blazar.resource.plugins"
 
 
 def manager(
-    conf: cfg.ConfigOpts, *, engine: Engine, cloud: Cloud, clock: Clock, notifier: Notifier | None = None
+    conf: cfg.ConfigOpts,
+    *,
+    engine: Engine,
+    cloud: Cloud,
+    clock: Clock,
+    notifier: Notifier | None = None,
+    identity: Identity | None = None,
 ) -> ManagerService:
-    """Return a manager that is not started yet. ConfigurationError if it can not be what is configured."""
+    """Return a manager that is not started yet. ConfigurationError if it can not be what is configured.
+
+    ``identity`` is what filters of usage enforcement may know of the cloud; there is none without Keystone.
+    """
     return ManagerService(
         store=Store(engine),
         types=resource_types(conf, cloud),
@@ -35,7 +46,16 @@ def manager(
         notifier=notifier or _notifier(conf),
         clock=clock,
         settings=config.manager_settings(conf),
+        enforcement=enforcement(conf, identity or Identity(region_name=conf.os_region_name, cafile=conf.cafile)),
     )
+
+
+def enforcement(conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
+    """Return the enabled filters. ConfigurationError on an unknown one, or one that can not work as it is set."""
+    try:
+        return Enforcement.configured(conf, identity)
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
 
 
 def _notifier(conf: cfg.ConfigOpts) -> Notifier:
@@ -59,9 +79,20 @@ def database_engine(conf: cfg.ConfigOpts) -> Engine:
     )
 
 
+class _Later:
+    """Stands for a service user who is not asked for a token yet."""
+
+    def token(self) -> str:
+        raise NotImplementedError
+
+    def renew(self) -> None:
+        raise NotImplementedError
+
+
 def check_plugins(conf: cfg.ConfigOpts) -> None:
-    """ConfigurationError on an unknown name or two plugins of one type; no cloud is needed to tell."""
+    """ConfigurationError on plugins or filters that do not exist or can not work; no cloud is needed to tell."""
     _plugins(conf)
+    enforcement(conf, Identity(tokens=_Later()))
 
 
 def resource_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Sequence[ResourceType]:

@@ -18,6 +18,7 @@ from oslo_log import log
 from blazar import __version__
 from blazar.calendar.strategies import Strategy
 from blazar.clouds.openstack import options as cloud
+from blazar.enforcement import builtin_options
 from blazar.manager.settings import Settings
 from blazar.model.errors import BlazarError
 from blazar.resources.actions import CHOICES
@@ -128,7 +129,28 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
     ),
 ]
 ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
-    cfg.ListOpt("enabled_filters", default=[], help="Must be empty: this version has no filters yet."),
+    cfg.ListOpt(
+        "enabled_filters",
+        default=[],
+        help="What every new lease and every change of one must pass, in this order: MaxLeaseDurationFilter, "
+        "MaxConcurrentLeasesFilter, MaxUnitsFilter, StartWindowFilter, ExternalServiceFilter, or the name of an entry "
+        "point in blazar.enforcement.filters.",
+    ),
+    cfg.ListOpt(
+        "exempt_projects",
+        default=[],
+        help="Projects, by id, whose leases no filter is asked about; of what they book and end an external service is "
+        "told all the same.",
+    ),
+    cfg.IntOpt(
+        "notice_attempts",
+        default=20,
+        min=1,
+        max=1000,
+        help="How often an external service is told of one lease that was booked, changed or ended before that is "
+        "given up: 20 tries take about two hours.",
+    ),
+    *builtin_options(),
 ]
 NOTIFICATION_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("publisher_id", default="blazar.lease", help="Who the notifications say they are from."),
@@ -263,11 +285,6 @@ def load(
     for group, options in {**GROUPS, cloud.GROUP: cloud.SESSION_OPTIONS}.items():
         for option in options:
             _check(conf, group, option)
-    if conf.enforcement.enabled_filters:
-        raise ConfigurationError(
-            "[enforcement] enabled_filters names filters, and this version has none yet: leases would be granted that "
-            "they are to refuse"
-        )
     return conf
 
 
@@ -409,6 +426,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         claim_ttl=timedelta(seconds=conf.manager.claim_ttl),
         request_limit=timedelta(seconds=conf.manager.request_limit),
         strategy=Strategy.RANDOM if random else Strategy.PACK,
+        notice_attempts=conf.enforcement.notice_attempts,
     )
 
 

@@ -24,6 +24,8 @@ from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
 from blazar.cmd import assemble, config, memory
 from blazar.cmd.config import ConfigurationError
+from blazar.cmd.tokens import ServiceUser
+from blazar.enforcement import Identity
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.rpc import server as rpc
@@ -67,13 +69,20 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
         LOG.warning("The configuration sets %s, which nothing reads", leftover)
     assemble.check_plugins(conf)
     tables = _tables(conf, stopping)
-    access = connect(credentials(conf))
+    login = credentials(conf)
+    access = connect(login)
+    identity = Identity(
+        auth_url=getattr(login.auth, "auth_url", None),
+        region_name=login.region,
+        tokens=ServiceUser(access.session),
+        cafile=conf.cafile,
+    )
     project_id = _patiently(access.check, conf, stopping)
     if stopping.is_set():
         return
     cloud = open_cloud(access, az_aware=conf.nova.az_aware)
     _look_around(cloud, conf)
-    manager = assemble.manager(conf, engine=tables, cloud=cloud, clock=SystemClock())
+    manager = assemble.manager(conf, engine=tables, cloud=cloud, clock=SystemClock(), identity=identity)
     bus = transport(conf)
     listener = rpc.server(conf, bus, manager, name=_server_name(conf))
     memory.settle()

@@ -140,7 +140,12 @@ class Notices:
         claimed = self._store.claim_notice(notice, until=now + self._settings.notice_claim)
         if claimed is None:
             return
-        news = _NEWS.validate_json(claimed.content)
+        try:
+            news = _NEWS.validate_json(claimed.content)
+        except ValueError:
+            LOG.exception("Notice %s of lease %s can not be read, and is given up", claimed.id, claimed.lease_id)
+            self._store.finish_notice(claimed, told=claimed.told, reason="it can not be read", at=now)
+            return
         reasons: list[str] = []
 
         def failed(name: str, error: Exception) -> None:

@@ -46,7 +46,14 @@ rpc_topic = blazar.other
 minutes_before_end_lease = 30
 event_max_retries = 5
 [enforcement]
-enabled_filters =
+enabled_filters = MaxLeaseDurationFilter,ExternalServiceFilter
+max_lease_duration = 604800
+max_lease_duration_exempt_project_ids = 71bb6d9e0f2b4c5d8e1a2b3c4d5e6f70
+external_service_base_endpoint = https://budgets.example/blazar/
+external_service_check_create_endpoint = https://budgets.example/other/check-create
+external_service_check_update_endpoint = https://budgets.example/other/check-update
+external_service_on_end_endpoint = https://budgets.example/other/on-end
+external_service_token = secret
 [notifications]
 publisher_id = blazar.other
 [nova]
@@ -179,11 +186,11 @@ def test_what_nothing_reads_is_listed(load):
         "cleaning_tim = 5",
         "cleaning_time = 5",
         "[enforcement]",
-        "max_lease_duration = 9",
+        "max_lease_durations = 9",
         "[typo]",
         "a = 1",
     )
-    assert config.leftovers(conf) == ["[DEFAULT] cleaning_tim", "[enforcement] max_lease_duration", "[typo] a"]
+    assert config.leftovers(conf) == ["[DEFAULT] cleaning_tim", "[enforcement] max_lease_durations", "[typo] a"]
 
 
 def test_a_folder_of_further_files_counts_and_is_looked_through(tmp_path):
@@ -245,7 +252,12 @@ WRONG = [
     ("[physical:host]", "before_end = explode", "snapshot"),
     ("[physical:host]", "polling_interval = 0", "a whole number from 1"),
     ("[keystone]", "insecure = perhaps", "true or false"),
-    ("[enforcement]", "enabled_filters = MaxLeaseDurationFilter", "none yet"),
+    ("[enforcement]", "max_lease_duration = a week", "a whole number from -1"),
+    ("[enforcement]", "max_units = -2", "a whole number from -1"),
+    ("[enforcement]", "notice_attempts = 0", "a whole number from 1 to 1000"),
+    ("[enforcement]", "external_service_timeout = 0", "a number from 0.1"),
+    ("[enforcement]", "external_service_attempts = 11", "a whole number from 1 to 10"),
+    ("[enforcement]", "external_service_on_error = maybe", "one of deny, allow"),
 ]
 
 
@@ -258,8 +270,7 @@ def test_a_wrong_value_is_refused_with_its_option_and_what_would_do(load, sectio
     assert message.startswith(f"{section} {option}")
     assert remedy in message
     assert "\n" not in message
-    if section != "[enforcement]":
-        assert value in message
+    assert value in message
 
 
 @pytest.mark.parametrize(
