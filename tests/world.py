@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from sqlalchemy.engine import Engine
 
 from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, State, of_size
 from blazar.clouds.simulated.state import AggregateState
+from blazar.enforcement import Enforcement, Filter
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
 from blazar.model.lease import Lease
@@ -77,7 +78,10 @@ class World:
         clock: ManualClock | None = None,
         cloud: SimulatedCloud | None = None,
         register: bool = True,
+        filters: Sequence[Filter] = (),
+        exempt: Collection[str] = (),
     ) -> None:
+        self.enforcement = Enforcement(filters, exempt=exempt)
         self.clock = clock or ManualClock()
         self.faults = Faults(sleep=lambda _: None)
         self.simulated = cloud or SimulatedCloud(
@@ -104,6 +108,7 @@ class World:
             self.notifier,
             self.clock,
             self.settings,
+            self.enforcement,
         )
 
     def register(self, name: str, **capabilities: str) -> Resource:
@@ -146,6 +151,7 @@ class World:
     def run(self) -> None:
         """Work on everything that is due at this moment."""
         self.manager.engine.run_due()
+        self.manager.notices.run_due()
 
     def run_to(self, instant: datetime) -> None:
         """Let time pass until then, working on events as they fall due."""

@@ -21,6 +21,7 @@ from blazar.model.lease import (
 )
 from blazar.model.requests import (
     NOW,
+    Actor,
     EventRequest,
     HostChange,
     HostRequest,
@@ -123,6 +124,7 @@ lease_changes = st.builds(
     end=st.none() | moments,
     before_end=maybe_instant,
     reservations=several(st.builds(ReservationChange, texts, parameters, maybe_text)),
+    asked_by=st.none() | st.builds(Actor, texts, texts),
 )
 resources = st.builds(
     Resource,

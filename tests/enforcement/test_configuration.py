@@ -1,0 +1,188 @@
+"""How an operator says which filters there are, and what is said of a slip."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import Any, ClassVar
+
+import pytest
+import stevedore
+from oslo_config import cfg
+
+from blazar.cmd import assemble, config
+from blazar.cmd.config import ConfigurationError
+from blazar.enforcement import Identity, Occasion
+from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter
+from blazar.model.errors import UsageDenied
+from tests.enforcement.builders import a_view, asking, hours
+
+
+def load(tmp_path, *lines: str) -> cfg.ConfigOpts:
+    path = tmp_path / "blazar.conf"
+    path.write_text("\n".join(["[enforcement]", *lines, ""]), encoding="utf-8")
+    return config.load(["--config-file", str(path)], program="blazar-test")
+
+
+def filters(tmp_path, *lines: str, identity: Identity | None = None) -> tuple[Any, ...]:
+    return assemble.enforcement(load(tmp_path, *lines), identity or Identity())._filters
+
+
+def refusal(tmp_path, *lines: str) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        assemble.check_plugins(load(tmp_path, *lines))
+    assert "\n" not in refused.value.message
+    return refused.value.message
+
+
+def test_there_are_no_filters_unless_some_are_enabled(tmp_path):
+    made = assemble.enforcement(load(tmp_path), Identity())
+    assert (made.enabled, made.needs_use) == (False, False)
+    assert not any(made.hears(occasion) for occasion in Occasion)
+
+
+def test_filters_come_in_their_order_with_what_is_set_for_them(tmp_path):
+    names = "StartWindowFilter,MaxLeaseDurationFilter,MaxUnitsFilter,MaxConcurrentLeasesFilter"
+    made = filters(tmp_path, f"enabled_filters = {names}", "max_lease_duration = 3600", "earliest_start = 0")
+    assert [type(each).__name__ for each in made] == names.split(",")
+    with pytest.raises(UsageDenied, match="1 hour is the most"):
+        made[1].check(asking(a_view(hours(1, 3))))
+
+
+def test_an_unknown_filter_is_refused_with_the_names_of_those_there_are(tmp_path):
+    assert refusal(tmp_path, "enabled_filters = MaxLeaseDurationFilter,MaxMoodFilter") == (
+        "[enforcement] enabled_filters names MaxMoodFilter, which is not installed; there are: ExternalServiceFilter, "
+        "MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter, StartWindowFilter"
+    )
+
+
+def test_a_filter_named_twice_is_refused(tmp_path):
+    assert "more than once" in refusal(tmp_path, "enabled_filters = MaxUnitsFilter,MaxUnitsFilter")
+
+
+class MoodFilter:
+    """A filter of somebody else's."""
+
+    needs_use: ClassVar[bool] = False
+    options: ClassVar[list[cfg.Opt]] = [cfg.StrOpt("mood", default="good")]
+    hears: ClassVar[frozenset[Occasion]] = frozenset()
+
+    def __init__(self, mood: str) -> None:
+        self.mood = mood
+
+    @classmethod
+    def configured(cls, section, identity):
+        return cls(section.mood)
+
+    def check(self, question):
+        raise UsageDenied(f"the mood is {self.mood}")
+
+    def tell(self, news):
+        pass
+
+
+@pytest.mark.parametrize("name", ["mood", "MoodFilter"])
+def test_filters_of_others_are_found_by_entry_point_or_name_with_options_of_their_own(tmp_path, monkeypatch, name):
+    class Manager:
+        def __new__(cls, namespace, invoke_on_load):
+            assert namespace == "blazar.enforcement.filters"
+            point = EntryPoint("mood", "tests:MoodFilter", namespace)
+            return [stevedore.extension.Extension("mood", point, MoodFilter, None)]
+
+    monkeypatch.setattr(stevedore, "ExtensionManager", Manager)
+    (made,) = filters(tmp_path, f"enabled_filters = {name}", "mood = bad")
+    with pytest.raises(UsageDenied, match="bad"):
+        made.check(asking())
+
+
+EXTERNAL = "enabled_filters = ExternalServiceFilter"
+BASE = "external_service_base_endpoint = https://budgets.example/blazar/"
+
+
+def endpoints(tmp_path, *lines: str) -> dict[str, str]:
+    (made,) = filters(tmp_path, EXTERNAL, *lines)
+    return made._endpoints
+
+
+def test_the_base_stands_for_the_three_endpoints_that_there_always_were(tmp_path):
+    assert endpoints(tmp_path, BASE) == {
+        CHECK_CREATE: "https://budgets.example/blazar/check-create",
+        CHECK_UPDATE: "https://budgets.example/blazar/check-update",
+        "on-end": "https://budgets.example/blazar/on-end",
+    }
+
+
+def test_a_base_without_a_slash_at_its_end_loses_its_last_part(tmp_path):
+    base = "external_service_base_endpoint = https://budgets.example/api/v1"
+    assert endpoints(tmp_path, base)[CHECK_CREATE] == "https://budgets.example/api/check-create"
+
+
+def test_an_endpoint_of_its_own_counts_more_than_the_base(tmp_path):
+    own = "external_service_on_end_endpoint = https://other.example/bye"
+    assert endpoints(tmp_path, BASE, own)["on-end"] == "https://other.example/bye"
+    assert endpoints(tmp_path, own) == {"on-end": "https://other.example/bye"}
+
+
+def test_commits_are_told_only_where_they_have_an_endpoint(tmp_path):
+    commit = "external_service_commit_create_endpoint = https://budgets.example/booked"
+    (made,) = filters(tmp_path, EXTERNAL, BASE, commit)
+    assert made.hears == {Occasion.CREATED, Occasion.ENDED}
+
+
+def test_without_an_endpoint_the_filter_is_refused(tmp_path):
+    assert "external_service_base_endpoint" in refusal(tmp_path, EXTERNAL)
+
+
+@pytest.mark.parametrize("url", ["budgets.example", "ftp://budgets.example/", "http://", "http:///x", "http://a:b/"])
+def test_what_is_no_url_of_a_service_is_refused(tmp_path, url):
+    for option in ("external_service_base_endpoint", "external_service_commit_update_endpoint"):
+        said = refusal(tmp_path, EXTERNAL, f"{option} = {url}")
+        assert said == f"[enforcement] {option} is no URL of a service; write it as https://HOST/blazar/"
+
+
+def test_a_url_with_a_password_is_refused_without_telling_it(tmp_path):
+    said = refusal(tmp_path, EXTERNAL, "external_service_base_endpoint = https://me:hush@budgets.example/")
+    assert "take it out" in said
+    assert "hush" not in said
+
+
+def test_two_tokens_are_one_too_many(tmp_path):
+    said = refusal(tmp_path, EXTERNAL, BASE, "external_service_token = one", "external_service_bearer_token = other")
+    assert said == (
+        "[enforcement] external_service_token and external_service_bearer_token are set, and only one of them can be "
+        "sent; keep one"
+    )
+
+
+def test_a_token_that_no_header_can_have_is_refused_without_telling_it(tmp_path):
+    said = refusal(tmp_path, EXTERNAL, BASE, "external_service_token = schlüssel")
+    assert "external_service_token" in said
+    assert "schl" not in said
+
+
+def test_a_token_of_the_service_user_needs_keystone(tmp_path):
+    lines = (EXTERNAL, BASE, "external_service_keystone_token = true")
+    assemble.check_plugins(load(tmp_path, *lines))
+    with pytest.raises(ConfigurationError, match="there is no Keystone in this mode"):
+        filters(tmp_path, *lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "headers"),
+    [
+        ("external_service_token = t", {"X-Auth-Token": "t"}),
+        ("external_service_bearer_token = t", {"Authorization": "Bearer t"}),
+        ("external_service_keystone_token = true", {"X-Auth-Token": "fresh"}),
+        ("external_service_token =", {}),
+    ],
+)
+def test_each_way_to_say_who_we_are(tmp_path, line, headers):
+    class Tokens:
+        def token(self):
+            return "fresh"
+
+        def renew(self):
+            pass
+
+    (made,) = filters(tmp_path, EXTERNAL, BASE, line, identity=Identity(tokens=Tokens()))
+    assert isinstance(made, ExternalServiceFilter)
+    assert made._credential.headers() == headers

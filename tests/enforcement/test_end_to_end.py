@@ -1,0 +1,141 @@
+"""What users and the service see, over HTTP on both sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.enforcement import Occasion
+from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, Patience, StaticToken
+from tests.enforcement.conftest import TOKEN
+from tests.world import World
+
+ALICE = {"X-Auth-Token": "alice:physics"}
+ADMIN = {"X-Auth-Token": "root:operators:admin"}
+
+
+class House:
+    """A world that asks the service, and its API."""
+
+    def __init__(self, engine, service, *, beside: House | None = None, **wishes) -> None:
+        names = (CHECK_CREATE, CHECK_UPDATE, *map(str, Occasion))
+        rule = ExternalServiceFilter(
+            {name: service.url + name for name in names},
+            credential=StaticToken("X-Auth-Token", TOKEN),
+            patience=Patience(0.5, 2),
+            **wishes,
+        )
+        shared = {"register": False, "cloud": beside.world.simulated} if beside else {}
+        self.world = World(engine, filters=[rule], **shared)
+        self.http = create_app(self.world.manager, identity=StandaloneIdentity()).test_client()
+
+    def create(self, *, hosts: int = 1, end: str = "2030-04-01 20:00", start: str = "now"):
+        room = {
+            "resource_type": "physical:host",
+            "min": hosts,
+            "max": hosts,
+            "hypervisor_properties": "",
+            "resource_properties": "",
+        }
+        body = {"name": "lab", "start_date": start, "end_date": end, "reservations": [room]}
+        return self.http.post("/v1/leases", json=body, headers=ALICE)
+
+    def change(self, lease, headers=ALICE, **changes):
+        return self.http.put(f"/v1/leases/{lease['id']}", json=changes, headers=headers)
+
+
+@pytest.fixture
+def house(sqlite, service) -> House:
+    return House(sqlite, service)
+
+
+def test_a_lease_within_the_budget_is_booked_and_charged(house, service):
+    lease = house.create(hosts=2).json["lease"]
+    house.world.run()
+    assert service.asked == ["check-create", "commit-create"]
+    assert service.books.left("physics") == 100 - 2 * 8
+    (body,) = service.bodies("commit-create")
+    assert body["lease_id"] == body["lease"]["id"] == lease["id"]
+    assert body["lease"]["status"] == "PENDING"
+
+
+def test_a_lease_beyond_the_budget_is_a_400_with_the_words_of_the_service(house, service):
+    answer = house.create(hosts=3, end="2030-04-05 12:00")
+    assert answer.status_code == 400
+    assert answer.json == {
+        "error_code": 400,
+        "error_message": "the lease costs 288 host-hours, and the project has 100 left",
+        "error_name": 400,
+    }
+    assert house.http.get("/v1/leases", headers=ALICE).json == {"leases": []}
+
+
+def test_an_extension_is_charged_and_what_is_not_used_is_given_back(house, service):
+    lease = house.create(hosts=2).json["lease"]
+    assert house.change(lease, end_date="2030-04-02 12:00").status_code == 200
+    house.world.run()
+    assert service.books.left("physics") == 100 - 2 * 24
+    assert house.change(lease, end_date="2030-04-09 12:00").status_code == 400
+    house.world.clock.by(hours=1)
+    assert house.http.delete(f"/v1/leases/{lease['id']}", headers=ALICE).status_code == 204
+    house.world.run()
+    assert service.books.left("physics") == 100 - 2
+    assert service.asked == [
+        "check-create",
+        "check-update",
+        "commit-create",
+        "commit-update",
+        "check-update",
+        "on-end",
+    ]
+
+
+def test_the_caller_of_a_change_is_in_the_context_and_the_owner_in_the_lease(house, service):
+    lease = house.create().json["lease"]
+    assert house.change(lease, headers=ADMIN, end_date="2030-04-01 21:00").status_code == 200
+    (body,) = service.bodies("check-update")
+    assert (body["context"]["user_id"], body["context"]["project_id"]) == ("root", "operators")
+    assert (body["lease"]["user_id"], body["lease"]["project_id"]) == ("alice", "physics")
+
+
+def test_a_new_name_asks_nobody(house, service):
+    lease = house.create().json["lease"]
+    assert house.change(lease, name="new").status_code == 200
+    assert service.asked == ["check-create"]
+
+
+def test_while_the_service_is_away_users_get_503_or_their_leases_as_the_operator_says(sqlite, service):
+    strict = House(sqlite, service)
+    lenient = House(sqlite, service, beside=strict, allow_on_error=True)
+    service.answers(500)
+    refused = strict.create()
+    assert refused.status_code == 503
+    assert "try again later" in refused.json["error_message"]
+    assert lenient.create().status_code == 201
+
+
+def test_leases_go_their_way_while_the_service_is_away_and_it_hears_of_all_of_it_later(house, service):
+    lease = house.create().json["lease"]
+    service.answers(500)
+    house.world.run()
+    assert house.http.delete(f"/v1/leases/{lease['id']}", headers=ALICE).status_code == 204
+    house.world.run()
+    assert house.world.pool() == {"node-1", "node-2", "node-3"}
+    service.behaves()
+    house.world.clock.by(minutes=5)
+    house.world.run()
+    assert service.books.spent[lease["id"]] == ("physics", 0.0)
+    assert service.asked[-2:] == ["commit-create", "on-end"]
+
+
+def test_every_try_to_tell_one_thing_has_the_same_request_id(house, service):
+    house.create()
+    service.answers(500)
+    house.world.run()
+    service.behaves()
+    house.world.clock.by(minutes=5)
+    house.world.run()
+    ids = {headers["X-OpenStack-Request-ID"] for name, _, headers in service.got if name == "commit-create"}
+    assert len(ids) == 1
+    assert len(service.bodies("commit-create")) >= 3

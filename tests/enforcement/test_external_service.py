@@ -1,0 +1,314 @@
+"""The filter that asks another service, over real HTTP: every answer that there can be."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from datetime import timedelta
+
+import pytest
+
+from blazar.clouds.scope import scope
+from blazar.enforcement import Occasion
+from blazar.enforcement.external import (
+    CHECK_CREATE,
+    CHECK_UPDATE,
+    Credential,
+    ExternalServiceFilter,
+    Patience,
+    ServiceUserToken,
+    StaticToken,
+)
+from blazar.model.errors import CloudUnavailable, EnforcementUnavailable, UsageDenied
+from tests.enforcement.builders import a_view, asking, hours, news
+from tests.enforcement.conftest import TOKEN
+
+EVERYTHING = (CHECK_CREATE, CHECK_UPDATE, *map(str, Occasion))
+
+
+def a_filter(url: str, *, names=EVERYTHING, seconds=1.0, attempts=2, credential: Credential | None = None, **more):
+    return ExternalServiceFilter(
+        {name: url + name for name in names},
+        credential=credential or StaticToken("X-Auth-Token", TOKEN),
+        patience=Patience(seconds, attempts),
+        **more,
+    )
+
+
+@pytest.fixture
+def rule(service):
+    return a_filter(service.url)
+
+
+def test_a_lease_that_the_service_grants_may_be(service, rule):
+    rule.check(asking())
+    assert service.asked == ["check-create"]
+
+
+def test_a_denial_is_told_with_the_reason_of_the_service(service, rule):
+    with pytest.raises(UsageDenied) as denied:
+        rule.check(asking(a_view(hours(0, 60), hosts=2)))
+    assert denied.value.message == "the lease costs 120 host-hours, and the project has 100 left"
+    assert denied.value.status == 400
+    assert service.asked == ["check-create"]
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"no", b'"no"', b"[]", b'{"reason": "no"}', b'{"message": 5}', b"\xff", b"[" * 9999]
+)
+def test_a_denial_without_a_reason_is_a_denial(service, rule, text):
+    service.answers(403, text)
+    with pytest.raises(UsageDenied, match="gives no reason"):
+        rule.check(asking())
+
+
+def test_a_reason_is_one_line_of_a_length_that_can_be_read(service, rule):
+    service.answers(403, b'{"message": "a\\n\\u0007b' + b"x" * 1000 + b'"}')
+    with pytest.raises(UsageDenied) as denied:
+        rule.check(asking())
+    assert denied.value.message.startswith("a bxxx")
+    assert len(denied.value.message) == 500
+
+
+WRONG = {
+    "a page of another service": (200, b"<html>", {}),
+    "nothing found": (404, b"", {}),
+    "a redirect": (302, b"", {"Location": "http://127.0.0.1:1/"}),
+    "an error": (500, b"Traceback", {}),
+    "a denial without end": (403, b"x" * 200_000, {}),
+    "a token that is not accepted": (401, b"", {}),
+}
+
+
+@pytest.mark.parametrize("answer", WRONG.values(), ids=WRONG.keys())
+def test_what_is_no_answer_denies_or_allows_as_the_operator_says(service, answer, caplog):
+    status, text, headers = answer
+    service.answers(status, text, **headers)
+    with pytest.raises(EnforcementUnavailable, match="please try again later") as refused:
+        a_filter(service.url).check(asking())
+    assert refused.value.status == 503
+    caplog.clear()
+    a_filter(service.url, allow_on_error=True).check(asking())
+    assert "is granted although the external service was no help" in caplog.text
+
+
+def test_a_redirect_is_not_followed(service, rule):
+    service.answers(307, b"", Location=service.url + "on-end")
+    with pytest.raises(EnforcementUnavailable):
+        rule.check(asking())
+    assert service.asked == ["check-create"]
+
+
+def test_what_may_pass_is_tried_again(service, rule):
+    answers = [503]
+
+    def once(handler, path):
+        if not answers:
+            return False
+        handler.send_response(answers.pop())
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+        return True
+
+    service.manners = [once]
+    rule.check(asking())
+    assert service.asked == ["check-create", "check-create"]
+
+
+def test_a_service_that_is_down_is_no_answer(caplog):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(EnforcementUnavailable):
+        a_filter(f"http://127.0.0.1:{port}/").check(asking())
+    assert "it can not be reached" in caplog.text
+
+
+def test_a_service_that_says_nothing_is_waited_for_only_so_long(service):
+    service.sleeps(5)
+    begun = time.monotonic()
+    with pytest.raises(EnforcementUnavailable):
+        a_filter(service.url, seconds=0.4, attempts=5).check(asking())
+    assert time.monotonic() - begun < 1.5
+
+
+def test_a_service_that_drips_is_not_waited_for_to_the_end(service):
+    service.drips(b'{"message": "' + b"x" * 100 + b'"}', pause=0.1)
+    begun = time.monotonic()
+    with pytest.raises(EnforcementUnavailable):
+        a_filter(service.url, seconds=0.4, attempts=1).check(asking())
+    assert time.monotonic() - begun < 1.5
+
+
+def test_the_time_of_the_request_counts_as_well(service):
+    service.sleeps(5)
+    begun = time.monotonic()
+    with scope(limit=timedelta(seconds=0.3)), pytest.raises(EnforcementUnavailable):
+        a_filter(service.url, seconds=60).check(asking())
+    assert time.monotonic() - begun < 1.5
+
+
+def test_a_hook_without_an_endpoint_is_skipped(service):
+    rule = a_filter(service.url, names=[CHECK_UPDATE])
+    rule.check(asking())
+    assert service.asked == []
+    rule.check(asking(before=a_view()))
+    assert service.asked == ["check-update"]
+    assert rule.hears == frozenset()
+
+
+def test_the_body_of_a_check_of_a_new_lease(service, rule):
+    with scope(request_id="req-1"):
+        rule.check(asking())
+    ((_, body, headers),) = service.got
+    assert headers["Content-Type"] == "application/json"
+    assert headers["X-Auth-Token"] == TOKEN
+    assert headers["X-OpenStack-Request-ID"] == "req-1"
+    assert body == {
+        "context": {
+            "user_id": "curie",
+            "project_id": "physics",
+            "auth_url": "https://keystone.example/v3",
+            "region_name": "RegionOne",
+        },
+        "lease": {
+            "id": "l-1",
+            "name": "lab",
+            "user_id": "curie",
+            "project_id": "physics",
+            "start_date": "2030-04-01T13:00:00",
+            "end_date": "2030-04-01T15:00:00",
+            "before_end_date": "2030-04-01T14:00:00",
+            "status": "CREATING",
+            "degraded": False,
+            "trust_id": None,
+            "created_at": "2030-04-01 12:00:00",
+            "updated_at": None,
+            "reservations": [
+                {
+                    "min": 1,
+                    "max": 1,
+                    "resource_properties": "",
+                    "id": "r-1",
+                    "lease_id": "l-1",
+                    "resource_id": "x-1",
+                    "resource_type": "physical:host",
+                    "status": "pending",
+                    "missing_resources": False,
+                    "resources_changed": False,
+                    "created_at": "2030-04-01 12:00:00",
+                    "updated_at": None,
+                    "allocations": [
+                        {
+                            "gpu": "A100",
+                            "vcpus": 16,
+                            "hypervisor_hostname": "node-1",
+                            "id": "1",
+                            "reservable": True,
+                            "created_at": "2030-03-31 12:00:00",
+                            "updated_at": None,
+                        }
+                    ],
+                }
+            ],
+            "events": [
+                _event("e-1", "start_lease", "2030-04-01T13:00:00"),
+                _event("e-2", "end_lease", "2030-04-01T15:00:00"),
+                _event("e-3", "before_end_lease", "2030-04-01T14:00:00"),
+            ],
+        },
+    }
+
+
+def _event(id, kind, time):
+    return {
+        "id": id,
+        "lease_id": "l-1",
+        "event_type": kind,
+        "time": time,
+        "status": "UNDONE",
+        "created_at": "2030-04-01 12:00:00",
+        "updated_at": None,
+    }
+
+
+def test_the_body_of_a_check_of_a_change_has_the_lease_before_and_all_of_it_after(service, rule):
+    rule.check(asking(a_view(hours(1, 9), hosts=3), before=a_view(hours(1, 3))))
+    (body,) = service.bodies("check-update")
+    assert body["current_lease"]["end_date"] == "2030-04-01T15:00:00"
+    assert body["lease"]["end_date"] == "2030-04-01T21:00:00"
+    assert body["lease"]["id"] == body["current_lease"]["id"]
+    assert [len(body[name]["reservations"][0]["allocations"]) for name in ("current_lease", "lease")] == [1, 3]
+
+
+def test_the_body_of_a_message(service, rule):
+    rule.tell(news(Occasion.ENDED))
+    (body,) = service.bodies("on-end")
+    assert sorted(body) == ["context", "lease", "lease_id", "occurred_at"]
+    assert (body["lease_id"], body["occurred_at"]) == ("l-1", "2030-04-01T12:00:00")
+    assert body["lease"]["reservations"][0]["allocations"]
+
+
+@pytest.mark.parametrize("status", [302, 403, 404, 500])
+def test_a_message_that_is_not_taken_is_an_error_for_whoever_tells(service, rule, status):
+    service.answers(status)
+    with pytest.raises(EnforcementUnavailable):
+        rule.tell(news(Occasion.ENDED))
+    service.answers(200, b"fine")
+    rule.tell(news(Occasion.ENDED))
+
+
+class Tokens:
+    def __init__(self, *tokens: str) -> None:
+        self.tokens = list(tokens)
+
+    def token(self) -> str:
+        if not self.tokens:
+            raise CloudUnavailable("Keystone is away")
+        return self.tokens[0]
+
+    def renew(self) -> None:
+        self.tokens.pop(0)
+
+
+def test_the_service_users_token_is_renewed_when_it_is_not_accepted(service):
+    a_filter(service.url, credential=ServiceUserToken(Tokens("old", TOKEN))).check(asking())
+    assert [headers["X-Auth-Token"] for _, _, headers in service.got] == ["old", TOKEN]
+
+
+def test_without_a_token_of_the_service_user_there_is_no_answer(service, caplog):
+    with pytest.raises(EnforcementUnavailable):
+        a_filter(service.url, credential=ServiceUserToken(Tokens())).check(asking())
+    assert "Keystone is away" in caplog.text
+    assert service.got == []
+
+
+def test_a_bearer_token_goes_where_such_tokens_go(service):
+    service.answers(204)
+    a_filter(service.url, credential=StaticToken("Authorization", f"Bearer {TOKEN}")).check(asking())
+    assert service.got[0][2]["Authorization"] == f"Bearer {TOKEN}"
+
+
+def test_nothing_of_a_netrc_file_is_sent(service, tmp_path, monkeypatch):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password mine\n", encoding="utf-8")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    service.answers(204)
+    a_filter(service.url, credential=Credential()).check(asking())
+    assert "Authorization" not in service.got[0][2]
+
+
+def test_no_secret_is_in_the_log_or_in_a_message(service, caplog):
+    caplog.set_level(logging.DEBUG)
+    for url in (f"{service.url}?key={TOKEN}&", f"http://127.0.0.1:1/{TOKEN}/"):
+        service.answers(500)
+        with pytest.raises(EnforcementUnavailable) as refused:
+            a_filter(url).check(asking())
+        assert TOKEN not in refused.value.message
+        with pytest.raises(EnforcementUnavailable) as refused:
+            a_filter(url).tell(news(Occasion.CREATED))
+        assert TOKEN not in refused.value.message
+    ours = [record for record in caplog.records if record.name.startswith("blazar")]
+    assert ours
+    assert not [record for record in ours if TOKEN in record.getMessage()]

@@ -1,0 +1,146 @@
+"""What each limit lets through, what it does not, and what it says then."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from blazar.enforcement.limits import (
+    MaxConcurrentLeasesFilter,
+    MaxLeaseDurationFilter,
+    MaxUnitsFilter,
+    StartWindowFilter,
+)
+from blazar.model.errors import UsageDenied
+from blazar.model.usage import peak
+from tests.enforcement.builders import DAY, HOUR, NOON, a_view, asking, hours, used
+
+
+def denial(rule, question) -> str:
+    with pytest.raises(UsageDenied) as denied:
+        rule.check(question)
+    assert denied.value.status == 400
+    return denied.value.message
+
+
+class TestMaxLeaseDuration:
+    rule = MaxLeaseDurationFilter(2 * HOUR)
+
+    def test_a_lease_of_just_the_limit_may_be_and_a_minute_more_may_not(self):
+        self.rule.check(asking(a_view(hours(1, 3))))
+        assert denial(self.rule, asking(a_view(hours(1, 3 + 1 / 60)))) == (
+            "end_date: the lease would last 2 hours 1 minute, and 2 hours is the most (max_lease_duration); let it end "
+            "by 2030-04-01 15:00"
+        )
+
+    def test_without_a_limit_any_length_may_be(self):
+        MaxLeaseDurationFilter(None).check(asking(a_view(hours(1, 10_000))))
+
+    def test_an_extension_beyond_the_limit_may_not_be(self):
+        assert "3 hours" in denial(self.rule, asking(a_view(hours(1, 4)), before=a_view(hours(1, 3))))
+
+    def test_a_lease_from_before_the_limit_may_be_shortened_and_moved_but_not_prolonged(self):
+        old = a_view(hours(1, 9))
+        self.rule.check(asking(a_view(hours(1, 8)), before=old))
+        self.rule.check(asking(a_view(hours(2, 10)), before=old))
+        denial(self.rule, asking(a_view(hours(1, 10)), before=old))
+
+    def test_projects_can_be_exempt(self):
+        rule = MaxLeaseDurationFilter(2 * HOUR, exempt=["physics"])
+        rule.check(asking(a_view(hours(1, 30))))
+        denial(rule, asking(a_view(hours(1, 30), project="art")))
+
+
+class TestExtensionWindow:
+    rule = MaxLeaseDurationFilter(None, extension=timedelta(hours=6))
+
+    def test_a_running_lease_is_extended_only_shortly_before_its_end(self):
+        before, after = a_view(hours(0, 10)), a_view(hours(0, 12))
+        assert denial(self.rule, asking(after, before=before, now=NOON + 4 * HOUR - timedelta(seconds=1))) == (
+            "end_date: a running lease can be extended in the last 6 hours before its end "
+            "(reservation_extension_window); try again from 2030-04-01 16:00 on"
+        )
+        self.rule.check(asking(after, before=before, now=NOON + 4 * HOUR))
+
+    def test_other_changes_and_leases_that_have_not_started_are_free(self):
+        self.rule.check(asking(a_view(hours(0, 9)), before=a_view(hours(0, 10))))
+        self.rule.check(asking(a_view(hours(0, 10), hosts=2), before=a_view(hours(0, 10))))
+        self.rule.check(asking(a_view(hours(1, 20)), before=a_view(hours(1, 10))))
+        self.rule.check(asking(a_view(hours(0, 30))))
+
+
+class TestMaxConcurrentLeases:
+    rule = MaxConcurrentLeasesFilter(2)
+
+    def test_it_is_the_number_at_one_time_that_counts(self):
+        one_after_the_other = [used(hours(0, 2)), used(hours(2, 4)), used(hours(4, 6))]
+        self.rule.check(asking(a_view(hours(0, 6)), others=one_after_the_other))
+        side_by_side = [used(hours(0, 3)), used(hours(2, 4))]
+        assert denial(self.rule, asking(a_view(hours(1, 3)), others=side_by_side)) == (
+            "start_date, end_date: the project has 2 other leases at one time between 2030-04-01 13:00 and 2030-04-01 "
+            "15:00, and may have 2 at a time (max_concurrent_leases); choose other dates, or end one of them"
+        )
+
+    def test_a_lease_that_stays_within_its_own_time_is_never_denied(self):
+        many = [used(hours(0, 9), lease=str(n)) for n in range(5)]
+        self.rule.check(asking(a_view(hours(1, 3)), before=a_view(hours(1, 4)), others=many))
+        denial(self.rule, asking(a_view(hours(1, 5)), before=a_view(hours(1, 4)), others=many))
+
+    def test_without_a_limit_any_number_may_be(self):
+        MaxConcurrentLeasesFilter(None).check(asking(others=[used(hours(0, 9))] * 99))
+
+
+class TestMaxUnits:
+    rule = MaxUnitsFilter(4)
+
+    def test_hosts_of_all_leases_at_one_time_count_together(self):
+        self.rule.check(asking(a_view(hours(1, 3), hosts=2), others=[used(hours(0, 2), 2), used(hours(2, 3), 2)]))
+        assert denial(self.rule, asking(a_view(hours(1, 3), hosts=2), others=[used(hours(0, 2), 3)])) == (
+            "reservations: the lease would have 2 hosts, and of the 4 that the project may have at a time (max_units) "
+            "1 are left between 2030-04-01 13:00 and 2030-04-01 15:00; ask for fewer, or choose other dates"
+        )
+
+    def test_a_lease_with_no_more_hosts_in_its_own_time_is_never_denied(self):
+        before = a_view(hours(1, 4), hosts=9)
+        self.rule.check(asking(a_view(hours(2, 4), hosts=8), before=before))
+        denial(self.rule, asking(a_view(hours(2, 5), hosts=8), before=before))
+        denial(self.rule, asking(a_view(hours(1, 4), hosts=10), before=before))
+
+    def test_a_lease_without_hosts_takes_none(self):
+        self.rule.check(asking(a_view(hosts=0), others=[used(hours(0, 9), 99)]))
+
+    def test_a_limit_of_none_denies_every_host(self):
+        assert "0 are left" in denial(MaxUnitsFilter(0), asking())
+
+
+class TestStartWindow:
+    rule = StartWindowFilter(HOUR, 7 * DAY)
+
+    def test_a_start_too_soon_is_denied_and_told_when_it_may_be(self):
+        now = NOON + timedelta(seconds=20)
+        self.rule.check(asking(a_view(hours(1, 3)), now=now))
+        message = denial(self.rule, asking(a_view(hours(0.5, 3)), now=now))
+        assert message == (
+            "start_date: a lease must be asked for 1 hour ahead (earliest_start); the earliest start is "
+            "2030-04-01 13:01"
+        )
+
+    def test_a_start_too_far_ahead_is_denied(self):
+        self.rule.check(asking(a_view(hours(7 * 24, 7 * 24 + 1))))
+        assert "at most 7 days from now (latest_start), by 2030-04-08 12:00" in denial(
+            self.rule, asking(a_view(hours(7 * 24 + 1, 7 * 24 + 2)))
+        )
+
+    def test_a_lease_that_starts_when_it_did_is_not_looked_at(self):
+        self.rule.check(asking(a_view(hours(0, 5)), before=a_view(hours(0, 2)), now=NOON + HOUR))
+        denial(self.rule, asking(a_view(hours(0.25, 5)), before=a_view(hours(2, 5))))
+
+    def test_a_start_now_is_fine_where_no_lead_is_asked_for(self):
+        StartWindowFilter(None, DAY).check(asking(a_view(hours(0, 1)), now=NOON + timedelta(seconds=59)))
+
+
+def test_the_peak_is_the_most_at_one_instant_and_touching_windows_do_not_add_up():
+    assert peak(hours(0, 10), []) == 0
+    assert peak(hours(0, 10), [(hours(1, 2), 3), (hours(2, 3), 4), (hours(-5, 1), 2)]) == 4
+    assert peak(hours(0, 10), [(hours(-9, 2), 3), (hours(1, 20), 4), (hours(10, 11), 50)]) == 7

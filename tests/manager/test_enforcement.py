@@ -1,0 +1,617 @@
+"""When filters are asked, and what a denial leaves behind; who is told what, and that it is once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import ClassVar
+
+import pytest
+import sqlalchemy as sa
+
+from blazar.enforcement import News, Occasion, Question
+from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter
+from blazar.manager.settings import Settings
+from blazar.model.errors import (
+    CloudRefused,
+    CloudUnavailable,
+    EnforcementUnavailable,
+    NotEnoughResources,
+    UsageDenied,
+    WrongState,
+)
+from blazar.model.lease import LeaseStatus
+from blazar.model.requests import Actor
+from blazar.store.tables import leases, notices
+from tests.statements import counted
+from tests.world import NOON, World, a_host
+
+HOUR = timedelta(hours=1)
+SECOND = timedelta(seconds=1)
+DOWN = CloudUnavailable("the cloud does not answer")
+
+
+@dataclass
+class Bookkeeper:
+    """A filter that remembers what it was asked and told, and objects as the test says."""
+
+    needs_use: ClassVar[bool] = False
+    hears: frozenset[Occasion] = frozenset(Occasion)
+    says: Callable[[Question], None] = lambda question: None
+    deaf: int = 0
+    asked: list[Question] = field(default_factory=list)
+    told: list[News] = field(default_factory=list)
+    tries: int = 0
+
+    def check(self, question: Question) -> None:
+        self.asked.append(question)
+        self.says(question)
+
+    def tell(self, news: News) -> None:
+        self.tries += 1
+        if self.deaf:
+            self.deaf -= 1
+            raise EnforcementUnavailable("nobody listens")
+        self.told.append(news)
+
+    @property
+    def heard(self) -> list[str]:
+        return [str(news.occasion) for news in self.told]
+
+
+class Killed(BaseException):
+    """What a kill -9 is to the code: nothing after it happens."""
+
+
+def killing_at(step: int) -> Callable[[str, str], None]:
+    """Die in the so-manieth call to the cloud."""
+    left = [step]
+
+    def kill(name: str, phase: str) -> None:
+        left[0] -= 1
+        if not left[0]:
+            raise Killed
+
+    return kill
+
+
+def no(question: Question) -> None:
+    raise UsageDenied("not today")
+
+
+@pytest.fixture
+def books() -> Bookkeeper:
+    return Bookkeeper()
+
+
+@pytest.fixture
+def world(sqlite, books) -> World:
+    return World(sqlite, filters=[books])
+
+
+def rows(world: World, table: sa.Table) -> int:
+    with world.engine.connect() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+# Asked before
+
+
+def test_a_new_lease_is_asked_about_with_what_it_would_get(world, books):
+    lease = world.lease(a_host(2), start=HOUR)
+    (question,) = books.asked
+    assert question.current is None
+    assert (question.context.user_id, question.context.project_id) == ("curie", "physics")
+    assert question.wanted.lease.id == lease.id
+    assert question.wanted.lease.status is LeaseStatus.CREATING
+    assert {h.resource.name for h in question.wanted.holdings} == world.hosts_of(lease)
+    assert question.wanted.hosts == 2
+
+
+def test_a_denied_lease_leaves_nothing_behind_and_the_cloud_is_not_called(world, books):
+    books.says = no
+    calls = sum(world.faults.calls.values())
+    with pytest.raises(UsageDenied, match="not today"):
+        world.lease(a_host(3))
+    assert rows(world, leases) == rows(world, notices) == 0
+    assert sum(world.faults.calls.values()) == calls
+    books.says = lambda question: None
+    assert len(world.hosts_of(world.lease(a_host(3)))) == 3
+
+
+def test_what_can_not_be_booked_is_not_asked_about(world, books):
+    with pytest.raises(NotEnoughResources):
+        world.lease(a_host(4))
+    assert books.asked == []
+
+
+def test_no_transaction_and_no_turn_is_held_while_a_filter_thinks(world, books):
+    inside = []
+
+    def think(question):
+        books.says = lambda question: None
+        inside.append(world.lease(a_host(1), name="meanwhile"))
+        inside.append(world.engine.pool.checkedout())
+
+    books.says = think
+    lease = world.lease(a_host(1))
+    assert inside[0].status is LeaseStatus.PENDING
+    assert inside[1] == 0
+    assert world.hosts_of(lease).isdisjoint(world.hosts_of(inside[0]))
+
+
+def test_a_lease_that_gets_other_hosts_than_were_asked_about_is_asked_about_again(world, books):
+    def snatch(question):
+        books.says = lambda question: None
+        world.lease(a_host(1), name="snatched")
+
+    books.says = snatch
+    lease = world.lease(a_host(1), name="mine")
+    mine = [q for q in books.asked if q.wanted.lease.name == "mine"]
+    assert len(mine) == 2
+    assert {h.resource.name for h in mine[-1].wanted.holdings} == world.hosts_of(lease)
+
+
+def test_a_lost_race_that_changes_nothing_for_the_lease_is_not_asked_about_again(world, books):
+    def elsewhen(question):
+        books.says = lambda question: None
+        world.lease(a_host(3), name="another day", start=48 * HOUR)
+
+    books.says = elsewhen
+    lease = world.lease(a_host(1), name="mine")
+    (mine,) = [q for q in books.asked if q.wanted.lease.name == "mine"]
+    assert {h.resource.name for h in mine.wanted.holdings} == world.hosts_of(lease)
+
+
+def test_a_denial_after_a_lost_race_counts(world, books):
+    def snatch(question):
+        books.says = lambda question: None
+        world.lease(a_host(1), name="snatched")
+        books.says = no
+
+    books.says = snatch
+    with pytest.raises(UsageDenied):
+        world.lease(a_host(1), name="mine")
+    assert [lease.name for lease in world.manager.leases(None)] == ["snatched"]
+
+
+def test_filters_are_asked_in_their_order_and_the_first_that_objects_decides(sqlite):
+    first, second = Bookkeeper(), Bookkeeper(says=no)
+    third = Bookkeeper()
+    world = World(sqlite, filters=[first, second, third])
+    with pytest.raises(UsageDenied):
+        world.lease()
+    assert [len(each.asked) for each in (first, second, third)] == [1, 1, 0]
+
+
+def test_exempt_projects_are_not_asked_about_and_all_the_same_told_of(sqlite, books):
+    books.says = no
+    world = World(sqlite, filters=[books], exempt=["physics"])
+    world.lease()
+    world.run()
+    assert (books.asked, books.heard) == ([], ["commit-create"])
+    with pytest.raises(UsageDenied):
+        world.lease(project="art")
+
+
+# Changes
+
+
+def test_a_change_is_asked_about_with_the_lease_before_and_after_in_the_name_of_who_asks(world, books):
+    lease = world.lease(a_host(1, 1), start=HOUR)
+    admin = Actor("root", "operators")
+    world.change(lease, end=NOON + 9 * HOUR, asked_by=admin)
+    question = books.asked[-1]
+    assert question.current.window.end == NOON + 3 * HOUR
+    assert question.wanted.window.end == NOON + 9 * HOUR
+    assert (question.context.user_id, question.context.project_id) == ("root", "operators")
+    assert question.wanted.project_id == "physics"
+    assert question.current.hosts == question.wanted.hosts == 1
+    world.resize(lease, min=2, max=2)
+    assert [books.asked[-1].current.hosts, books.asked[-1].wanted.hosts] == [1, 2]
+
+
+def test_a_denied_change_leaves_the_lease_as_it_was(world, books):
+    lease = world.lease(a_host(1))
+    world.run()
+    lease, held = world.now(lease), world.hosts_of(lease)
+    books.says = no
+    for change in (
+        lambda: world.change(lease, end=NOON + 9 * HOUR),
+        lambda: world.resize(lease, min=2, max=2),
+        lambda: world.change(lease, name="x", before_end=NOON + HOUR),
+    ):
+        with pytest.raises(UsageDenied):
+            change()
+        assert (world.now(lease), world.hosts_of(lease)) == (lease, held)
+
+
+def test_a_new_name_is_nobodys_business(world, books):
+    lease = world.lease()
+    books.says = no
+    assert world.change(lease, name="new", asked_by=Actor("curie", "physics")).name == "new"
+    assert world.change(lease, asked_by=Actor("curie", "physics")).name == "new"
+    world.run()
+    assert (len(books.asked), books.heard) == (1, ["commit-create"])
+
+
+def test_a_lease_that_starts_while_a_filter_thinks_is_decided_on_anew(world, books):
+    lease = world.lease(a_host(1), start=HOUR)
+
+    def meanwhile(question):
+        books.says = lambda question: None
+        world.run_to(NOON + HOUR)
+
+    books.says = meanwhile
+    changed = world.resize(lease, min=2, max=2)
+    assert changed.status is LeaseStatus.ACTIVE
+    assert world.pool(lease.reservations[0].id) == world.hosts_of(lease)
+    assert len(world.hosts_of(lease)) == 2
+
+
+# Limits on what a project has
+
+
+def test_limits_count_what_the_project_has_and_nothing_of_others(sqlite):
+    world = World(sqlite, hosts=9, filters=[MaxUnitsFilter(3)])
+    world.lease(a_host(2), start=HOUR)
+    world.lease(a_host(3), start=HOUR, project="art")
+    with pytest.raises(UsageDenied, match=r"1 are left"):
+        world.lease(a_host(2), start=2 * HOUR)
+    lease = world.lease(a_host(1), start=2 * HOUR)
+    with pytest.raises(UsageDenied):
+        world.resize(lease, min=2, max=2)
+    world.manager.delete_lease(lease.id)
+    world.lease(a_host(3), start=3 * HOUR)
+
+
+def test_a_limit_holds_for_changes_of_dates(sqlite):
+    world = World(sqlite, filters=[MaxConcurrentLeasesFilter(1)])
+    world.lease(start=5 * HOUR)
+    lease = world.lease(start=2 * HOUR)
+    with pytest.raises(UsageDenied):
+        world.change(lease, end=NOON + 6 * HOUR)
+    assert world.change(lease, end=NOON + 5 * HOUR).window.end == NOON + 5 * HOUR
+
+
+def test_of_two_requests_at_once_for_the_rest_of_a_limit_one_is_denied(engine):
+    """The two meet after both have been let through, on two managers, on each database."""
+    here = World(engine, hosts=6, filters=[MaxUnitsFilter(3)])
+    here.lease(a_host(1))
+    there = World(engine, hosts=6, filters=[MaxUnitsFilter(3)], register=False, cloud=here.simulated, clock=here.clock)
+    both = threading.Barrier(2, timeout=20)
+    for world in (here, there):
+        check, waited = world.enforcement.check, []
+
+        def together(question, passed, check=check, waited=waited):
+            check(question, passed)
+            if not waited:
+                waited.append(True)
+                both.wait()
+
+        world.enforcement.check = together
+
+    def ask(world):
+        try:
+            return len(world.hosts_of(world.lease(a_host(2))))
+        except UsageDenied:
+            return 0
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(ask, (here, there))) == [0, 2]
+    assert len(here.manager.leases("physics")) == 2
+
+
+def test_the_first_two_bookings_of_a_project_can_meet_as_well(engine):
+    here = World(engine, hosts=6, filters=[MaxConcurrentLeasesFilter(1)])
+    there = World(
+        engine, filters=[MaxConcurrentLeasesFilter(1)], register=False, cloud=here.simulated, clock=here.clock
+    )
+    first = []
+
+    def meet(question, passed, check=here.enforcement.check):
+        check(question, passed)
+        if not first:
+            first.append(there.lease())
+
+    here.enforcement.check = meet
+    with pytest.raises(UsageDenied):
+        here.lease()
+    assert [lease.id for lease in here.manager.leases("physics")] == [first[0].id]
+
+
+def test_statements_with_filters_do_not_grow_with_hosts_or_leases(sqlite):
+    world = World(
+        sqlite,
+        hosts=30,
+        filters=[MaxLeaseDurationFilter(24 * HOUR), MaxConcurrentLeasesFilter(99), MaxUnitsFilter(999)],
+    )
+    world.lease()
+
+    def cost(hosts):
+        with counted(world.engine) as statements:
+            world.lease(a_host(hosts), start=HOUR)
+        return statements.count
+
+    few = cost(1)
+    for number in range(20):
+        world.lease(start=(number + 10) * HOUR)
+    assert cost(10) == few
+
+
+# Told afterwards
+
+
+def test_what_was_booked_changed_and_ended_is_told_in_this_order_once(world, books):
+    lease = world.lease(a_host(1))
+    world.run()
+    world.change(lease, end=NOON + 3 * HOUR, asked_by=Actor("root", "operators"))
+    world.resize(lease, min=2, max=2)
+    world.run_to(NOON + 3 * HOUR)
+    world.run_to(NOON + 5 * HOUR)
+    world.manager.delete_lease(lease.id)
+    world.run_to(NOON + 6 * HOUR)
+    assert books.heard == ["commit-create", "commit-update", "commit-update", "on-end"]
+    created, moved, grown, ended = books.told
+    assert {news.view.lease.id for news in books.told} == {lease.id}
+    assert created.view.lease.status is LeaseStatus.PENDING
+    assert (moved.context.user_id, moved.view.window.end) == ("root", NOON + 3 * HOUR)
+    assert [news.view.hosts for news in books.told] == [1, 1, 2, 2]
+    assert (ended.at, ended.context.user_id) == (NOON + 3 * HOUR, "curie")
+
+
+def test_a_lease_deleted_before_its_start_has_ended(world, books):
+    lease = world.lease(start=HOUR)
+    world.manager.delete_lease(lease.id)
+    world.run()
+    assert books.heard == ["commit-create", "on-end"]
+    assert books.told[-1].view.hosts == 1
+
+
+def test_a_lease_that_never_started_has_ended_at_its_end(world, books):
+    world.faults.fail_before("add_host", CloudRefused("broken"), times=99)
+    lease = world.lease()
+    world.run()
+    world.faults.clear()
+    world.run_to(NOON + 3 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert books.heard == ["commit-create", "on-end"]
+
+
+def test_a_lease_in_error_that_is_deleted_has_ended_once(world, books):
+    world.faults.fail_before("add_host", CloudRefused("broken"), times=99)
+    lease = world.lease()
+    world.run()
+    assert world.now(lease).status is LeaseStatus.ERROR
+    world.manager.delete_lease(lease.id)
+    world.run_to(NOON + 3 * HOUR)
+    assert books.heard == ["commit-create", "on-end"]
+
+
+def test_a_lease_whose_teardown_fails_again_and_again_ends_once_and_at_once(world, books):
+    lease = world.lease()
+    world.run()
+    world.faults.fail_before("remove_host", DOWN, times=5)
+    world.run_to(NOON + 2 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATING
+    assert books.heard == ["commit-create", "on-end"]
+    world.manager.delete_lease(lease.id)
+    world.run_to(NOON + 4 * HOUR)
+    assert world.pool() == {"node-1", "node-2", "node-3"}
+    assert books.heard == ["commit-create", "on-end"]
+
+
+def test_a_lease_that_ended_while_no_manager_ran_is_told_of_when_one_runs_again(world, books):
+    world.lease()
+    world.run()
+    world.clock.by(days=3)
+    survivor = world.another_manager()
+    survivor.engine.run_due()
+    survivor.notices.run_due()
+    assert books.heard == ["commit-create", "on-end"]
+
+
+def test_a_lease_ended_early_is_told_of_at_that_time(world, books):
+    lease = world.lease(hours=9)
+    world.run_to(NOON + HOUR)
+    world.change(lease, end=NOON + HOUR)
+    world.run_to(NOON + HOUR)
+    assert books.heard == ["commit-create", "commit-update", "on-end"]
+    assert books.told[-1].at == NOON + HOUR
+
+
+def test_what_never_came_to_be_is_told_of_neither_way(world, books):
+    world.faults.fail_before("create_aggregate", CloudRefused("no"))
+    with pytest.raises(CloudRefused):
+        world.lease()
+    world.run_to(NOON + 9 * HOUR)
+    assert (len(books.asked), books.told) == (1, [])
+
+
+def test_a_growth_that_the_cloud_refuses_is_not_told_of(world, books):
+    lease = world.lease()
+    world.run()
+    world.faults.fail_before("add_host", CloudRefused("no"))
+    with pytest.raises(CloudRefused):
+        world.resize(lease, min=2, max=2)
+    world.run()
+    assert books.heard == ["commit-create"]
+
+
+def test_a_lease_deleted_while_it_was_created_is_told_of_neither_way(world, books):
+    def delete(name, phase):
+        if name == "create_aggregate" and phase == "after":
+            world.faults.on_call = None
+            (lease,) = world.manager.leases(None)
+            world.manager.delete_lease(lease.id)
+
+    world.faults.on_call = delete
+    with pytest.raises(WrongState):
+        world.lease()
+    world.run_to(NOON + 9 * HOUR)
+    assert books.told == []
+
+
+def test_nobody_to_hear_means_nothing_is_kept(sqlite):
+    world = World(sqlite, filters=[Bookkeeper(hears=frozenset())])
+    world.lease()
+    world.run_to(NOON + 3 * HOUR)
+    assert rows(world, notices) == 0
+
+
+# Whoever does not listen, or dies
+
+
+def test_who_does_not_listen_delays_no_lease_and_is_told_again(world, books):
+    books.deaf = 4
+    lease = world.lease()
+    world.run()
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert books.tries == 1
+    for wait in (1, 2, 4, 8):
+        world.clock.by(seconds=wait)
+        world.manager.notices.run_due()
+    assert (books.tries, books.heard) == (5, ["commit-create"])
+
+
+def test_news_of_one_lease_keep_their_order_and_those_of_others_do_not_wait(world, books):
+    first = world.lease()
+    books.deaf = 1
+    world.run()
+    world.change(first, end=NOON + 9 * HOUR)
+    second = world.lease()
+    world.run()
+    assert [(n.view.lease.id, str(n.occasion)) for n in books.told] == [(second.id, "commit-create")]
+    world.clock.by(seconds=1)
+    world.run()
+    assert [str(n.occasion) for n in books.told if n.view.lease.id == first.id] == ["commit-create", "commit-update"]
+
+
+def test_it_is_given_up_after_so_many_tries_and_the_reason_is_kept(sqlite, books, caplog):
+    world = World(sqlite, filters=[books], settings=Settings(notice_attempts=3))
+    books.deaf = 99
+    lease = world.lease()
+    for _ in range(9):
+        world.manager.notices.run_due()
+        world.clock.by(minutes=1)
+    assert books.tries == 3
+    assert f"commit-create of lease {lease.id} is given up: Bookkeeper: nobody listens" in caplog.text
+    with world.engine.connect() as connection:
+        kept = connection.execute(sa.select(notices)).one()
+    assert (kept.due_at, kept.reason) == (None, "Bookkeeper: nobody listens")
+    assert lease.id in kept.content
+
+
+def test_a_bug_in_a_filter_is_like_not_listening(world, books):
+    def bug(news):
+        books.tries += 1
+        raise KeyError("oops")
+
+    books.tell = bug
+    lease = world.lease()
+    world.run_to(NOON + 3 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert books.tries > 1
+
+
+def test_each_filter_is_told_once_though_another_does_not_listen(sqlite):
+    class Other(Bookkeeper):
+        pass
+
+    deaf, hears = Bookkeeper(deaf=2), Other()
+    world = World(sqlite, filters=[deaf, hears])
+    world.lease()
+    for _ in range(4):
+        world.manager.notices.run_due()
+        world.clock.by(seconds=10)
+    assert (deaf.tries, deaf.heard) == (3, ["commit-create"])
+    assert (hears.tries, hears.heard) == (1, ["commit-create"])
+
+
+def test_what_a_dead_manager_had_in_hand_is_told_by_another_and_not_before_its_time(world, books):
+    tell = books.tell
+
+    def die(news):
+        raise Killed
+
+    world.lease()
+    books.tell = die
+    with pytest.raises(Killed):
+        world.manager.notices.run_due()
+    books.tell = tell
+    survivor = world.another_manager()
+    survivor.notices.run_due()
+    assert books.told == []
+    world.clock.by(seconds=61)
+    survivor.notices.run_due()
+    assert books.heard == ["commit-create"]
+
+
+def test_a_manager_that_dies_as_it_begins_an_end_leaves_one_message_or_none_yet(world, books):
+    """Killed at every step of an end in turn: the message is there once, whoever finishes the work."""
+    lease = world.lease()
+    world.run()
+    world.clock.to(NOON + 2 * HOUR)
+    steps = 0
+    while True:
+        steps += 1
+        world.faults.on_call = killing_at(steps)
+        try:
+            world.manager.engine.run_due()
+        except Killed:
+            world.clock.by(seconds=31)
+            world.faults.on_call = None
+            world.manager = world.another_manager()
+            continue
+        break
+    world.faults.on_call = None
+    world.run()
+    assert steps > 3
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert books.heard == ["commit-create", "on-end"]
+
+
+def test_of_two_managers_one_tells(sqlite, books):
+    world = World(sqlite, filters=[books])
+    other = world.another_manager()
+    tell = books.tell
+
+    def both(news):
+        books.tell = tell
+        other.notices.run_due()
+        tell(news)
+
+    books.tell = both
+    world.lease()
+    world.run()
+    assert (books.tries, books.heard) == (1, ["commit-create"])
+
+
+def test_news_are_the_same_on_every_database(engine, books):
+    world = World(engine, filters=[books])
+    lease = world.lease(a_host(2))
+    world.run_to(NOON + 3 * HOUR)
+    assert books.heard == ["commit-create", "on-end"]
+    assert replace(books.told[0].view.lease, revision=lease.revision) == lease
+    assert [h.resource.attributes for h in books.told[0].view.holdings] == [
+        h.resource.attributes for h in books.asked[0].wanted.holdings
+    ]
+
+
+def test_a_running_manager_tells_without_being_asked_to(sqlite):
+    heard = threading.Event()
+
+    class Listener(Bookkeeper):
+        def tell(self, news):
+            heard.set()
+
+    world = World(sqlite, filters=[Listener()])
+    world.manager.start()
+    try:
+        world.lease(start=HOUR)
+        assert heard.wait(5)
+    finally:
+        world.manager.stop()
