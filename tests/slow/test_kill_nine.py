@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from blazar.clouds.scope import current
 from blazar.clouds.simulated import Faults, FileKeeper, SimulatedCloud, of_size
+from blazar.enforcement import Enforcement, News, Occasion, Question
+from blazar.enforcement.limits import MaxUnitsFilter
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
 from blazar.model.clock import SystemClock
@@ -35,14 +38,36 @@ pytestmark = pytest.mark.slow
 
 KILLS = int(os.environ.get("BLAZAR_KILLS", "220"))
 HOSTS = 16
+LIMIT = 13
+"""Hosts that all of them together may have at a time."""
+
 SETTINGS = Settings(
     claim_ttl=timedelta(seconds=1),
     first_retry=timedelta(milliseconds=200),
     longest_retry=timedelta(seconds=1),
     longest_sleep=timedelta(milliseconds=300),
+    notice_claim=timedelta(seconds=1),
     starters=4,
     enders=4,
 )
+
+
+class Ledger:
+    """A filter that writes down what it is told, as a service outside would that nobody kills."""
+
+    needs_use = False
+    hears = frozenset(Occasion)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def check(self, question: Question) -> None:
+        time.sleep(0.01)
+
+    def tell(self, news: News) -> None:
+        time.sleep(0.01)
+        with self._path.open("a", encoding="utf-8") as book:
+            book.write(f"{current().request_id} {news.occasion} {news.view.lease.id}\n")
 
 
 def simulated(cloud_file: Path) -> SimulatedCloud:
@@ -62,10 +87,15 @@ def a_manager(url: str, cloud_file: Path) -> ManagerService:
         RecordingNotifier(),
         SystemClock(),
         SETTINGS,
+        Enforcement([Ledger(ledger(cloud_file)), MaxUnitsFilter(LIMIT)]),
     )
 
 
-def manage(url: str, cloud_file: Path, seed: int, busy: object) -> None:
+def ledger(cloud_file: Path) -> Path:
+    return cloud_file.with_name("ledger")
+
+
+def manage(url: str, cloud_file: Path, seed: int, busy: Path) -> None:
     """Be a manager, and at the same time two users who create, change, end and delete leases."""
     manager = a_manager(url, cloud_file)
     manager.start()
@@ -81,8 +111,8 @@ def manage(url: str, cloud_file: Path, seed: int, busy: object) -> None:
         time.sleep(1)
 
 
-def use(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random, busy: object) -> None:
-    while busy.is_set():
+def use(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random, busy: Path) -> None:
+    while busy.exists():
         with contextlib.suppress(BlazarError):
             one_wish(manager, cloud, dice)
 
@@ -120,8 +150,9 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(po
         first.create_host(HostRequest(name=f"node-{number}", id=None, capabilities={}))
     engine.dispose()
     context = multiprocessing.get_context("fork")
-    busy = context.Event()
-    busy.set()
+    # A file and no lock: whoever is killed with a lock in hand keeps it.
+    busy = tmp_path / "busy"
+    busy.touch()
     seeds = iter(range(1000, 100000, 10))
 
     def born() -> multiprocessing.Process:
@@ -140,7 +171,7 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(po
             victim.join()
             caught += in_hand(engine, victim.pid)
             managers.append(born())
-        busy.clear()
+        busy.unlink()
         leases = settled(Store(engine))
     finally:
         for process in managers:
@@ -149,6 +180,7 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(po
     print(f"{KILLS} kills; in the dead managers' hands: {dict(caught)}; {len(leases)} leases at the end")
     assert sum(caught.values()) >= KILLS / 4
     check(Store(engine), simulated(cloud_file), leases)
+    check_told(Store(engine), ledger(cloud_file), leases)
     engine.dispose()
 
 
@@ -172,7 +204,8 @@ def settled(store: Store) -> tuple[Lease, ...]:
         quiet = due is None or due > datetime.now(UTC) + 3 * SETTINGS.claim_ttl
         # What has been begun, as images, may be looked at only after a while.
         begun = [e for lease in leases for e in lease.events if e.status is EventStatus.IN_PROGRESS]
-        if quiet and not begun and all(lease.status in stable for lease in leases):
+        told = store.next_notice() is None
+        if quiet and told and not begun and all(lease.status in stable for lease in leases):
             return leases
         time.sleep(0.2)
     raise AssertionError([(lease.id, lease.status, lease.events) for lease in leases if lease.status not in stable])
@@ -203,3 +236,22 @@ def check(store: Store, cloud: SimulatedCloud, leases: tuple[Lease, ...]) -> Non
     assert set(aggregates["az-1"].hosts) | set(aggregates["az-2"].hosts) == everybody - held.keys()
     working = {server.host for server in cloud.list_servers()}
     assert working <= held.keys()
+
+
+def check_told(store: Store, ledger: Path, leases: tuple[Lease, ...]) -> None:
+    """What was granted was told of once, and so was its end, and nothing else; after a death perhaps once more."""
+    lines = [line.split() for line in ledger.read_text(encoding="utf-8").splitlines()]
+    news = {(occasion, lease_id, request_id) for request_id, occasion, lease_id in lines}
+    told = Counter((occasion, lease_id) for occasion, lease_id, _ in news)
+    ended = {lease.id for lease in (*leases, *store.past_leases())} - {
+        lease.id for lease in leases if lease.status is not LeaseStatus.TERMINATED
+    }
+    for lease in leases:
+        assert told["commit-create", lease.id] == 1
+        assert told["on-end", lease.id] == (lease.id in ended)
+    for lease_id in ended:
+        assert told["commit-create", lease_id] == told["on-end", lease_id] <= 1
+    print(f"{len(news)} news, {len(lines) - len(news)} of them told again after a death")
+    assert len(lines) - len(news) <= KILLS
+    now = [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED]
+    assert sum(len(store.lease_allocations(lease.id)) for lease in now) <= LIMIT
