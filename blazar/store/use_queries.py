@@ -28,21 +28,29 @@ def of_project(connection: Connection, project_id: str, window: Window, besides:
         allocations.c.kind == str(ResourceKind.HOST),
         allocations.c.unit.is_(None),
     )
+    # While a lease gets more hosts and more time at once, only its allocations tell of the time.
+    overlaps = sa.or_(
+        sa.and_(leases.c.starts_at < window.end, leases.c.ends_at > window.start),
+        sa.and_(allocations.c.starts_at < window.end, allocations.c.ends_at > window.start),
+    )
+    begins, ends = sa.func.min(allocations.c.starts_at), sa.func.max(allocations.c.ends_at)
     rows = connection.execute(
-        sa.select(leases.c.id, leases.c.starts_at, leases.c.ends_at, hosts)
+        sa.select(leases.c.id, leases.c.starts_at, leases.c.ends_at, begins, ends, hosts)
         .select_from(leases.outerjoin(allocations, live))
         .where(
             leases.c.project_id == project_id,
             leases.c.deleted_at.is_(None),
             leases.c.status.not_in(GIVEN_BACK),
-            leases.c.starts_at < window.end,
-            leases.c.ends_at > window.start,
             leases.c.id != besides,
+            overlaps,
         )
         .group_by(leases.c.id, leases.c.starts_at, leases.c.ends_at)
         .order_by(leases.c.starts_at, leases.c.id)
     )
-    uses = tuple(LeaseUse(id_, Window(start, end), int(number)) for id_, start, end, number in rows)
+    uses = tuple(
+        LeaseUse(id_, Window(min(start, first or start), max(end, last or end)), int(number))
+        for id_, start, end, first, last, number in rows
+    )
     return ProjectUse(project_id, version or 0, uses)
 
 

@@ -69,6 +69,11 @@ def test_an_unknown_plugin_is_refused(run, working):
         run(*working(), "plugins = physical.host.plugin,virtual.instance.plugin")
 
 
+def test_an_unknown_filter_is_refused(run, working):
+    with pytest.raises(ConfigurationError, match="enabled_filters names MoodFilter, which is not installed"):
+        run(*working(), "[enforcement]", "enabled_filters = MoodFilter")
+
+
 def test_a_wrong_password_is_not_waited_over(run, working):
     with pytest.raises(CloudRefused, match="Keystone does not accept the service user") as refused:
         run(*working(password="wrong-horse", wait=300))

@@ -24,7 +24,7 @@ from blazar.model.errors import (
     WrongState,
 )
 from blazar.model.lease import LeaseStatus
-from blazar.model.requests import Actor
+from blazar.model.requests import Actor, ReservationChange
 from blazar.store.tables import leases, notices
 from tests.statements import counted
 from tests.world import NOON, World, a_host
@@ -321,6 +321,26 @@ def test_the_first_two_bookings_of_a_project_can_meet_as_well(engine):
     with pytest.raises(UsageDenied):
         here.lease()
     assert [lease.id for lease in here.manager.leases("physics")] == [first[0].id]
+
+
+def test_a_lease_that_is_getting_more_for_longer_counts_with_all_of_it_meanwhile(engine):
+    world = World(engine, hosts=6, filters=[MaxUnitsFilter(3)])
+    lease = world.lease(a_host(1))
+    world.run()
+    denied = []
+
+    def meanwhile(name, phase):
+        if name == "add_host":
+            world.faults.on_call = None
+            with pytest.raises(UsageDenied) as error:
+                world.lease(a_host(2), start=3 * HOUR)
+            denied.append(error.value.message)
+
+    world.faults.on_call = meanwhile
+    more = ReservationChange(lease.reservations[0].id, {"min": 2, "max": 2})
+    world.change(lease, end=NOON + 9 * HOUR, reservations=(more,))
+    assert "1 are left" in denied[0]
+    assert world.lease(a_host(1), start=3 * HOUR).status is LeaseStatus.PENDING
 
 
 def test_statements_with_filters_do_not_grow_with_hosts_or_leases(sqlite):
