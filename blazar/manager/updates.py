@@ -297,7 +297,9 @@ class Updates:
             now=now,
         )
         theirs = {e.id: e for e in wanted.events}
-        after = replace(settled, events=tuple(theirs.get(e.id, e) for e in settled.events))
+        known = {e.id for e in settled.events}
+        added = tuple(e for e in wanted.events if e.id not in known)
+        after = replace(settled, events=(*(theirs.get(e.id, e) for e in settled.events), *added))
         notices = self._notices.of(Occasion.UPDATED, after, growth.plan.allocations, by=change.asked_by)
         try:
             return self._store.rebook(

@@ -123,6 +123,14 @@ def test_an_action_that_is_asked_for_later_also_gets_its_event(a_world):
     assert images(world) == ["reserved_thesis"]
 
 
+def test_an_action_that_comes_with_more_hosts_gets_its_event_too(a_world):
+    world = a_world(settings=NO_WARNING)
+    lease, _ = running(world, "none")
+    grown = world.resize(lease, max=2, min=2, before_end="snapshot")
+    assert grown.event(EventType.BEFORE_END).time == NOON + 2 * HOUR
+    assert warning(world, lease).due_at == NOON + 2 * HOUR
+
+
 def test_servers_off_every_host_can_not_be_pictured_and_the_event_says_so(world):
     lease, host = running(world, "snapshot")
     boot(world, lease, host)
