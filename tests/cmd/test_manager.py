@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import socket
 import threading
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,8 +12,6 @@ from blazar.cmd import manager
 from blazar.cmd.config import ConfigurationError
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, InvalidInput, StoreUnavailable
 from tests.conftest import RABBITMQ
-from tests.openstack import eventually
-from tests.proxy import Proxy
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -170,18 +167,6 @@ def test_a_message_bus_that_is_not_there_is_waited_for_and_keeps_nobody_from_sto
     assert "refused" in program.says("oslo.messaging")
     assert program.stop() == 0
     assert "se-cret" not in program.said
-
-
-def test_a_message_bus_that_goes_away_keeps_nobody_from_stopping(start, working):
-    bus = urlsplit(RABBITMQ)
-    proxy = Proxy(bus.hostname, bus.port)
-    program = start("manager", *working(bus=RABBITMQ.replace(f":{bus.port}", f":{proxy.port}")))
-    program.says("works for the cloud")
-    eventually(lambda: proxy.connections >= 2)
-    proxy.cut()
-    program.says("unreachable")
-    assert program.stop() == 0
-    assert "Traceback" not in program.said
 
 
 def test_a_message_bus_that_does_not_let_us_in_ends_it_with_one_sentence(start, working):
