@@ -47,6 +47,11 @@ class Amounts:
             {name: self.get(name) - other.get(name) for name in {**dict(self.items), **dict(other.items)}}
         )
 
+    def at_least(self, other: Amounts) -> Amounts:
+        """Return of each class the larger amount of both."""
+        names = {**dict(self.items), **dict(other.items)}
+        return Amounts.of({name: max(self.get(name), other.get(name)) for name in names})
+
     def times(self, count: int) -> Amounts:
         """Return ``count`` times these amounts."""
         return Amounts.of({name: amount * count for name, amount in self.items})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from blazar.model.amounts import Amounts
@@ -26,8 +27,9 @@ class Demand:
     """``min_units`` to ``max_units`` units of a kind of resource that meets ``requirement``.
 
     ``unit`` says what one unit takes of a resource; None means the *whole* resource, which then is shared
-    with nobody (so whole units always lie apart). ``pinned`` resources must be among the chosen ones,
-    ``preferred`` ones are chosen before others if they can be; both are calendar ids.
+    with nobody (so whole units always lie apart). ``preferred`` resources are chosen before others if they can be.
+    What is in use stays: whole resources that are ``pinned`` must be among the chosen ones, and of shared ones at
+    least the units in ``kept``. All three go by calendar ids.
     """
 
     kind: ResourceKind
@@ -38,6 +40,7 @@ class Demand:
     affinity: Affinity = Affinity.ANY
     pinned: frozenset[int] = frozenset()
     preferred: frozenset[int] = frozenset()
+    kept: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_units <= self.max_units:
@@ -46,6 +49,8 @@ class Demand:
             raise ValueError("a unit must take something")
         if self.unit is None and self.affinity is Affinity.TOGETHER and self.max_units > 1:
             raise ValueError("several whole resources can not lie on one resource")
+        if self.kept if self.unit is None else self.pinned:
+            raise ValueError("whole resources are pinned, units are kept")
 
     @property
     def whole(self) -> bool:

@@ -1,0 +1,217 @@
+"""Places units, which share resources, and whole resources beside them.
+
+Taking what comes first serves nearly every lease, and a single demand always. Where it does not, a search goes back
+to earlier choices; it is exact up to ``MOST_STEPS`` steps and then gives up as if nothing fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from blazar.calendar.snapshot import Snapshot
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Affinity, Demand
+from blazar.model.resource import Resource
+
+MOST_STEPS = 20_000
+"""Bound of the search: far more than leases that people write need, and a fraction of a second."""
+
+_CHOOSINESS = (Affinity.TOGETHER, Affinity.APART, Affinity.ANY)
+
+
+@dataclass(slots=True)
+class _Frame:
+    """One choice of the search: how many units of a demand a candidate gets."""
+
+    at: int
+    position: int
+    missing: int
+    counts: Iterator[int]
+    taken: int = 0
+
+
+class UnitSearch:
+    """Gives every demand its minimum, and then what else there is."""
+
+    def __init__(self, demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], snapshot: Snapshot) -> None:
+        self._demands = demands
+        self._candidates = candidates
+        self._occupancy = snapshot.occupancy
+        held = frozenset().union(*(demand.pinned.union(demand.kept) for demand in demands))
+        self._kept = {r.id: r for r in snapshot.resources if r.id in held} if held else {}
+        # The choosiest first: what takes anything finds room between what does not.
+        self._order = sorted(
+            range(len(demands)),
+            key=lambda i: (not demands[i].whole, _CHOOSINESS.index(demands[i].affinity), len(candidates[i])),
+        )
+        self._begin()
+
+    def fill(self) -> bool:
+        """Give every demand its minimum; tell whether there is a way."""
+        if self._greedily():
+            return True
+        if len(self._demands) == 1 or any(self.room(i) < d.min_units for i, d in enumerate(self._demands)):
+            return False
+        self._begin()
+        return self._by_search()
+
+    def top_up(self) -> None:
+        """Give every demand what still fits up to its maximum, one unit at a time in turn."""
+        growing = True
+        while growing:
+            growing = False
+            for index, demand in enumerate(self._demands):
+                if sum(self._given[index].values()) < demand.max_units:
+                    fit = next((r for r in self._candidates[index] if self._fits(index, r)), None)
+                    if fit is not None:
+                        self._take(index, fit, 1)
+                        growing = True
+
+    def given(self, index: int) -> Mapping[int, int]:
+        """Return the units that a demand got, by resource."""
+        return self._given[index]
+
+    def room(self, index: int) -> int:
+        """Return how many units of a demand fit if it were alone."""
+        demand = self._demands[index]
+        if demand.unit is None:
+            return len(self._candidates[index])
+        candidates = {r.id: r for r in self._candidates[index]} | {id_: self._kept[id_] for id_ in demand.kept}
+        counts = [self._occupancy.units_free(r, demand.unit) for r in candidates.values()]
+        match demand.affinity:
+            case Affinity.TOGETHER:
+                return max(counts, default=0)
+            case Affinity.APART:
+                return sum(1 for count in counts if count)
+        return sum(counts)
+
+    def overdrawn(self, index: int) -> list[str]:
+        """Return the names of the resources that have no room any more for what a demand keeps there."""
+        demand = self._demands[index]
+        if demand.unit is None:
+            return []
+        kept = [(self._kept[id_], units) for id_, units in demand.kept.items()]
+        return sorted(r.name for r, units in kept if self._occupancy.units_free(r, demand.unit) < units)
+
+    def _begin(self) -> None:
+        self._whole: set[int] = set()
+        self._used: dict[int, Amounts] = {}
+        self._given: list[dict[int, int]] = [{} for _ in self._demands]
+        for index, demand in enumerate(self._demands):
+            for resource_id in demand.pinned.union(demand.kept):
+                self._take(index, self._kept[resource_id], demand.kept.get(resource_id, 1))
+
+    def _missing(self, index: int) -> int:
+        return max(0, self._demands[index].min_units - sum(self._given[index].values()))
+
+    def _greedily(self) -> bool:
+        for index in self._order:
+            missing = self._missing(index)
+            for resource in self._candidates[index]:
+                if not missing:
+                    break
+                count = next(self._counts(index, resource, missing))
+                if count:
+                    self._take(index, resource, count)
+                    missing -= count
+            if missing:
+                return False
+        return True
+
+    def _by_search(self) -> bool:
+        bounds = [self._bounds(index) for index in self._order]
+        frames: list[_Frame] = []
+        if self._go_on(frames, bounds, -1, 0, 0):
+            return True
+        for _ in range(MOST_STEPS):
+            if not frames:
+                return False
+            frame = frames[-1]
+            index = self._order[frame.at]
+            resource = self._candidates[index][frame.position]
+            if frame.taken:
+                self._untake(index, resource, frame.taken)
+                frame.taken = 0
+            count = next(frame.counts, None)
+            if count is None:
+                frames.pop()
+                continue
+            if count:
+                self._take(index, resource, count)
+                frame.taken = count
+            if self._go_on(frames, bounds, frame.at, frame.position + 1, frame.missing - count):
+                return True
+        return False
+
+    def _go_on(
+        self, frames: list[_Frame], bounds: Sequence[Sequence[int]], at: int, position: int, missing: int
+    ) -> bool:
+        """Open the next choice, if it may lead anywhere; tell whether there is none left to make."""
+        while missing == 0:
+            at, position = at + 1, 0
+            if at == len(self._order):
+                return True
+            missing = self._missing(self._order[at])
+        index = self._order[at]
+        if position < len(self._candidates[index]) and bounds[at][position] >= missing:
+            counts = self._counts(index, self._candidates[index][position], missing)
+            frames.append(_Frame(at, position, missing, counts))
+        return False
+
+    def _bounds(self, index: int) -> list[int]:
+        """Return, for every position among a demand's candidates, how much those from there on have at most."""
+        total, bounds = 0, []
+        for resource in reversed(self._candidates[index]):
+            count = self._fits(index, resource)
+            total = max(total, count) if self._demands[index].affinity is Affinity.TOGETHER else total + count
+            bounds.append(total)
+        return bounds[::-1]
+
+    def _counts(self, index: int, resource: Resource, missing: int) -> Iterator[int]:
+        """Return the numbers of units that a resource may get, the largest first, and at last none."""
+        fits = self._fits(index, resource)
+        demand = self._demands[index]
+        if demand.affinity is Affinity.TOGETHER and not demand.whole:
+            return iter((missing, 0) if fits >= missing else (0,))
+        counts: Iterable[int] = range(min(missing, fits), 0, -1)
+        return chain(counts, (0,))
+
+    def _fits(self, index: int, resource: Resource) -> int:
+        demand, given = self._demands[index], self._given[index]
+        if demand.unit is None:
+            return int(resource.id not in self._whole and resource.id not in self._used)
+        if resource.id in self._whole or resource.id in self._occupancy.taken:
+            return 0
+        if demand.affinity is Affinity.TOGETHER and given and resource.id not in given:
+            return 0
+        if demand.affinity is Affinity.APART and resource.id in given:
+            return 0
+        used = self._occupancy.peaks.get(resource.id, Amounts())
+        if resource.id in self._used:
+            used += self._used[resource.id]
+        count = demand.unit.units_within(resource.capacity, used)
+        return min(count, 1) if demand.affinity is Affinity.APART else count
+
+    def _take(self, index: int, resource: Resource, count: int) -> None:
+        unit = self._demands[index].unit
+        if unit is None:
+            self._whole.add(resource.id)
+        else:
+            self._used[resource.id] = self._used.get(resource.id, Amounts()) + unit.times(count)
+        self._given[index][resource.id] = self._given[index].get(resource.id, 0) + count
+
+    def _untake(self, index: int, resource: Resource, count: int) -> None:
+        unit = self._demands[index].unit
+        if unit is None:
+            self._whole.remove(resource.id)
+        else:
+            left = self._used[resource.id].minus(unit.times(count))
+            if left:
+                self._used[resource.id] = left
+            else:
+                del self._used[resource.id]
+        self._given[index][resource.id] -= count
+        if not self._given[index][resource.id]:
+            del self._given[index][resource.id]
