@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.calendar.occupancy import Occupancy
+from blazar.model.amounts import Amounts
 from blazar.model.clock import to_second
 from blazar.model.demand import Allocation
 from blazar.model.errors import StaleCalendar
@@ -116,7 +117,10 @@ def replace(
     cleaning: timedelta,
     at: datetime,
 ) -> None:
-    """Make the live allocations of a lease those that are wanted, touching only what differs."""
+    """Make the live allocations of a lease those that are wanted, touching only what differs.
+
+    A reservation that goes on with more or less of a resource keeps its row: nobody leaves, and nothing is cleaned.
+    """
     rows = connection.execute(
         sa.select(allocations.c.id, *ALLOCATION_COLUMNS).where(
             allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
@@ -125,24 +129,39 @@ def replace(
     left: dict[object, list[Allocation]] = defaultdict(list)
     for allocation in wanted:
         left[_what(allocation)].append(allocation)
-    moved: dict[Window, list[int]] = defaultdict(list)
+    changed: dict[tuple[Window, int, Amounts | None], list[int]] = defaultdict(list)
     gone: list[int] = []
+    others: list[tuple[int, Allocation]] = []
     for key, *columns in rows:
         held = allocation_of(columns)
         kept = left[_what(held)].pop() if left[_what(held)] else None
         if kept is None:
-            gone.append(key)
+            others.append((key, held))
         elif kept.window != held.window:
-            moved[kept.window].append(key)
+            changed[kept.window, kept.units, kept.unit].append(key)
+    resized = {_where(a): a for new in left.values() for a in new}
+    for key, held in others:
+        kept = resized.pop(_where(held), None)
+        if kept is None:
+            gone.append(key)
+        else:
+            left[_what(kept)].remove(kept)
+            changed[kept.window, kept.units, kept.unit].append(key)
     for part in chunks(gone):
         release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
-    # All allocations of a lease have its window, so that this is one statement.
-    for window, keys in moved.items():
+    # All allocations of a lease have its window, so that these are as many statements as there are sizes.
+    for (window, units, unit), keys in changed.items():
         for part in chunks(keys):
             connection.execute(
                 allocations.update()
                 .where(allocations.c.id.in_(part))
-                .values(starts_at=window.start, ends_at=window.end, blocks_until=window.end + cleaning)
+                .values(
+                    starts_at=window.start,
+                    ends_at=window.end,
+                    blocks_until=window.end + cleaning,
+                    units=units,
+                    unit=None if unit is None else dict(unit.items),
+                )
             )
     insert(connection, kinds, (a for new in left.values() for a in new), cleaning)
 
@@ -197,11 +216,10 @@ def live(
 
 
 def earlier_users(connection: Connection, lease_id: str, before: datetime) -> tuple[str, ...]:
-    """Return the leases that should have left a resource of this lease by then, and have not."""
+    """Return the leases that should have left a resource of this lease by then, have not, and take up its room."""
     theirs = allocations.alias("theirs")
-    rows = connection.execute(
-        sa.select(theirs.c.lease_id)
-        .distinct()
+    late = connection.execute(
+        sa.select(theirs.c.lease_id, theirs.c.resource_id, theirs.c.unit, allocations.c.unit)
         .join(allocations, allocations.c.resource_id == theirs.c.resource_id)
         .where(
             allocations.c.lease_id == lease_id,
@@ -210,8 +228,36 @@ def earlier_users(connection: Connection, lease_id: str, before: datetime) -> tu
             theirs.c.released_at.is_(None),
             theirs.c.ends_at <= before,
         )
-    )
-    return tuple(row[0] for row in rows)
+    ).all()
+    shared = {resource_id for _, resource_id, unit, mine in late if unit is not None and mine is not None}
+    full = _full(connection, shared, before) if shared else frozenset()
+    blocking = (who for who, resource_id, unit, mine in late if unit is None or mine is None or resource_id in full)
+    return tuple(dict.fromkeys(blocking))
+
+
+def _full(connection: Connection, ids: Collection[int], at: datetime) -> frozenset[int]:
+    """Return the resources of which more is taken at an instant, by those who are late as well, than they have."""
+    rows = connection.execute(
+        sa.select(resources.c.capacity, *ALLOCATION_COLUMNS)
+        .join(resources, resources.c.id == allocations.c.resource_id)
+        .where(
+            allocations.c.resource_id.in_(sorted(ids)),
+            allocations.c.released_at.is_(None),
+            allocations.c.starts_at <= at,
+        )
+    ).all()
+    taken: dict[int, Amounts] = defaultdict(Amounts)
+    capacities: dict[int, Amounts] = {}
+    for capacity, *columns in rows:
+        allocation = allocation_of(columns)
+        capacities[allocation.resource_id] = Amounts.of(capacity)
+        taken[allocation.resource_id] += allocation.amounts or Amounts()
+    return frozenset(id_ for id_, sum_ in taken.items() if any(n > capacities[id_].get(name) for name, n in sum_))
+
+
+def _where(allocation: Allocation) -> tuple[int, str]:
+    """Return of which resource something is promised to which reservation."""
+    return allocation.resource_id, allocation.reservation_id
 
 
 def _what(allocation: Allocation) -> object:
