@@ -48,7 +48,10 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An instance. ``host`` is the service name of the host it is on (None: on none, as when shelved)."""
+    """An instance. ``host`` is the service name of the host it is on (None: on none, as when shelved).
+
+    ``flavor`` is the name of its flavor, which may be gone by now.
+    """
 
     id: str
     name: str
@@ -57,6 +60,38 @@ class Server:
     host: str | None
     status: str
     locked: bool = False
+    flavor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """A private flavor. ``memory_mb`` in MiB, ``disk_gb`` and ``ephemeral_gb`` in GiB, ``swap_mb`` in MiB."""
+
+    id: str
+    name: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroup:
+    """Servers that are to lie together (``affinity``) or apart (``anti-affinity``)."""
+
+    id: str
+    name: str
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """How much of a resource class a provider has, and how much of it is used."""
+
+    total: int
+    used: int
 
 
 class MigrationState(StrEnum):
@@ -129,6 +164,39 @@ class Compute(Protocol):
     def stranded_servers(self, reservation_id: str, project_id: str) -> tuple[Server, ...]:
         """Return the project's servers that were booted into the reservation and are on no host: shelved, or failed."""
 
+    def servers_of_flavor(self, flavor_id: str) -> tuple[Server, ...]:
+        """Return every server of every project that has a flavor, whatever its state, the newest first."""
+
+    def flavor(self, flavor_id: str) -> Flavor | None:
+        """Return the flavor with this id."""
+
+    def create_flavor(self, flavor: Flavor) -> None:
+        """Create a flavor that nobody has access to. Conflict if there is one with its id or name."""
+
+    def set_flavor_specs(self, flavor_id: str, specs: Mapping[str, str | None]) -> None:
+        """Set extra specs, and take away those whose value is None; others stay. NotFound."""
+
+    def delete_flavor(self, flavor_id: str) -> None:
+        """Delete a flavor; servers keep what it said. NotFound."""
+
+    def flavor_access(self, flavor_id: str) -> frozenset[str]:
+        """Return the projects that may boot servers with a private flavor. NotFound."""
+
+    def give_flavor(self, flavor_id: str, project_id: str) -> None:
+        """Let a project boot servers with a private flavor. NotFound; Conflict if it may already."""
+
+    def take_flavor(self, flavor_id: str, project_id: str) -> None:
+        """Let a project no longer boot servers with a private flavor. NotFound (flavor, or it could not before)."""
+
+    def server_groups(self, name: str) -> tuple[ServerGroup, ...]:
+        """Return our server groups with exactly this name."""
+
+    def create_server_group(self, name: str, policy: str) -> str:
+        """Create a server group with the policy ``affinity`` or ``anti-affinity``; return its id."""
+
+    def delete_server_group(self, group_id: str) -> None:
+        """Delete a server group; its servers stay. NotFound."""
+
     def delete_server(self, server_id: str) -> None:
         """Begin to force-delete a server, also a locked or broken one. It is gone when it is no longer listed.
         A server that does not exist is no error."""
@@ -163,6 +231,25 @@ class Placement(Protocol):
 
     def create_reservation_provider(self, hypervisor_hostname: str) -> str:
         """Create that provider as a child of the host's own. NotFound (host unknown to Placement); Conflict."""
+
+    def create_resource_class(self, name: str) -> None:
+        """Ensure that there is a resource class of this name."""
+
+    def delete_resource_class(self, name: str) -> None:
+        """Delete a resource class. NotFound; Conflict while a provider has an inventory of it."""
+
+    def inventory(self, hypervisor_hostname: str, resource_class: str) -> Inventory | None:
+        """Return what a host's reservation provider has of a class; None if it has none, or is absent."""
+
+    def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
+        """Give a host's reservation provider so much of a class, to be taken one by one; its other classes stay.
+
+        Less than is used is no error. NotFound (provider); CloudRefused (class); CloudUnavailable if others keep
+        changing the provider.
+        """
+
+    def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
+        """Take a class away from a host's reservation provider. NotFound; Conflict while it is used."""
 
     def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
         """Return the hypervisor hostnames that could take, beside all that they have, what a server takes now."""

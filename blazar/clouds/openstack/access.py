@@ -69,6 +69,10 @@ class VersionMissing(CloudRefused):
     """The service does not speak the microversion that a call needs."""
 
 
+class StaleGeneration(Conflict):
+    """Somebody else changed a resource provider since it was read: read it again, and decide again."""
+
+
 class Passing(Exception):
     """A failure that another attempt may not meet; ``error`` is what it is for our callers."""
 
@@ -172,9 +176,10 @@ class Service:
             raise CloudUnavailable(f"no way into {self._name}: {_brief(error)}") from error
         except requests.RequestException as error:
             raise CloudUnavailable(f"{self._name} can not be reached: {_brief(error)}") from error
-        return self._understood(method, path, response)
+        generation = isinstance(body, dict) and "resource_provider_generation" in body
+        return self._understood(method, path, response, of_generation=generation)
 
-    def _understood(self, method: str, path: str, response: requests.Response) -> Json:
+    def _understood(self, method: str, path: str, response: requests.Response, *, of_generation: bool) -> Json:
         status = response.status_code
         if status < 400:
             if not response.content or "json" not in response.headers.get("Content-Type", ""):
@@ -195,6 +200,8 @@ class Service:
             error = NotFound(f"{self._name}: {text}")
         elif status == 409:
             if "placement.concurrent_update" in response.text:
+                if of_generation:
+                    raise StaleGeneration(f"{self._name}: {text}")
                 raise Passing(CloudUnavailable(f"{self._name}: {text}"))
             error = Conflict(f"{self._name}: {text}")
         elif status == 406:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access, Json, VersionMissing
+from blazar.clouds.openstack.flavors import OpenStackFlavors
 from blazar.clouds.ports import Aggregate, Hypervisor, Image, Migration, MigrationState, Server
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 
@@ -35,11 +36,11 @@ _MIGRATION_STATES = {
 """Nova's words; all others mean that it is at work."""
 
 
-class OpenStackCompute:
+class OpenStackCompute(OpenStackFlavors):
     """Implements the compute port."""
 
     def __init__(self, access: Access, *, az_aware: bool = True) -> None:
-        self._nova = access.compute
+        super().__init__(access.compute)
         self._glance = access.image
         self._az_aware = az_aware
 
@@ -137,6 +138,10 @@ class OpenStackCompute:
         """Return every server of every project on a host, those in the recycle bin included."""
         query = {"all_tenants": "1", "host": service_name, "soft_deleted": "1"}
         return self._servers(query)
+
+    def servers_of_flavor(self, flavor_id: str) -> tuple[Server, ...]:
+        """Return every server of every project that has a flavor, those on no host included; Nova's own order."""
+        return self._servers({"all_tenants": "1", "flavor": flavor_id, "soft_deleted": "1"})
 
     def _servers(self, query: Mapping[str, str]) -> tuple[Server, ...]:
         found = self._nova.pages("/servers/detail", "servers", microversion=SERVERS, params=query)
@@ -276,6 +281,7 @@ def _server(item: Json) -> Server:
         host=item.get("OS-EXT-SRV-ATTR:host"),
         status=item["status"],
         locked=bool(item.get("locked")),
+        flavor=(item.get("flavor") or {}).get("original_name"),
     )
 
 

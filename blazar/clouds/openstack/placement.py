@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from blazar.clouds.openstack.access import Access, Json
-from blazar.model.errors import NotFound
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from blazar.clouds.openstack.access import Access, Json, StaleGeneration
+from blazar.clouds.ports import Inventory
+from blazar.model.errors import CloudUnavailable, NotFound
 
 MICROVERSION = "1.30"
 PREFIX = "blazar_"
+
+TRIES = 10
+"""How often a write is decided anew because others changed the same provider in between."""
 
 
 class OpenStackPlacement:
     """Implements the placement port."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._placement = access.placement
+        self._sleep = sleep
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
         """Return the uuid of the host's reservation provider."""
@@ -29,6 +39,57 @@ class OpenStackPlacement:
         made = self._placement.call("POST", "/resource_providers", body=body, microversion=MICROVERSION)
         return str(made["uuid"])
 
+    def create_resource_class(self, name: str) -> None:
+        """Ensure a resource class: Placement takes one that is there for an answer."""
+        self._placement.call("PUT", f"/resource_classes/{name}", microversion=MICROVERSION)
+
+    def delete_resource_class(self, name: str) -> None:
+        """Delete a resource class."""
+        self._placement.call("DELETE", f"/resource_classes/{name}", microversion=MICROVERSION)
+
+    def inventory(self, hypervisor_hostname: str, resource_class: str) -> Inventory | None:
+        """Return what a reservation provider has of a class, and how much of it is used."""
+        path = self._path_of(hypervisor_hostname)
+        if path is None:
+            return None
+        found = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)["inventories"].get(resource_class)
+        if found is None:
+            return None
+        usages = self._placement.get(f"{path}/usages", microversion=MICROVERSION)["usages"]
+        return Inventory(int(found["total"]), int(usages.get(resource_class, 0)))
+
+    def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
+        """Write a class among the inventories of a reservation provider."""
+        path = self._path_of(hypervisor_hostname)
+        if path is None:
+            raise NotFound(f"Placement knows no resource provider {PREFIX}{hypervisor_hostname}")
+        one_by_one = {"reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
+        wanted: dict[str, Any] = {"total": total, **one_by_one}
+
+        def write() -> None:
+            body = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)
+            if body["inventories"].get(resource_class) != wanted:
+                body["inventories"][resource_class] = wanted
+                self._placement.call("PUT", f"{path}/inventories", body=body, microversion=MICROVERSION)
+
+        self._until_it_holds(write)
+
+    def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
+        """Take a class out of the inventories of a reservation provider."""
+        path = self._path_of(hypervisor_hostname)
+        if path is None:
+            raise NotFound(f"Placement knows no resource provider {PREFIX}{hypervisor_hostname}")
+        self._placement.call("DELETE", f"{path}/inventories/{resource_class}", microversion=MICROVERSION)
+
+    def _until_it_holds(self, write: Callable[[], None]) -> None:
+        for attempt in range(TRIES):
+            try:
+                return write()
+            except StaleGeneration:
+                # Full jitter: several starts may have the same host.
+                self._sleep(random.uniform(0, min(1.0, 0.05 * 2**attempt)))
+        raise CloudUnavailable("Placement: others kept changing the same resource provider")
+
     def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
         """Return the hosts that could take what a server takes now, by Placement's own reckoning."""
         allocations = self._placement.get(f"/allocations/{server_id}", microversion=MICROVERSION)["allocations"]
@@ -41,6 +102,10 @@ class OpenStackPlacement:
             return frozenset()
         answer = self._placement.get("/resource_providers", params={"resources": wanted}, microversion=MICROVERSION)
         return frozenset(str(provider["name"]) for provider in answer["resource_providers"])
+
+    def _path_of(self, hypervisor_hostname: str) -> str | None:
+        uuid = self.reservation_provider(hypervisor_hostname)
+        return None if uuid is None else f"/resource_providers/{uuid}"
 
     def _provider(self, name: str) -> Json | None:
         answer = self._placement.get("/resource_providers", params={"name": name}, microversion=MICROVERSION)

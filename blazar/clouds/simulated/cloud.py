@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from blazar.clouds.ports import Aggregate, Cloud, Hypervisor, Image, Migration, MigrationState, Server
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.keepers import Keeper
+from blazar.clouds.simulated.slots import SimulatedSlots
 from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
 from blazar.clouds.simulated.state import MigrationState as MoveState
 from blazar.model.clock import Clock
@@ -18,7 +19,7 @@ from blazar.model.errors import CloudRefused, Conflict, NotFound
 DEFAULT_ZONE = "nova"
 
 
-class SimulatedCloud:
+class SimulatedCloud(SimulatedSlots):
     """Implements the compute and placement ports over a kept state; rules as in Nova 34 and Placement.
 
     Deletions of servers and snapshots take as long as is said, by the clock.
@@ -268,7 +269,15 @@ class SimulatedCloud:
             if host is not None and all(known.service_name != host for known in state.hosts.values()):
                 raise NotFound(f"the cloud has no compute host {host}")
             server = ServerState(
-                str(uuid.uuid4()), name, project_id, user_id, host, status, locked, hint=hint, vcpus=vcpus
+                str(uuid.uuid4()),
+                name,
+                project_id,
+                user_id,
+                host,
+                status,
+                locked,
+                hint=hint,
+                vcpus=vcpus,
             )
             state.servers[server.id] = server
             return self._server(server)
@@ -339,6 +348,7 @@ class SimulatedCloud:
             self._host(server),
             self._status(server),
             server.locked,
+            server.flavor_name,
         )
 
     def _has_room(self, state: State, host: HostState, server: ServerState) -> bool:

@@ -61,7 +61,33 @@ class ServerState:
     vcpus: int = 1
     memory_mb: int = 512
     disk_gb: int = 1
+    flavor: str | None = None
+    flavor_name: str = "tiny"
     migrations: list[MigrationState] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class FlavorState:
+    """A private flavor, with the projects that have access."""
+
+    id: str
+    name: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
+    extra_specs: dict[str, str] = field(default_factory=dict)
+    projects: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class GroupState:
+    """A server group."""
+
+    id: str
+    name: str
+    policy: str
 
 
 @dataclass(slots=True)
@@ -77,7 +103,10 @@ class ImageState:
 
 @dataclass(slots=True)
 class State:
-    """A whole cloud. ``providers`` has the reservation providers by hypervisor hostname."""
+    """A whole cloud.
+
+    ``providers`` has the reservation providers by hypervisor hostname, ``inventories`` their totals by class.
+    """
 
     hosts: dict[str, HostState] = field(default_factory=dict)
     aggregates: dict[int, AggregateState] = field(default_factory=dict)
@@ -85,6 +114,10 @@ class State:
     images: dict[str, ImageState] = field(default_factory=dict)
     providers: dict[str, str] = field(default_factory=dict)
     last_aggregate: int = 0
+    flavors: dict[str, FlavorState] = field(default_factory=dict)
+    groups: dict[str, GroupState] = field(default_factory=dict)
+    classes: list[str] = field(default_factory=list)
+    inventories: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``from_json`` takes."""
@@ -100,6 +133,11 @@ class State:
             images={key: ImageState(**value) for key, value in data["images"].items()},
             providers=dict(data["providers"]),
             last_aggregate=data["last_aggregate"],
+            # Files of older versions do not have these.
+            flavors={key: FlavorState(**value) for key, value in data.get("flavors", {}).items()},
+            groups={key: GroupState(**value) for key, value in data.get("groups", {}).items()},
+            classes=list(data.get("classes", ())),
+            inventories={key: dict(value) for key, value in data.get("inventories", {}).items()},
         )
 
     def add_aggregate(self, name: str, zone: str | None) -> AggregateState:

@@ -1,0 +1,133 @@
+"""Nova's flavors and server groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from blazar.clouds.openstack.access import Json, Service
+from blazar.clouds.ports import Flavor, ServerGroup
+from blazar.model.errors import CloudRefused, NotFound
+
+FLAVORS = "2.61"
+"""Tells the extra specs of a flavor together with the flavor."""
+GROUPS = "2.64"
+"""One policy a group, not a list of them."""
+
+PAGE = 500
+
+
+class OpenStackFlavors:
+    """Implements the part of the compute port that is about flavors and server groups."""
+
+    def __init__(self, nova: Service) -> None:
+        self._nova = nova
+
+    def flavor(self, flavor_id: str) -> Flavor | None:
+        """Return the flavor with this id."""
+        try:
+            return _flavor(self._nova.get(_path(flavor_id), microversion=FLAVORS)["flavor"])
+        except NotFound:
+            return None
+
+    def create_flavor(self, flavor: Flavor) -> None:
+        """Create a private flavor, and in a second call its extra specs: whoever finds one without sets them."""
+        body = {
+            "flavor": {
+                "id": flavor.id,
+                "name": flavor.name,
+                "vcpus": flavor.vcpus,
+                "ram": flavor.memory_mb,
+                "disk": flavor.disk_gb,
+                "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeral_gb,
+                "swap": flavor.swap_mb,
+                "os-flavor-access:is_public": False,
+            }
+        }
+        self._nova.call("POST", "/flavors", body=body, microversion=FLAVORS)
+        self.set_flavor_specs(flavor.id, flavor.extra_specs)
+
+    def set_flavor_specs(self, flavor_id: str, specs: Mapping[str, str | None]) -> None:
+        """Set extra specs and take some away."""
+        path = f"{_path(flavor_id)}/os-extra_specs"
+        given = {key: value for key, value in specs.items() if value is not None}
+        if given:
+            self._nova.call("POST", path, body={"extra_specs": given}, microversion=FLAVORS)
+        for key in specs.keys() - given.keys():
+            self._forget_spec(flavor_id, key)
+
+    def _forget_spec(self, flavor_id: str, key: str) -> None:
+        try:
+            path = f"{_path(flavor_id)}/os-extra_specs/{quote(key, safe='')}"
+            self._nova.call("DELETE", path, microversion=FLAVORS)
+        except NotFound:
+            if self.flavor(flavor_id) is None:
+                raise
+
+    def delete_flavor(self, flavor_id: str) -> None:
+        """Delete a flavor."""
+        self._nova.call("DELETE", _path(flavor_id), microversion=FLAVORS)
+
+    def flavor_access(self, flavor_id: str) -> frozenset[str]:
+        """Return the projects that may use a private flavor."""
+        answer = self._nova.get(f"{_path(flavor_id)}/os-flavor-access", microversion=FLAVORS)
+        return frozenset(str(item["tenant_id"]) for item in answer["flavor_access"])
+
+    def give_flavor(self, flavor_id: str, project_id: str) -> None:
+        """Let a project use a private flavor."""
+        self._change_access(flavor_id, {"addTenantAccess": {"tenant": project_id}})
+
+    def take_flavor(self, flavor_id: str, project_id: str) -> None:
+        """Let a project no longer use a private flavor."""
+        self._change_access(flavor_id, {"removeTenantAccess": {"tenant": project_id}})
+
+    def _change_access(self, flavor_id: str, action: Mapping[str, object]) -> None:
+        self._nova.call("POST", f"{_path(flavor_id)}/action", body=action, microversion=FLAVORS)
+
+    def server_groups(self, name: str) -> tuple[ServerGroup, ...]:
+        """Return the groups of our own project with this name."""
+        found: list[ServerGroup] = []
+        offset = 0
+        while True:
+            query = {"limit": PAGE, "offset": offset}
+            page = self._nova.get("/os-server-groups", microversion=GROUPS, params=query)["server_groups"]
+            found += [ServerGroup(g["id"], name, g["policy"]) for g in page if g["name"] == name]
+            if not page:
+                return tuple(found)
+            # A cloud may have pages that are smaller than ours.
+            offset += len(page)
+
+    def create_server_group(self, name: str, policy: str) -> str:
+        """Create a group, in our own project: its members may be of any."""
+        body = {"server_group": {"name": name, "policy": policy}}
+        try:
+            answer = self._nova.call("POST", "/os-server-groups", body=body, microversion=GROUPS)
+        except CloudRefused as error:
+            if "quota" in error.message.lower():
+                raise CloudRefused(
+                    f"{error.message} (the quota server-groups of the service user's project counts)"
+                ) from error
+            raise
+        return str(answer["server_group"]["id"])
+
+    def delete_server_group(self, group_id: str) -> None:
+        """Delete a group."""
+        self._nova.call("DELETE", f"/os-server-groups/{quote(group_id, safe='')}", microversion=GROUPS)
+
+
+def _path(flavor_id: str) -> str:
+    return f"/flavors/{quote(flavor_id, safe='')}"
+
+
+def _flavor(item: Json) -> Flavor:
+    return Flavor(
+        id=item["id"],
+        name=item["name"],
+        vcpus=item["vcpus"],
+        memory_mb=item["ram"],
+        disk_gb=item["disk"],
+        ephemeral_gb=item.get("OS-FLV-EXT-DATA:ephemeral", 0),
+        # Nova writes a swap of nothing as an empty text.
+        swap_mb=int(item.get("swap") or 0),
+        extra_specs=dict(item.get("extra_specs") or {}),
+    )
