@@ -16,7 +16,7 @@ from blazar.model.lease import Reservation
 from blazar.model.requests import HostChange, HostRequest
 from blazar.model.requirements import keys, parse_requirement
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
-from blazar.resources.physical_host import HOST_PROPERTIES
+from blazar.resources.parameters import HOST_PROPERTIES
 from blazar.resources.registration import HostRegistration, attributes_of
 from blazar.store.store import Store
 

@@ -8,8 +8,9 @@ is to get, so that neither the way forward nor the way back can be taken by some
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -22,13 +23,14 @@ from blazar.manager.enforcing import Gate
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import UPDATED, WARNING_OFF, Notifier
 from blazar.manager.settings import Settings
-from blazar.manager.worker import Worker
+from blazar.manager.worker import Worker, memo_of
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import (
     BlazarError,
     CloudUnavailable,
     Conflict,
+    Contention,
     InvalidInput,
     StaleLease,
     WrongState,
@@ -40,13 +42,16 @@ from blazar.model.lease import (
     Lease,
     LeaseStatus,
     Parameters,
+    Reservation,
     ReservationStatus,
 )
 from blazar.model.requests import Actor, LeaseChange
 from blazar.model.window import Window
 from blazar.resources.actions import BEFORE_END, names_action
-from blazar.resources.base import Done, Work
+from blazar.resources.base import Done, LookFirst, Work
 from blazar.store.store import Store
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ class _Draft:
     after: Lease
     replan: bool
     warning_off: bool
+    prepare_anew: frozenset[str]
+    """Reservations that have not started and for which something else must exist before their start now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +122,11 @@ class Updates:
                 gate.check(actor, found.draft.after, found.plan.allocations, before=(lease, found.allocations))
 
         with self._claims, scope(limit=self._settings.request_limit):
-            found, saved = self._booking.until_it_holds(
-                lambda attempt: self._decide(lease_id, change, attempt),
-                lambda found: (found, self._commit(found, change, gate)),
-                check if self._enforcement.enabled else None,
-            )
+            found, saved = self._decided(lease_id, change, gate, check if self._enforcement.enabled else None)
             if isinstance(found, _Change) and found.new:
                 saved = self._grow(saved, found, change)
+            elif isinstance(found, _Change) and found.draft.prepare_anew:
+                saved = self._prepare_anew(saved, found.draft.prepare_anew)
         if isinstance(found, _Change):
             self._notices.wake()
             if found.draft.warning_off:
@@ -129,7 +134,31 @@ class Updates:
             self._notifier.notify(UPDATED, saved)
         return saved
 
-    def _decide(self, lease_id: str, change: LeaseChange, attempt: int) -> _Change | _Nothing:
+    def _decided(
+        self,
+        lease_id: str,
+        change: LeaseChange,
+        gate: Gate,
+        check: Callable[[_Change | _Nothing], None] | None,
+    ) -> tuple[_Change | _Nothing, Lease]:
+        """Decide and write; where it depends on what is in use, look at that in between, while nobody waits."""
+        seen: dict[str, Mapping[int, int]] = {}
+        # Each look is at one reservation; none needs a second one.
+        for _ in range(len(change.reservations) + 1):
+            try:
+                return self._booking.until_it_holds(
+                    lambda attempt: self._decide(lease_id, change, attempt, seen),
+                    lambda found: (found, self._commit(found, change, gate)),
+                    check,
+                )
+            except LookFirst as look:
+                reservation = look.work.reservation
+                seen[reservation.id] = self._worker.type_of(reservation).in_use(look.work)
+        raise Contention(f"the reservations of lease {lease_id} are being used and changed too fast; please try again")
+
+    def _decide(
+        self, lease_id: str, change: LeaseChange, attempt: int, seen: Mapping[str, Mapping[int, int]]
+    ) -> _Change | _Nothing:
         lease = self._store.lease(lease_id)
         now = self._clock.now()
         if change.empty:
@@ -144,10 +173,12 @@ class Updates:
             # What runs before the end takes a moment at a time: try again shortly.
             raise StaleLease(f"lease {lease.id} is being worked on")
         allocations = self._store.lease_allocations(lease.id)
-        works = self._worker.works_with(lease, allocations)
+        works = tuple(
+            replace(work, in_use=seen.get(work.reservation.id)) for work in self._worker.works_with(lease, allocations)
+        )
         draft = self._draft(lease, works, change, now)
         plan = self._plan(lease, draft, works, allocations, now=now, attempt=attempt)
-        new = _new_in_use(draft.after, works, plan.allocations)
+        new = _changed_in_use(draft.after, works, plan.allocations)
         return _Change(lease, draft, plan, works, allocations, new)
 
     def _commit(self, found: _Change | _Nothing, change: LeaseChange, gate: Gate) -> Lease:
@@ -197,7 +228,15 @@ class Updates:
             or rearmed is not lease
             or any(_asks_anew(work.reservation.parameters, parameters[work.reservation.id]) for work in works)
         )
-        return _Draft(after, replan, warning_off)
+        prepare_anew = frozenset(
+            r.id
+            for r in reservations
+            if r.status is ReservationStatus.PENDING and self._prepares_anew(r, lease.reservation(r.id))
+        )
+        return _Draft(after, replan, warning_off, prepare_anew)
+
+    def _prepares_anew(self, after: Reservation, before: Reservation | None) -> bool:
+        return before is not None and self._worker.type_of(after).prepares_anew(before.parameters, after.parameters)
 
     def _new_parameters(self, lease: Lease, change: LeaseChange) -> Mapping[str, Parameters]:
         parameters = {r.id: r.parameters for r in lease.reservations}
@@ -240,29 +279,27 @@ class Updates:
             known = self._store.inventory(kind.kind).keys()
             wishes.append(Wish(reservation.id, kind.demand_again(was, reservation.parameters, known=known)))
         plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt)
-        held = {(a.reservation_id, a.resource_id, a.units) for a in allocations}
+        held = {_share(a) for a in allocations}
         if lease.window.covers(after.window):
-            fresh = {a.resource_id for a in plan.allocations if (a.reservation_id, a.resource_id, a.units) not in held}
+            fresh = {a.resource_id for a in plan.allocations if _share(a) not in held}
             return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 
     def _begin_growth(self, found: _Change, now: datetime, gate: Gate) -> Lease:
         lease, after, plan = found.lease, found.draft.after, found.plan
-        memo = {"held": {w.reservation.id: sorted(r.id for r in w.resources) for w in found.works}}
         event = Event(
             id=str(uuid.uuid4()),
             event_type=EventType.UPDATE,
             time=now.replace(microsecond=0),
             status=EventStatus.UNDONE,
             created_at=now,
-            memo=memo,
+            memo=memo_of(found.allocations),
         )
         updating = lifecycle.claim(
             lifecycle.with_event(lease, event), event, owner=self._claims.owner, now=now, until=self._claims.until(now)
         )
         both = Window(min(lease.window.start, after.window.start), max(lease.window.end, after.window.end))
-        new = [a for a in plan.allocations if not _is_held(a, found.allocations)]
-        union = (*(replace(a, window=both) for a in found.allocations), *new)
+        union = _union(found.allocations, plan.allocations, both)
         return self._store.rebook(
             lease,
             updating,
@@ -307,7 +344,7 @@ class Updates:
                 after,
                 growth.plan.allocations,
                 {},
-                {},
+                growth.plan.kinds,
                 cleaning=self._settings.cleaning_time,
                 at=now,
                 notices=notices,
@@ -316,6 +353,29 @@ class Updates:
             fresh = self._store.lease(updating.id, including_deleted=True)
             self._worker.perform(fresh, event.id)
             raise WrongState(f"lease {updating.id} was deleted while it was being changed") from None
+
+    def _prepare_anew(self, lease: Lease, reservation_ids: Collection[str]) -> Lease:
+        """Make what must exist before the start by the new parameters.
+
+        The change is booked and stays, whatever happens here: the start makes what is missing or other.
+        """
+        prepared = []
+        try:
+            for reservation in lease.reservations:
+                if reservation.id in reservation_ids:
+                    artefacts = self._worker.type_of(reservation).prepare(Work(lease, reservation, ()))
+                    if artefacts != reservation.artefacts:
+                        prepared.append(replace(reservation, artefacts=artefacts))
+        except BlazarError as error:
+            LOG.warning("Lease %s was changed; what it needs is made at its start: %s", lease.id, error.message)
+        if not prepared:
+            return lease
+        now = self._clock.now()
+        ready = lifecycle.with_reservations(lease, prepared)
+        try:
+            return self._store.save(lease, ready, at=now, cleaning=self._settings.cleaning_time)
+        except StaleLease:
+            return self._store.lease(lease.id, including_deleted=True)
 
     def _undo(self, updating: Lease, event: Event, reason: str) -> None:
         marked = lifecycle.with_event(updating, replace(event, reason=reason))
@@ -395,14 +455,31 @@ def _asks_anew(before: Parameters, after: Parameters) -> bool:
     return {k: v for k, v in before.items() if k != BEFORE_END} != {k: v for k, v in after.items() if k != BEFORE_END}
 
 
-def _is_held(allocation: Allocation, held: Collection[Allocation]) -> bool:
-    return any((a.reservation_id, a.resource_id) == (allocation.reservation_id, allocation.resource_id) for a in held)
+def _share(allocation: Allocation) -> object:
+    return allocation.reservation_id, allocation.resource_id, allocation.units, allocation.unit
 
 
-def _new_in_use(after: Lease, works: Collection[Work], planned: Collection[Allocation]) -> frozenset[str]:
-    """Return the reservations in use that get a resource which they do not hold yet."""
-    held = {work.reservation.id: {r.id for r in work.resources} for work in works}
-    active = {r.id: r for r in after.reservations if r.status is ReservationStatus.ACTIVE}
+def _union(held: Collection[Allocation], planned: Collection[Allocation], window: Window) -> tuple[Allocation, ...]:
+    """Return what a lease keeps while it is not known which of both it will have: of each resource the larger part."""
+    both: dict[tuple[str, int], Allocation] = {}
+    for allocation in (*held, *planned):
+        key = allocation.reservation_id, allocation.resource_id
+        other = both.get(key)
+        if other is None or (other.unit == allocation.unit and other.units < allocation.units):
+            both[key] = replace(allocation, window=window)
+        elif other.amounts is not None and allocation.amounts is not None and other.unit != allocation.unit:
+            both[key] = replace(other, units=1, unit=other.amounts.at_least(allocation.amounts))
+    return tuple(both.values())
+
+
+def _changed_in_use(after: Lease, works: Collection[Work], planned: Collection[Allocation]) -> frozenset[str]:
+    """Return the reservations in use that get other resources, or more or fewer units of one, than they hold."""
+    units: dict[str, dict[int, int]] = {work.reservation.id: {} for work in works}
+    for allocation in planned:
+        units[allocation.reservation_id][allocation.resource_id] = allocation.units
+    active = {r.id for r in after.reservations if r.status is ReservationStatus.ACTIVE}
     return frozenset(
-        a.reservation_id for a in planned if a.reservation_id in active and a.resource_id not in held[a.reservation_id]
+        work.reservation.id
+        for work in works
+        if work.reservation.id in active and units[work.reservation.id] != dict(work.units)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from blazar.manager.lifecycle import Drop, Wait
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import DELETED, Notifier, of_event
 from blazar.manager.settings import Settings
+from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, CloudUnavailable, NotFound, StaleLease
@@ -115,10 +117,19 @@ class Worker:
     def works_with(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Work, ...]:
         """Return the reservations of a lease, each with the resources of its part of the allocations."""
         resources = self._store.resources_by_id({a.resource_id for a in allocations}) if allocations else {}
-        return tuple(
-            Work(lease, r, tuple(resources[a.resource_id] for a in allocations if a.reservation_id == r.id))
-            for r in lease.reservations
-        )
+        works = []
+        for reservation in lease.reservations:
+            units: Counter[int] = Counter()
+            for allocation in allocations:
+                if allocation.reservation_id == reservation.id:
+                    units[allocation.resource_id] += allocation.units
+            works.append(Work(lease, reservation, tuple(resources[id_] for id_ in units), units))
+        return tuple(works)
+
+    def kinds_of(self, lease: Lease, allocations: Collection[Allocation]) -> Mapping[int, str]:
+        """Return the kinds of the resources of a lease's allocations."""
+        kinds = {r.id: str(self.type_of(r).kind) for r in lease.reservations}
+        return {a.resource_id: kinds[a.reservation_id] for a in allocations}
 
     def type_of(self, reservation: Reservation) -> ResourceType:
         """Return the type that a reservation is of. NotFound if it is no longer enabled."""
@@ -196,13 +207,14 @@ class Worker:
         return self._each(left, lambda kind, work: kind.end(work), then=ReservationStatus.DELETED, tolerant=False)
 
     def _undo_update(self, lease: Lease, event: Event) -> Result:
-        held = {str(key): frozenset(ids) for key, ids in ((event.memo or {}).get("held") or {}).items()}
-        new = []
-        for work in self.works(lease):
-            fresh = tuple(r for r in work.resources if r.id not in held.get(work.reservation.id, frozenset()))
-            if fresh:
-                new.append(replace(work, resources=fresh))
-        return self._each(new, lambda kind, work: kind.give_back(work), then=None, tolerant=False)
+        surplus = {work.reservation.id: work.resources for work in self.works(lease)}
+        before = self.works_with(lease, held_before(lease, event))
+
+        def restore(kind: ResourceType, work: Work) -> Progress:
+            held = {resource.id for resource in work.resources}
+            return kind.restore(work, tuple(r for r in surplus[work.reservation.id] if r.id not in held))
+
+        return self._each(before, restore, then=None, tolerant=False)
 
     def _each(
         self,
@@ -240,7 +252,10 @@ class Worker:
                 after = progress.after if after is None else min(after, progress.after)
                 reasons.append(progress.reason)
             elif then is not None:
-                changed.append(lifecycle.with_status(work.reservation, then, now))
+                made = work.reservation
+                if progress.artefacts is not None:
+                    made = replace(made, artefacts=progress.artefacts)
+                changed.append(lifecycle.with_status(made, then, now))
         if reasons:
             return Again("; ".join(errors + reasons), None if failed else after, tuple(changed))
         return Over(tuple(changed), "; ".join(errors) or None)
@@ -255,8 +270,9 @@ class Worker:
             try:
                 after, release, window = self._recorded(lease, current, result, now)
                 if window is not None:
+                    kinds = self.kinds_of(lease, window)
                     saved = self._store.rebook(
-                        lease, after, window, {}, {}, cleaning=self._settings.cleaning_time, at=now
+                        lease, after, window, {}, kinds, cleaning=self._settings.cleaning_time, at=now
                     )
                 else:
                     saved = self._save(lease, after, now, release=release)
@@ -288,7 +304,7 @@ class Worker:
                 return lifecycle.deleted(current, event, now=now, error=error), everything, None
             case EventType.UPDATE:
                 settled = lifecycle.settle(current, event, now=now, error=event.reason or "taken over and undone")
-                return settled, frozenset(), self._former(lease, event)
+                return settled, frozenset(), held_before(lease, event)
             case EventType.START:
                 ruined = [r for r in current.reservations if r.status is ReservationStatus.ERROR]
                 error = result.error or (event.reason if ruined else None) or ("failed" if ruined else None)
@@ -304,15 +320,6 @@ class Worker:
             # A last look at the end itself, so that the end is not kept waiting by a long back-off.
             at = lease.window.end
         return lifecycle.postpone(lease, event, at=at, reason=result.reason, failed=result.after is None, now=now)
-
-    def _former(self, lease: Lease, event: Event) -> tuple[Allocation, ...]:
-        """Return the allocations from before an update: the same resources for the lease's own window."""
-        held = (event.memo or {}).get("held") or {}
-        return tuple(
-            replace(a, window=lease.window)
-            for a in self._store.lease_allocations(lease.id)
-            if a.resource_id in held.get(a.reservation_id, ())
-        )
 
     def _save(
         self,
@@ -335,6 +342,27 @@ class Worker:
                     self._notifier.notify(of_event(event.event_type), lease)
             case EventType.DELETE:
                 self._notifier.notify(DELETED, lease)
+
+
+def memo_of(allocations: Collection[Allocation]) -> Mapping[str, object]:
+    """Return what an update has to note of what the lease held before."""
+    return {
+        "held": [
+            [a.reservation_id, a.resource_id, a.units, None if a.unit is None else dict(a.unit.items)]
+            for a in allocations
+        ]
+    }
+
+
+def held_before(lease: Lease, event: Event) -> tuple[Allocation, ...]:
+    """Return what the lease held before an update, for its own window."""
+    held = (event.memo or {}).get("held") or ()
+    return tuple(
+        Allocation(
+            resource_id, lease.id, reservation_id, lease.window, units, None if unit is None else Amounts.of(unit)
+        )
+        for reservation_id, resource_id, units, unit in held
+    )
 
 
 def _event(lease: Lease, event_id: str) -> Event:
