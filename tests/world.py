@@ -28,6 +28,7 @@ from blazar.model.requests import (
 from blazar.model.resource import Resource
 from blazar.resources.physical_host import HostSettings, PhysicalHost
 from blazar.resources.registration import HostRegistration
+from blazar.resources.virtual_instance import VirtualInstance
 from blazar.store.store import Store
 
 NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
@@ -103,7 +104,7 @@ class World:
         cloud = self.simulated.cloud
         return ManagerService(
             self.store,
-            [PhysicalHost(cloud, self.host_settings)],
+            [PhysicalHost(cloud, self.host_settings), VirtualInstance(cloud, self.host_settings)],
             HostRegistration(cloud, self.host_settings.pools),
             self.notifier,
             self.clock,
@@ -199,6 +200,31 @@ def a_host(
             "min": minimum,
             "max": minimum if maximum is None else maximum,
             "hypervisor_properties": "",
+            "resource_properties": needs,
+            "before_end": before_end,
+        },
+    )
+
+
+def instances(
+    amount: int = 1,
+    *,
+    vcpus: int = 2,
+    memory_mb: int = 2048,
+    disk_gb: int = 10,
+    affinity: object = None,
+    needs: object = "",
+    before_end: str = "default",
+) -> ReservationRequest:
+    """Ask for servers of one size."""
+    return ReservationRequest(
+        "virtual:instance",
+        {
+            "amount": amount,
+            "vcpus": vcpus,
+            "memory_mb": memory_mb,
+            "disk_gb": disk_gb,
+            "affinity": affinity,
             "resource_properties": needs,
             "before_end": before_end,
         },

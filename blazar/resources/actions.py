@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from blazar.model.errors import CloudUnavailable, InvalidInput
 from blazar.model.lease import EventType, Parameters
 from blazar.resources.base import Action, Done, NotYet, Progress, Work
+from blazar.resources.parameters import quoted
 
 BEFORE_END = "before_end"
 ALIAS = "before_end_action"
@@ -47,6 +48,14 @@ def with_action(given: Parameters) -> Parameters:
     if rest.setdefault(BEFORE_END, given[ALIAS]) != given[ALIAS]:
         raise InvalidInput(f"{BEFORE_END} and {ALIAS} are two names of one thing and differ; give one of them")
     return rest
+
+
+def checked_action(parameters: Parameters) -> str:
+    """Return the action as it was stated; InvalidInput if there is no such action."""
+    action = parameters[BEFORE_END]
+    if action not in CHOICES:
+        raise InvalidInput(f"{BEFORE_END} is {quoted(action)}; use one of {', '.join(map(repr, CHOICES))}")
+    return str(action)
 
 
 def action_of(parameters: Parameters, default: str) -> Action:

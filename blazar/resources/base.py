@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol
@@ -14,7 +15,9 @@ from blazar.model.resource import Resource, ResourceKind
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What should be in the cloud is there."""
+    """What should be in the cloud is there; ``artefacts``, if given, are what to remember of it from now on."""
+
+    artefacts: Parameters | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +47,34 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One reservation to act on, with the resources that are promised to it."""
+    """One reservation to act on, with the resources that are promised to it.
+
+    ``units`` says how many units of each, by calendar id; ``in_use`` how many of these are in use, where somebody
+    has looked.
+    """
 
     lease: Lease
     reservation: Reservation
     resources: tuple[Resource, ...]
+    units: Mapping[int, int] = field(default_factory=dict)
+    in_use: Mapping[int, int] | None = None
+
+
+class LookFirst(Exception):
+    """What a change asks for depends on what is in use: look (``ResourceType.in_use``), then ask again.
+
+    Raised where the calendar is open to nobody else, so that no call to the cloud is made there.
+    """
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work.reservation.id)
+        self.work = work
 
 
 class ResourceType(Protocol):
     """A resource type.
 
-    ``prepare``, ``start``, ``before_end``, ``end`` and ``give_back`` are *ensures*: they look at what is there and
+    ``prepare``, ``start``, ``before_end``, ``end`` and ``restore`` are *ensures*: they look at what is there and
     bring it to what should be, so that repeating one after a crash at any point finishes the job. They raise
     ``CloudUnavailable`` (worth another try) or another ``BlazarError`` (it is not).
     """
@@ -85,14 +105,20 @@ class ResourceType(Protocol):
     def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
         """Say what a reservation that holds resources asks after a change.
 
-        Raises Conflict for what can not be changed in the reservation's state.
+        Raises Conflict for what can not be changed in the reservation's state, and LookFirst.
         """
+
+    def in_use(self, work: Work) -> Mapping[int, int]:
+        """Return how many units of each resource are in use, by calendar id."""
+
+    def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
+        """Tell whether a change before the start also changes what ``prepare`` makes."""
 
     def prepare(self, work: Work) -> Parameters:
         """Ensure what must exist before the start; return what to remember of it (the artefacts)."""
 
     def start(self, work: Work) -> Progress:
-        """Ensure that the project can use the resources."""
+        """Ensure that the project can use the resources, and no others."""
 
     def before_end(self, work: Work) -> Progress:
         """Do what the reservation's ``before_end`` action says."""
@@ -100,5 +126,6 @@ class ResourceType(Protocol):
     def end(self, work: Work) -> Progress:
         """Ensure that nothing is left of the reservation: uses ended, resources returned, artefacts gone."""
 
-    def give_back(self, work: Work) -> Progress:
-        """Ensure that just ``work.resources`` are returned while the reservation goes on with the others."""
+    def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
+        """Ensure what there was before a change that failed: the reservation goes on as ``work`` has it, and the
+        ``surplus`` resources are returned."""

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from blazar.clouds.ports import Cloud, Server
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.lease import EventType, Parameters, ReservationStatus
-from blazar.model.requirements import Requirement, all_of, keys, matches, parse_requirement
-from blazar.model.resource import ResourceKind
-from blazar.resources.actions import BEFORE_END, CHOICES, LOOK_AGAIN, action_of, asked_at, progress, with_action
+from blazar.model.requirements import matches
+from blazar.model.resource import Resource, ResourceKind
+from blazar.resources.actions import (
+    BEFORE_END,
+    LOOK_AGAIN,
+    action_of,
+    asked_at,
+    checked_action,
+    progress,
+    with_action,
+)
 from blazar.resources.base import Action, Done, NotYet, Progress, Work
 from blazar.resources.migrations import Migrations
+from blazar.resources.parameters import check_known, requirement_of, requirement_text, service_names, whole_number
 from blazar.resources.pools import HostPools, PoolNames
 from blazar.resources.snapshots import Snapshots
 
 RESOURCE_TYPE = "physical:host"
 
-HOST_PROPERTIES = frozenset(
-    {
-        "id",
-        "vcpus",
-        "cpu_info",
-        "hypervisor_type",
-        "hypervisor_version",
-        "hypervisor_hostname",
-        "service_name",
-        "memory_mb",
-        "local_gb",
-        "status",
-        "availability_zone",
-        "reservable",
-        "created_at",
-        "updated_at",
-    }
-)
-"""What every host tells about itself, and a requirement may ask about."""
-
 REQUIREMENTS = ("hypervisor_properties", "resource_properties")
-MOST_HOSTS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +74,8 @@ class PhysicalHost:
 
     def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
         """Ask for ``min`` to ``max`` whole hosts that meet both requirements."""
-        requirement = _requirement(parameters)
-        unknown = sorted(keys(requirement) - HOST_PROPERTIES - known)
-        if unknown:
-            raise InvalidInput(
-                f"resource_properties or hypervisor_properties ask for {', '.join('$' + key for key in unknown)}, "
-                f"which no host has; use a property of the hosts, such as $vcpus, or one of their capabilities"
-            )
+        requirement = requirement_of(parameters, REQUIREMENTS)
+        check_known(requirement, known, REQUIREMENTS)
         return Demand(
             kind=self.kind,
             min_units=parameters["min"],
@@ -111,7 +94,7 @@ class PhysicalHost:
                 f"reservation {work.reservation.id} is in use on {len(held)} hosts and can not shrink to "
                 f"max {fresh.max_units}; a reservation can only grow while it is active"
             )
-        if fresh.requirement != _requirement(work.reservation.parameters):
+        if fresh.requirement != requirement_of(work.reservation.parameters, REQUIREMENTS):
             misfits = sorted(r.name for r in work.resources if not matches(fresh.requirement, r.properties))
             if misfits:
                 raise NotEnoughResources(
@@ -125,6 +108,14 @@ class PhysicalHost:
             return replace(fresh, min_units=max(1, len(held)), max_units=max(1, len(held)), pinned=held)
         return replace(fresh, min_units=max(fresh.min_units, len(held)), pinned=held)
 
+    def in_use(self, work: Work) -> Mapping[int, int]:
+        """Return one of each host: whoever has a whole host uses it."""
+        return dict.fromkeys((resource.id for resource in work.resources), 1)
+
+    def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
+        """Return False: the aggregate is the same for any hosts."""
+        return False
+
     def prepare(self, work: Work) -> Parameters:
         """Ensure the reservation's aggregate, empty until the start."""
         aggregate = self._pools.ensure_pool(work.reservation.id, project_id=work.lease.project_id)
@@ -134,7 +125,7 @@ class PhysicalHost:
         """Ensure that the hosts are in the reservation's aggregate, and there only."""
         self._pools.hand_over(
             work.reservation.id,
-            hosts=_service_names(work),
+            hosts=service_names(work.resources),
             project_id=work.lease.project_id,
         )
         return Done()
@@ -162,9 +153,9 @@ class PhysicalHost:
             return NotYet(LOOK_AGAIN, f"{stranded} servers without a host are being deleted")
         return returned
 
-    def give_back(self, work: Work) -> Progress:
-        """Ensure that these hosts are free of servers and back in the freepool."""
-        return self._return(work, hosts=frozenset(_service_names(work)))
+    def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
+        """Ensure that the surplus hosts are free of servers and back in the freepool."""
+        return self._return(work, hosts=frozenset(service_names(surplus))) if surplus else Done()
 
     def _servers(self, work: Work) -> tuple[Server, ...]:
         hosts = self._pools.hosts_of(work.reservation.id)
@@ -185,50 +176,19 @@ class PhysicalHost:
 
     def _return(self, work: Work, *, hosts: frozenset[str] | None) -> Progress:
         used = hosts is None and work.reservation.status is ReservationStatus.ACTIVE
-        left = self._pools.take_back(work.reservation.id, hosts=hosts, handed_over=_service_names(work) if used else ())
+        left = self._pools.take_back(
+            work.reservation.id, hosts=hosts, handed_over=service_names(work.resources) if used else ()
+        )
         if left:
             return NotYet(LOOK_AGAIN, f"{left} servers are being deleted")
         return Done()
 
 
-def _service_names(work: Work) -> tuple[str, ...]:
-    return tuple(str(resource.attributes["service_name"]) for resource in work.resources)
-
-
 def _checked(parameters: Parameters) -> Parameters:
-    least = _count(parameters["min"], "min")
-    most = _count(parameters["max"], "max")
+    least = whole_number(parameters["min"], "min", least=1, what="a whole number of hosts")
+    most = whole_number(parameters["max"], "max", least=1, what="a whole number of hosts")
     if most < least:
         raise InvalidInput(f"max ({most}) is less than min ({least}); give a max that is at least min")
-    action = parameters[BEFORE_END]
-    if action not in CHOICES:
-        raise InvalidInput(f"{BEFORE_END} is {_quoted(action)}; use one of {', '.join(map(repr, CHOICES))}")
-    texts = {field: _requirement_text(parameters[field], field) for field in REQUIREMENTS}
+    action = checked_action(parameters)
+    texts = {field: requirement_text(parameters[field], field) for field in REQUIREMENTS}
     return {"min": least, "max": most, **texts, BEFORE_END: action}
-
-
-def _count(value: object, field: str) -> int:
-    number: int | None = None
-    if isinstance(value, int) and not isinstance(value, bool):
-        number = value
-    elif isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10:
-        number = int(value)
-    if number is None or not 1 <= number <= MOST_HOSTS:
-        raise InvalidInput(f"{field} is {_quoted(value)}; give a whole number of hosts, at least 1")
-    return number
-
-
-def _requirement_text(value: object, field: str) -> str | None:
-    parse_requirement(value, field=field)
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value)
-
-
-def _requirement(parameters: Parameters) -> Requirement:
-    return all_of(*(parse_requirement(parameters[field], field=field) for field in REQUIREMENTS))
-
-
-def _quoted(value: object) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -113,6 +113,24 @@ class HostPools:
             if host in freepool.hosts:
                 self._remove(freepool, host)
 
+    def admit(self, pool: Aggregate, *, hosts: Iterable[str]) -> None:
+        """Ensure that hosts are in an aggregate that shares them with others: they stay in the freepool.
+
+        Raises NotFound if a host is not in the freepool, and CloudUnavailable while one is in the pool of a reservation
+        that has it alone.
+        """
+        missing = [host for host in hosts if host not in pool.hosts]
+        aggregates = self._compute.aggregates() if missing else ()
+        for host in missing:
+            self._check_at_hand(host, pool, aggregates)
+            self._add(pool, host)
+
+    def dismiss(self, pool: Aggregate, *, hosts: Iterable[str]) -> None:
+        """Ensure that hosts are not in an aggregate that shares them with others."""
+        for host in hosts:
+            if host in pool.hosts:
+                self._remove(pool, host)
+
     def take_back(self, reservation_id: str, *, hosts: frozenset[str] | None, handed_over: Iterable[str] = ()) -> int:
         """Ensure that hosts of the reservation's pool are empty and back in the freepool.
 
@@ -168,14 +186,8 @@ class HostPools:
             self._compute.set_aggregate_metadata(pool.id, keys)
 
     def _bring_in(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        self._check_at_hand(host, pool, aggregates)
         others = [a for a in aggregates if host in a.hosts and a.id not in (pool.id, freepool.id)]
-        foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
-        if foreign:
-            raise CloudUnavailable(f"host {host} is still in the pool of reservation {foreign[0].name}")
-        if host not in freepool.hosts:
-            raise NotFound(
-                f"host {host} is not in the aggregate {self._names.freepool!r}; it must be there to be handed over"
-            )
         servers = self._compute.servers_on(host)
         if servers:
             raise CloudUnavailable(
@@ -191,6 +203,16 @@ class HostPools:
             for zone in zones:
                 self._remove(zone, host)
         self._add(pool, host)
+
+    def _check_at_hand(self, host: str, pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        others = [a for a in aggregates if host in a.hosts and a.id != pool.id]
+        foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
+        if foreign:
+            raise CloudUnavailable(f"host {host} is still in the pool of reservation {foreign[0].name}")
+        if host not in self._freepool_of(aggregates).hosts:
+            raise NotFound(
+                f"host {host} is not in the aggregate {self._names.freepool!r}; it must be there to be handed over"
+            )
 
     def _return_to_zone(self, host: str, former: str, aggregates: Iterable[Aggregate]) -> None:
         wanted = {int(identifier) for identifier in former.split(",")}

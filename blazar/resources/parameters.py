@@ -1,0 +1,80 @@
+"""What the parameters of several resource types have in common: numbers, and requirements on hosts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import Parameters
+from blazar.model.requirements import Requirement, all_of, keys, parse_requirement
+from blazar.model.resource import Resource
+
+HOST_PROPERTIES = frozenset(
+    {
+        "id",
+        "vcpus",
+        "cpu_info",
+        "hypervisor_type",
+        "hypervisor_version",
+        "hypervisor_hostname",
+        "service_name",
+        "memory_mb",
+        "local_gb",
+        "status",
+        "availability_zone",
+        "reservable",
+        "created_at",
+        "updated_at",
+    }
+)
+"""What every host tells about itself, and a requirement may ask about."""
+
+MOST = 2**31 - 1
+"""The largest number that Nova takes, and that clients of the API expect."""
+
+
+def whole_number(value: object, field: str, *, least: int, what: str) -> int:
+    """Return a number that was given as such or as a text; InvalidInput says ``what`` to give."""
+    number: int | None = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10:
+        number = int(value)
+    if number is None or not least <= number <= MOST:
+        raise InvalidInput(f"{field} is {quoted(value)}; give {what}, at least {least} and at most {MOST}")
+    return number
+
+
+def requirement_text(value: object, field: str) -> str | None:
+    """Return a requirement as the API shows it; InvalidInput if it is none."""
+    parse_requirement(value, field=field)
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value)
+
+
+def requirement_of(parameters: Parameters, fields: Sequence[str]) -> Requirement:
+    """Return what parameters require of a host, in all these fields together."""
+    return all_of(*(parse_requirement(parameters[field], field=field) for field in fields))
+
+
+def check_known(requirement: Requirement, known: frozenset[str], fields: Sequence[str]) -> None:
+    """InvalidInput if a requirement asks for something that no host tells."""
+    unknown = sorted(keys(requirement) - HOST_PROPERTIES - known)
+    if unknown:
+        raise InvalidInput(
+            f"{' or '.join(reversed(fields))} asks for {', '.join('$' + key for key in unknown)}, "
+            f"which no host has; use a property of the hosts, such as $vcpus, or one of their capabilities"
+        )
+
+
+def service_names(resources: Iterable[Resource]) -> tuple[str, ...]:
+    """Return the names by which aggregates know hosts."""
+    return tuple(str(resource.attributes["service_name"]) for resource in resources)
+
+
+def quoted(value: object) -> str:
+    """Return a value as JSON, shortened, for a sentence about it."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."

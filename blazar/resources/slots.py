@@ -1,0 +1,354 @@
+"""Slots: room for one server each on hosts that reservations share, behind a private flavor of the reservation's own.
+
+What exists in the cloud goes by names that follow from the reservation's id, so that nothing has to be remembered: a
+flavor, an aggregate of the hosts, a resource class in Placement of which every host has as many as it has slots, and
+a server group where the servers are to lie together or apart. A server that is booted with the flavor takes one of
+the class, so that Placement lets nobody have more servers on a host than were promised there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from blazar.clouds.ports import Aggregate, Cloud, Flavor, Server
+from blazar.model.errors import CloudUnavailable, Conflict, NotFound
+from blazar.model.lease import Parameters, ReservationStatus
+from blazar.model.resource import Resource
+from blazar.resources.base import Work
+from blazar.resources.parameters import service_names
+from blazar.resources.pools import HostPools, PoolNames
+
+AFFINITY_ID = "affinity_id"
+"""Extra spec of the flavor that names the server group; Nova may ask that the aggregate's metadata have it, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What a server in a slot is like. ``policy`` is that of the server group, None for no group."""
+
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+    policy: str | None = None
+
+
+class Slots:
+    """Ensures what reservations of slots have in the cloud."""
+
+    def __init__(self, cloud: Cloud, names: PoolNames) -> None:
+        self._compute = cloud.compute
+        self._placement = cloud.placement
+        self._names = names
+        self._pools = HostPools(cloud.compute, names)
+
+    def prepare(self, work: Work, template: Template, *, starting: bool) -> Parameters:
+        """Ensure all that does not depend on hosts; return the ids of it.
+
+        The flavor of a reservation that somebody can use is replaced by another only when it is ``starting`` anew.
+        """
+        reservation_id = work.reservation.id
+        group = self._ensure_group(work, template.policy)
+        affinity = {} if group is None else {AFFINITY_ID: group}
+        self._ensure_flavor(reservation_id, template, affinity, starting=starting)
+        aggregate = self._ensure_aggregate(reservation_id, work.lease.project_id, affinity)
+        self._placement.create_resource_class(resource_class(reservation_id))
+        return {"flavor_id": reservation_id, "aggregate_id": aggregate.id, "server_group_id": group}
+
+    def open(self, work: Work) -> None:
+        """Ensure that the hosts have the slots that are promised, no others have any, and the project can use them.
+
+        Conflict if slots that are to go are in use.
+        """
+        reservation_id = work.reservation.id
+        self._ensure_slots(work)
+        if work.lease.project_id not in self._compute.flavor_access(reservation_id):
+            # Last of all: who can boot finds a slot.
+            try:
+                self._compute.give_flavor(reservation_id, work.lease.project_id)
+            except Conflict:
+                if work.lease.project_id not in self._compute.flavor_access(reservation_id):
+                    raise
+
+    def in_use(self, work: Work) -> Mapping[int, int]:
+        """Return how many slots are taken on each host, by calendar id."""
+        name = resource_class(work.reservation.id)
+        found = {resource.id: self._placement.inventory(resource.name, name) for resource in work.resources}
+        return {id_: inventory.used for id_, inventory in found.items() if inventory}
+
+    def servers(self, work: Work) -> tuple[Server, ...]:
+        """Return the reservation's servers, the newest first, those on no host included."""
+        reservation_id = work.reservation.id
+        if self._compute.flavor(reservation_id) is not None:
+            return self._compute.servers_of_flavor(reservation_id)
+        # Somebody deleted the flavor by hand; its servers still tell its name.
+        hosts = self._hosts(work, self._compute.aggregate(reservation_id))
+        on_hosts = (server for host in hosts for server in self._compute.servers_on(host))
+        return tuple(server for server in on_hosts if server.flavor == flavor_name(reservation_id))
+
+    def restore(self, work: Work) -> int:
+        """Ensure just the slots of ``work`` again after a change that failed.
+
+        Servers that came with the change are deleted; returns how many of them are left.
+        """
+        name = resource_class(work.reservation.id)
+        for resource in work.resources:
+            self._set(resource.name, name, work.units[resource.id])
+        room = Counter({str(r.attributes["service_name"]): work.units[r.id] for r in work.resources})
+        left = 0
+        for server in reversed(self.servers(work)):
+            if server.host is None:
+                continue
+            room[server.host] -= 1
+            if room[server.host] < 0:
+                self._compute.delete_server(server.id)
+                left += 1
+        if not left:
+            self._ensure_slots(work)
+        return left
+
+    def close(self, work: Work) -> int:
+        """Ensure that nothing is left; return how many servers still are, which keep the rest until they are gone."""
+        reservation_id = work.reservation.id
+        self._take_access(reservation_id)
+        servers = self.servers(work)
+        for server in servers:
+            self._compute.delete_server(server.id)
+        if servers and (left := len(self.servers(work))):
+            return left
+        aggregate = self._compute.aggregate(reservation_id)
+        in_use = self._drop_inventories(work, aggregate)
+        # Again: one may have been on its way when access was taken.
+        if in_use or (servers := self.servers(work)):
+            return in_use or len(servers)
+        self._delete_class(reservation_id)
+        for group in self._groups(work):
+            self._delete_group(group)
+        self._delete_flavor(reservation_id)
+        if aggregate is not None:
+            self._delete_aggregate(aggregate)
+        return 0
+
+    # Before the start
+
+    def _ensure_group(self, work: Work, policy: str | None) -> str | None:
+        known = work.reservation.artefacts.get("server_group_id")
+        if policy is None and known is None:
+            return None
+        name = flavor_name(work.reservation.id)
+        groups = self._compute.server_groups(name)
+        fitting = sorted(group.id for group in groups if group.policy == policy)
+        if policy is None:
+            kept = None
+        elif fitting:
+            kept = known if known in fitting else fitting[0]
+        else:
+            kept = self._compute.create_server_group(name, policy)
+        for group in groups:
+            # Of another policy, before a change; or made twice, where an answer was lost.
+            if group.id != kept:
+                self._delete_group(group.id)
+        return kept
+
+    def _ensure_flavor(
+        self, reservation_id: str, template: Template, affinity: Mapping[str, str], *, starting: bool
+    ) -> None:
+        wanted = _flavor(reservation_id, template, affinity)
+        found = self._compute.flavor(reservation_id)
+        if found is not None and _size(found) != _size(wanted):
+            if not starting and self._compute.flavor_access(reservation_id):
+                raise Conflict(f"the flavor of reservation {reservation_id} is in use and stays as it is")
+            self._delete_flavor(reservation_id)
+            found = None
+        if found is None:
+            try:
+                return self._compute.create_flavor(wanted)
+            except Conflict:
+                # A lost answer to an earlier try, or another manager's doing.
+                found = self._compute.flavor(reservation_id)
+                if found is None or _size(found) != _size(wanted):
+                    raise
+        specs = _difference(found.extra_specs, wanted.extra_specs)
+        if specs:
+            self._compute.set_flavor_specs(reservation_id, specs)
+        return None
+
+    def _ensure_aggregate(self, reservation_id: str, project_id: str, affinity: Mapping[str, str]) -> Aggregate:
+        metadata = {
+            "reservation": reservation_id,
+            "filter_tenant_id": project_id,
+            self._names.owner_key: project_id,
+            **affinity,
+        }
+        found = self._compute.aggregate(reservation_id)
+        if found is None:
+            try:
+                return self._compute.create_aggregate(reservation_id, None, metadata)
+            except Conflict:
+                found = self._compute.aggregate(reservation_id)
+                if found is None:
+                    raise
+        changes = _difference(found.metadata, metadata)
+        if changes:
+            self._compute.set_aggregate_metadata(found.id, changes)
+        return found
+
+    # While it goes on
+
+    def _ensure_slots(self, work: Work) -> None:
+        reservation_id = work.reservation.id
+        aggregate = self._compute.aggregate(reservation_id)
+        if aggregate is None:
+            raise CloudUnavailable(f"the aggregate of reservation {reservation_id} has gone; it is made anew")
+        hosts = service_names(work.resources)
+        self._pools.admit(aggregate, hosts=hosts)
+        name = resource_class(reservation_id)
+        for resource in work.resources:
+            self._ensure_inventory(resource, name, work.units[resource.id])
+        leaving = [host for host in aggregate.hosts if host not in hosts]
+        for host, hypervisor in self._hypervisors(leaving).items():
+            if not self._drop(hypervisor, name):
+                raise Conflict(f"host {host} has servers of reservation {reservation_id}; delete them first")
+            self._pools.dismiss(aggregate, hosts=(host,))
+
+    def _ensure_inventory(self, resource: Resource, name: str, total: int) -> None:
+        found = self._placement.inventory(resource.name, name)
+        if found is not None and found.total == total:
+            return
+        shrinks = found is not None and found.total > total
+        if shrinks and found is not None and found.used > total:
+            raise _too_many(resource, found.used, total)
+        self._set(resource.name, name, total)
+        # Somebody may have booted in between.
+        after = self._placement.inventory(resource.name, name) if shrinks else None
+        if after is not None and after.used > total:
+            raise _too_many(resource, after.used, total)
+
+    def _set(self, hypervisor: str, name: str, total: int) -> None:
+        try:
+            self._placement.set_inventory(hypervisor, name, total)
+        except NotFound:
+            # A host whose provider somebody deleted, as Nova does together with a compute service.
+            self._placement.create_reservation_provider(hypervisor)
+            self._placement.set_inventory(hypervisor, name, total)
+
+    # At the end
+
+    def _take_access(self, reservation_id: str) -> None:
+        try:
+            projects = self._compute.flavor_access(reservation_id)
+        except NotFound:
+            return
+        for project_id in projects:
+            with suppress(NotFound):
+                self._compute.take_flavor(reservation_id, project_id)
+
+    def _drop_inventories(self, work: Work, aggregate: Aggregate | None) -> int:
+        """Delete the reservation's slots on all hosts; return on how many they are in use."""
+        names = {str(r.attributes["service_name"]): r.name for r in work.resources}
+        hosts = self._hosts(work, aggregate)
+        others = self._hypervisors(host for host in hosts if host not in names)
+        name = resource_class(work.reservation.id)
+        return sum(1 for host in hosts if not self._drop(names.get(host) or others[host], name))
+
+    def _drop(self, hypervisor: str, name: str) -> bool:
+        """Delete the slots on one host; tell whether they were free."""
+        try:
+            self._placement.delete_inventory(hypervisor, name)
+        except NotFound:
+            return True
+        except Conflict:
+            return False
+        return True
+
+    def _hosts(self, work: Work, aggregate: Aggregate | None) -> list[str]:
+        """Return the hosts on which the reservation may have something: before the start those in its aggregate."""
+        inside = aggregate.hosts if aggregate else ()
+        began = work.reservation.status is not ReservationStatus.PENDING
+        return sorted({*inside, *(service_names(work.resources) if began else ())})
+
+    def _delete_class(self, reservation_id: str) -> None:
+        name = resource_class(reservation_id)
+        try:
+            self._placement.delete_resource_class(name)
+        except NotFound:
+            return
+        except Conflict as error:
+            raise CloudUnavailable(f"{name} can not be deleted yet: {error.message}") from error
+
+    def _groups(self, work: Work) -> list[str]:
+        found = [group.id for group in self._compute.server_groups(flavor_name(work.reservation.id))]
+        known = work.reservation.artefacts.get("server_group_id")
+        return found if known is None or known in found else [*found, known]
+
+    def _delete_group(self, group_id: str) -> None:
+        with suppress(NotFound):
+            self._compute.delete_server_group(group_id)
+
+    def _delete_flavor(self, reservation_id: str) -> None:
+        with suppress(NotFound):
+            self._compute.delete_flavor(reservation_id)
+
+    def _delete_aggregate(self, aggregate: Aggregate) -> None:
+        self._pools.dismiss(aggregate, hosts=aggregate.hosts)
+        with suppress(NotFound):
+            self._compute.delete_aggregate(aggregate.id)
+
+    def _hypervisors(self, hosts: Iterable[str]) -> Mapping[str, str]:
+        """Return the hypervisors' names of compute hosts that are not among the resources at hand."""
+        wanted = set(hosts)
+        if not wanted:
+            return {}
+        found = {h.service_name: h.hypervisor_hostname for h in self._compute.hypervisors()}
+        return {host: found.get(host, host) for host in sorted(wanted)}
+
+
+def resource_class(reservation_id: str) -> str:
+    """Return the name of a reservation's class in Placement."""
+    return "CUSTOM_RESERVATION_" + reservation_id.upper().replace("-", "_")
+
+
+def flavor_name(reservation_id: str) -> str:
+    """Return the name of a reservation's flavor, and of its server group."""
+    return f"reservation:{reservation_id}"
+
+
+def _flavor(reservation_id: str, template: Template, affinity: Mapping[str, str]) -> Flavor:
+    return Flavor(
+        id=reservation_id,
+        name=flavor_name(reservation_id),
+        vcpus=template.vcpus,
+        memory_mb=template.memory_mb,
+        disk_gb=template.disk_gb,
+        ephemeral_gb=template.ephemeral_gb,
+        swap_mb=template.swap_mb,
+        extra_specs={
+            **template.extra_specs,
+            "aggregate_instance_extra_specs:reservation": reservation_id,
+            f"resources:{resource_class(reservation_id)}": "1",
+            **affinity,
+        },
+    )
+
+
+def _size(flavor: Flavor) -> tuple[int, ...]:
+    return flavor.vcpus, flavor.memory_mb, flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb
+
+
+def _difference(found: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str | None]:
+    """Return what to set so that all that is wanted is there; what others have added stays."""
+    changes: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
+    if AFFINITY_ID in found and AFFINITY_ID not in wanted:
+        changes[AFFINITY_ID] = None
+    return changes
+
+
+def _too_many(resource: Resource, used: int, total: int) -> Conflict:
+    return Conflict(
+        f"{used} servers use slots on host {resource.name}, where {total} are to be left; delete some first"
+    )

@@ -1,0 +1,539 @@
+"""Reservations of instances, from request to release."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from blazar.clouds.ports import Inventory
+from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
+from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.resources.physical_host import HostSettings
+from tests.world import NOON, PROJECT, World, a_host, instances
+
+DOWN = CloudUnavailable("the cloud does not answer")
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+
+
+def id_of(lease) -> str:
+    return lease.reservations[0].id
+
+
+def class_of(lease) -> str:
+    return "CUSTOM_RESERVATION_" + id_of(lease).upper().replace("-", "_")
+
+
+def slots(world: World, lease) -> dict[str, int]:
+    """The slots that Placement has of a reservation, by host."""
+    with world.simulated._keeper.open(to_change=False) as state:
+        found = {host: totals.get(class_of(lease)) for host, totals in state.inventories.items()}
+    return {host: total for host, total in found.items() if total}
+
+
+def promised(world: World, lease) -> dict[str, int]:
+    """The slots that the calendar has promised, by host."""
+    allocations = world.store.lease_allocations(lease.id)
+    names = {id_: r.name for id_, r in world.store.resources_by_id({a.resource_id for a in allocations}).items()}
+    return dict(Counter({names[a.resource_id]: a.units for a in allocations}))
+
+
+def boot(world: World, lease, name="work"):
+    return world.simulated.boot_reserved(id_of(lease), project_id=PROJECT, name=name)
+
+
+def nothing_is_left(world: World) -> None:
+    with world.simulated._keeper.open(to_change=False) as state:
+        assert state.flavors == {}
+        assert state.groups == {}
+        assert state.classes == []
+        assert all(not totals for totals in state.inventories.values())
+        assert {a.name for a in state.aggregates.values()} == {"freepool", "az-1", "az-2"}
+    assert world.pool() == {"node-1", "node-2", "node-3"}
+
+
+# Before the start
+
+
+def test_before_the_start_everything_exists_by_the_names_that_others_know_and_nobody_can_use_it(world):
+    lease = world.lease(instances(3, vcpus=2, memory_mb=4096, disk_gb=20, affinity=False), start=HOUR)
+    reservation = lease.reservations[0]
+    assert (lease.status, reservation.status) == (LeaseStatus.PENDING, ReservationStatus.PENDING)
+
+    flavor = world.simulated.flavor(reservation.id)
+    (group,) = world.simulated.server_groups(f"reservation:{reservation.id}")
+    assert (flavor.name, flavor.vcpus, flavor.memory_mb, flavor.disk_gb) == (
+        f"reservation:{reservation.id}",
+        2,
+        4096,
+        20,
+    )
+    assert flavor.extra_specs == {
+        "aggregate_instance_extra_specs:reservation": reservation.id,
+        f"resources:{class_of(lease)}": "1",
+        "affinity_id": group.id,
+    }
+    assert group.policy == "anti-affinity"
+    assert world.simulated.flavor_access(reservation.id) == frozenset()
+    aggregate = world.simulated.aggregate(reservation.id)
+    assert (aggregate.hosts, aggregate.availability_zone) == ((), None)
+    assert aggregate.metadata == {
+        "reservation": reservation.id,
+        "filter_tenant_id": PROJECT,
+        "affinity_id": group.id,
+        "blazar:owner": PROJECT,
+    }
+    assert reservation.artefacts == {
+        "flavor_id": reservation.id,
+        "aggregate_id": aggregate.id,
+        "server_group_id": group.id,
+    }
+    assert slots(world, lease) == {}
+
+
+def test_without_affinity_there_is_no_server_group(world):
+    lease = world.lease(instances(affinity=None), start=HOUR)
+    assert lease.reservations[0].artefacts["server_group_id"] is None
+    assert "affinity_id" not in world.simulated.flavor(id_of(lease)).extra_specs
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [(None, None), ("None", None), ("none", None), ("", None), (True, True), ("True", True), ("false", False)],
+)
+def test_affinity_comes_as_clients_write_it(world, given, kept):
+    assert world.lease(instances(affinity=given), start=HOUR).reservations[0].parameters["affinity"] is kept
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"amount": 0},
+        {"amount": -1},
+        {"amount": ""},
+        {"amount": 2**31},
+        {"vcpus": 0},
+        {"vcpus": -2},
+        {"vcpus": 1.5},
+        {"vcpus": True},
+        {"memory_mb": 0},
+        {"memory_mb": 10**12},
+        {"disk_gb": -1},
+        {"disk_gb": "much"},
+        {"affinity": "perhaps"},
+        {"affinity": 1},
+        {"before_end": "migration"},
+        {"before_end": "email"},
+        {"needs": '["==", "$colour", "red"]'},
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused_and_the_field_named(world, wrong):
+    field = "resource_properties" if "needs" in wrong else next(iter(wrong))
+    with pytest.raises(InvalidInput, match=field):
+        world.lease(instances(**wrong))
+    nothing_is_left(world)
+
+
+def test_more_than_there_is_is_refused_whatever_the_number(world):
+    with pytest.raises(NotEnoughResources, match="2147483647 units asked for"):
+        world.lease(instances(2**31 - 1))
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances(vcpus=2**31 - 1))
+    nothing_is_left(world)
+
+
+# Room
+
+
+def test_reservations_share_a_host_up_to_its_capacity_and_not_further(a_world):
+    world = a_world(hosts=1)  # 32 VCPUs
+    for _ in range(4):
+        world.lease(instances(2, vcpus=4), start=HOUR)
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances(1, vcpus=1, memory_mb=1), start=HOUR)
+    world.lease(instances(1, vcpus=1), start=3 * HOUR)
+
+
+def test_one_and_the_same_lease_does_not_overbook_a_host_either(a_world):
+    world = a_world(hosts=1)
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances(4, vcpus=5), instances(4, vcpus=4), start=HOUR)
+    world.lease(instances(4, vcpus=4), instances(4, vcpus=4), start=HOUR)
+
+
+def test_hosts_and_instances_never_share_a_host_in_one_window(a_world):
+    world = a_world(hosts=1)
+    world.lease(instances(), start=HOUR)
+    with pytest.raises(NotEnoughResources):
+        world.lease(a_host(), start=2 * HOUR)
+    world.lease(a_host(), start=3 * HOUR)
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances(), start=4 * HOUR)
+
+
+def test_hosts_that_are_shared_already_are_filled_first(world):
+    first = world.lease(instances(1, needs='["==", "$hypervisor_hostname", "node-2"]'), start=HOUR)
+    second = world.lease(instances(3), start=HOUR)
+    assert set(promised(world, first)) == set(promised(world, second)) == {"node-2"}
+
+
+@pytest.mark.parametrize(("affinity", "hosts"), [(True, 1), (False, 3)])
+def test_affinity_keeps_servers_together_or_apart(world, affinity, hosts):
+    lease = world.lease(instances(3, affinity=affinity), start=HOUR)
+    assert len(promised(world, lease)) == hosts
+    assert sum(promised(world, lease).values()) == 3
+
+
+def test_more_servers_apart_than_hosts_are_refused(world):
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances(4, affinity=False))
+
+
+# While it goes on
+
+
+def test_at_the_start_the_hosts_get_slots_and_stay_in_the_freepool_and_the_project_can_boot(world):
+    lease = world.lease(instances(3, affinity=False), start=HOUR)
+    with pytest.raises(NotFound):
+        boot(world, lease)
+    world.run_to(NOON + HOUR)
+
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert world.pool(id_of(lease)) == world.pool() == {"node-1", "node-2", "node-3"}
+    assert slots(world, lease) == promised(world, lease) == {"node-1": 1, "node-2": 1, "node-3": 1}
+    assert world.simulated.flavor_access(id_of(lease)) == {PROJECT}
+    assert {boot(world, lease).host for _ in range(3)} == {"node-1", "node-2", "node-3"}
+    with pytest.raises(Conflict):
+        boot(world, lease)
+
+
+def test_at_the_end_servers_in_every_state_are_deleted_and_nothing_is_left(world):
+    lease = world.lease(instances(4))
+    world.run()
+    servers = [boot(world, lease) for _ in range(3)]
+    world.simulated.shelve(servers[0].id)
+    with world.simulated._keeper.open(to_change=True) as state:
+        state.servers[servers[1].id].locked = True
+        state.servers[servers[2].id].status = "ERROR"
+    other = world.simulated.boot_server("other", project_id="art", user_id="frida", host="node-1")
+    world.run_to(NOON + 2 * HOUR)
+
+    ended = world.now(lease)
+    assert (ended.status, ended.event(EventType.END).status) == (LeaseStatus.TERMINATED, EventStatus.DONE)
+    assert world.simulated.list_servers() == (other,)
+    nothing_is_left(world)
+
+
+def test_an_end_waits_for_slow_servers_without_letting_anybody_boot_or_book(a_world):
+    world = a_world(hosts=1)
+    world.simulated.deletion_takes = timedelta(minutes=5)
+    lease = world.lease(instances(8, vcpus=4))
+    world.run()
+    boot(world, lease)
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    assert world.now(lease).status is LeaseStatus.TERMINATING
+    with pytest.raises(NotFound):
+        boot(world, lease)
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances())
+    world.run_to(NOON + 2 * HOUR + 6 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    world.lease(instances())
+
+
+def test_a_start_waits_for_a_late_reservation_only_if_there_is_no_room_beside_it(a_world):
+    world = a_world(hosts=1)  # 32 VCPUs
+    world.simulated.deletion_takes = timedelta(minutes=5)
+    late = world.lease(instances(1, vcpus=20))
+    world.run()
+    boot(world, late)
+    beside = world.lease(instances(1, vcpus=12), start=2 * HOUR)
+    behind = world.lease(instances(1, vcpus=20), start=2 * HOUR)
+    after = world.now(behind)
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    assert world.now(late).status is LeaseStatus.TERMINATING
+    assert {world.now(beside).status, world.now(after).status} == {LeaseStatus.PENDING}
+    world.run_to(NOON + 2 * HOUR + 6 * MINUTE)
+    assert {world.now(beside).status, world.now(after).status} == {LeaseStatus.ACTIVE}
+
+
+def test_a_start_does_not_wait_for_a_late_reservation_beside_which_there_is_room(a_world):
+    world = a_world(hosts=1)
+    world.simulated.deletion_takes = timedelta(minutes=5)
+    late = world.lease(instances(1, vcpus=20))
+    world.run()
+    boot(world, late)
+    beside = world.lease(instances(1, vcpus=12), start=2 * HOUR)
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    assert world.now(late).status is LeaseStatus.TERMINATING
+    assert world.now(beside).status is LeaseStatus.ACTIVE
+
+
+def test_a_host_lease_waits_for_late_instances(a_world):
+    world = a_world(hosts=1)
+    world.simulated.deletion_takes = timedelta(minutes=5)
+    late = world.lease(instances())
+    world.run()
+    boot(world, late)
+    whole = world.lease(a_host(), start=2 * HOUR)
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    assert world.now(whole).status is LeaseStatus.PENDING
+    world.run_to(NOON + 2 * HOUR + 6 * MINUTE)
+    assert world.now(whole).status is LeaseStatus.ACTIVE
+    assert world.pool(id_of(whole)) == {"node-1"}
+
+
+def test_a_deleted_lease_leaves_nothing_whether_it_had_started_or_not(world):
+    waiting, running = world.lease(instances(affinity=True), start=HOUR), world.lease(instances(affinity=True))
+    world.run()
+    boot(world, running)
+    world.manager.delete_lease(waiting.id)
+    world.manager.delete_lease(running.id)
+    world.run()
+    assert world.manager.leases(None) == ()
+    assert world.simulated.list_servers() == ()
+    nothing_is_left(world)
+
+
+def test_a_flavor_that_somebody_deleted_by_hand_keeps_no_end_waiting(world):
+    lease = world.lease(instances())
+    world.run()
+    boot(world, lease)
+    world.simulated.delete_flavor(id_of(lease))
+    world.run_to(NOON + 2 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert world.simulated.list_servers() == ()
+    nothing_is_left(world)
+
+
+# Trouble
+
+PREPARING = ["create_server_group", "create_flavor", "create_aggregate", "create_resource_class"]
+
+
+@pytest.mark.parametrize("call", PREPARING)
+@pytest.mark.parametrize("phase", ["before", "after"])
+def test_a_creation_that_the_cloud_does_not_finish_leaves_nothing_behind(world, call, phase):
+    getattr(world.faults, f"fail_{phase}")(call, DOWN)
+    with pytest.raises(CloudUnavailable):
+        world.lease(instances(2, affinity=True))
+    assert world.manager.leases(None) == ()
+    nothing_is_left(world)
+
+
+@pytest.mark.parametrize("call", ["add_host", "set_inventory", "give_flavor"])
+@pytest.mark.parametrize("phase", ["before", "after"])
+def test_a_start_is_tried_again_until_all_is_there(world, call, phase):
+    lease = world.lease(instances(3, affinity=False), start=HOUR)
+    getattr(world.faults, f"fail_{phase}")(call, DOWN, times=2)
+    world.run_to(NOON + HOUR + MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert slots(world, lease) == promised(world, lease)
+    assert world.simulated.flavor_access(id_of(lease)) == {PROJECT}
+
+
+ENDING = [
+    "take_flavor",
+    "delete_server",
+    "delete_inventory",
+    "delete_resource_class",
+    "delete_server_group",
+    "delete_flavor",
+    "remove_host",
+    "delete_aggregate",
+]
+
+
+@pytest.mark.parametrize("call", ENDING)
+@pytest.mark.parametrize("phase", ["before", "after"])
+def test_an_end_is_tried_again_until_nothing_is_left(world, call, phase):
+    lease = world.lease(instances(3, affinity=False))
+    world.run()
+    boot(world, lease)
+    getattr(world.faults, f"fail_{phase}")(call, CloudRefused("not now"), times=2)
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert world.simulated.list_servers() == ()
+    nothing_is_left(world)
+
+
+def test_what_somebody_took_away_before_the_start_is_made_anew(world):
+    lease = world.lease(instances(2, affinity=True), start=HOUR)
+    world.simulated.delete_flavor(id_of(lease))
+    world.simulated.delete_aggregate(world.simulated.aggregate(id_of(lease)).id)
+    world.simulated.delete_server_group(lease.reservations[0].artefacts["server_group_id"])
+    world.simulated.delete_resource_class(class_of(lease))
+    world.run_to(NOON + HOUR)
+    started = world.now(lease)
+    assert started.status is LeaseStatus.ACTIVE
+    (group,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+    assert started.reservations[0].artefacts["server_group_id"] == group.id
+    assert started.reservations[0].artefacts["aggregate_id"] == world.simulated.aggregate(id_of(lease)).id
+
+
+# Changes
+
+
+def test_before_the_start_everything_can_change_and_the_flavor_with_it(world):
+    lease = world.lease(instances(2, vcpus=2, affinity=True), start=HOUR)
+    group = lease.reservations[0].artefacts["server_group_id"]
+    changed = world.resize(lease, amount=3, vcpus=4, memory_mb=8192, disk_gb=40, affinity=False)
+    flavor = world.simulated.flavor(id_of(lease))
+    assert (flavor.vcpus, flavor.memory_mb, flavor.disk_gb) == (4, 8192, 40)
+    (fresh,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+    assert (fresh.policy, fresh.id != group) == ("anti-affinity", True)
+    assert changed.reservations[0].artefacts["server_group_id"] == fresh.id
+    assert flavor.extra_specs["affinity_id"] == fresh.id
+    assert world.simulated.aggregate(id_of(lease)).metadata["affinity_id"] == fresh.id
+    assert promised(world, lease) == {"node-1": 1, "node-2": 1, "node-3": 1}
+
+    changed = world.resize(lease, affinity=None)
+    assert changed.reservations[0].artefacts["server_group_id"] is None
+    assert world.simulated.server_groups(f"reservation:{id_of(lease)}") == ()
+    assert "affinity_id" not in world.simulated.flavor(id_of(lease)).extra_specs
+    assert "affinity_id" not in world.simulated.aggregate(id_of(lease)).metadata
+
+
+def test_a_change_before_the_start_that_the_cloud_does_not_follow_is_made_good_at_the_start(world):
+    lease = world.lease(instances(vcpus=2), start=HOUR)
+    world.faults.fail_before("create_flavor", DOWN)
+    changed = world.resize(lease, vcpus=4, affinity=True)
+    assert (changed.status, changed.reservations[0].parameters["vcpus"]) == (LeaseStatus.PENDING, 4)
+    world.run_to(NOON + HOUR)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert world.simulated.flavor(id_of(lease)).vcpus == 4
+    (group,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+    assert world.now(lease).reservations[0].artefacts["server_group_id"] == group.id
+
+
+def test_a_full_host_does_not_stand_in_the_way_of_a_legal_change(a_world):
+    world = a_world(hosts=1)
+    lease = world.lease(instances(8, vcpus=4), start=HOUR)
+    world.resize(lease, amount=7)
+    world.resize(lease, amount=16, vcpus=2)
+    assert world.change(lease, end=NOON + 9 * HOUR).window.end == NOON + 9 * HOUR
+    with pytest.raises(NotEnoughResources):
+        world.resize(lease, amount=17)
+    assert world.now(lease).status is LeaseStatus.PENDING
+
+
+def test_an_active_reservation_grows_on_its_host_and_on_others(world):
+    lease = world.lease(instances(2, vcpus=16, memory_mb=1024))
+    world.run()
+    before = promised(world, lease)
+    grown = world.resize(lease, amount=5)
+    assert (grown.status, grown.reservations[0].parameters["amount"]) == (LeaseStatus.ACTIVE, 5)
+    after = promised(world, lease)
+    assert sum(after.values()) == 5
+    assert all(after[host] >= units for host, units in before.items())
+    assert slots(world, lease) == after
+    assert world.pool(id_of(lease)) == set(after)
+    for _ in range(5):
+        boot(world, lease)
+
+
+def test_an_active_reservation_shrinks_by_the_slots_that_nobody_uses(world):
+    lease = world.lease(instances(3, affinity=False))
+    world.run()
+    server = boot(world, lease)
+    world.resize(lease, amount=1)
+    assert promised(world, lease) == slots(world, lease) == {server.host: 1}
+    assert world.pool(id_of(lease)) == {server.host}
+    assert len(world.hosts_of(world.lease(a_host(2)))) == 2
+
+
+def test_an_active_reservation_does_not_shrink_below_the_servers_that_use_it(world):
+    lease = world.lease(instances(3, affinity=False))
+    world.run()
+    boot(world, lease), boot(world, lease)
+    with pytest.raises(Conflict, match="2 servers use .* delete 1 of them"):
+        world.resize(lease, amount=1)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert sum(promised(world, lease).values()) == sum(slots(world, lease).values()) == 3
+
+
+def test_a_server_that_is_booted_while_its_slot_is_taken_away_stays_and_the_change_is_refused(world):
+    lease = world.lease(instances(2, vcpus=2))
+    world.run()
+    booted = []
+
+    def sneak(name, phase):
+        if name == "set_inventory" and phase == "before" and not booted:
+            booted.append(boot(world, lease))
+            booted.append(boot(world, lease))
+
+    world.faults.on_call = sneak
+    with pytest.raises(Conflict, match="2 servers use slots"):
+        world.resize(lease, amount=1)
+    world.faults.on_call = None
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert {s.id for s in world.simulated.list_servers()} == {s.id for s in booted}
+    (host,) = promised(world, lease)
+    assert world.simulated.inventory(host, class_of(lease)) == Inventory(2, 2)
+
+
+def test_a_growth_that_the_cloud_refuses_is_undone(world):
+    lease = world.lease(instances(1, affinity=False))
+    world.run()
+    before = promised(world, lease)
+    world.faults.fail_after("set_inventory", CloudRefused("no"))
+    with pytest.raises(CloudRefused):
+        world.resize(lease, amount=3)
+    world.run()
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert promised(world, lease) == slots(world, lease) == before
+    assert world.pool(id_of(lease)) == set(before)
+    assert world.now(lease).reservations[0].parameters["amount"] == 1
+
+
+def test_what_servers_are_made_of_does_not_change_while_there_may_be_some(world):
+    lease = world.lease(instances(2))
+    world.run()
+    for change in ({"vcpus": 4}, {"memory_mb": 4096}, {"disk_gb": 1}, {"affinity": True}):
+        with pytest.raises(Conflict, match=next(iter(change))):
+            world.resize(lease, **change)
+    assert world.resize(lease, vcpus=2, amount=2, affinity="None").status is LeaseStatus.ACTIVE
+    with pytest.raises(InvalidInput, match="amount"):
+        world.resize(lease, amount=0)
+    with pytest.raises(NotEnoughResources):
+        world.resize(lease, amount=10**6)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
+def test_an_active_reservation_is_prolonged_and_shortened(world):
+    lease = world.lease(instances(3, affinity=False))
+    world.run()
+    before = promised(world, lease)
+    world.change(lease, end=NOON + 5 * HOUR)
+    assert promised(world, lease) == before
+    world.lease(a_host(3), start=5 * HOUR)
+    with pytest.raises(NotEnoughResources, match="too much of it is promised"):
+        world.change(lease, end=NOON + 6 * HOUR)
+    world.change(lease, end=NOON + 3 * HOUR)
+    world.run_to(NOON + 3 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert (world.simulated.aggregate(id_of(lease)), slots(world, lease)) == (None, {})
+
+
+# Before the end
+
+
+def test_an_image_is_made_of_every_server_before_the_end(world):
+    lease = world.lease(instances(2, before_end="snapshot"))
+    world.run()
+    boot(world, lease, "one"), boot(world, lease, "two")
+    world.run_to(NOON + 2 * HOUR)
+    assert sorted(image.name for image in world.simulated.images()) == ["reserved_one", "reserved_two"]
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+
+
+def test_an_operators_default_that_only_hosts_can_do_comes_to_a_notification(a_world):
+    world = a_world(host_settings=HostSettings(before_end="migration"))
+    lease = world.lease(instances())
+    world.run_to(NOON + HOUR)
+    assert world.notifier.types.count("lease.event.before_end_lease") == 1
+    with pytest.raises(InvalidInput, match="use 'snapshot'"):
+        world.resize(lease, before_end="migration")
