@@ -57,6 +57,26 @@ _RESERVATION: Json = {
     "resources_changed": False,
     **_MADE,
 }
+_INSTANCES: Json = {
+    "amount": 3,
+    "vcpus": 2,
+    "memory_mb": 4096,
+    "disk_gb": 20,
+    "affinity": False,
+    "resource_properties": "",
+    "before_end": "default",
+    "flavor_id": _RESERVATION_ID,
+    "aggregate_id": 17,
+    "server_group_id": "5a5b5c5d-6666-4777-8888-9999aaaabbbb",
+    "id": _RESERVATION_ID,
+    "lease_id": _LEASE_ID,
+    "resource_id": "22223333-4444-4555-8666-777788889999",
+    "resource_type": "virtual:instance",
+    "status": "pending",
+    "missing_resources": False,
+    "resources_changed": False,
+    **_MADE,
+}
 _LEASE: Json = {
     "id": _LEASE_ID,
     "name": "nightly-ci",
@@ -132,6 +152,18 @@ def with_examples(schema: Json, *examples: Json) -> Json:
     return {**schema, "examples": list(examples)}
 
 
+_COUNT: Json = {"type": "integer", "minimum": 1}
+_OF_ANY_TYPE: Json = {
+    "id": TEXT,
+    "lease_id": TEXT,
+    "resource_id": TEXT_OR_NULL,
+    "status": _one_of(ReservationStatus),
+    "missing_resources": {**FLAG, "description": "fewer resources are left than were promised"},
+    "resources_changed": {**FLAG, "description": "others were given in place of some that failed"},
+    "created_at": _SPACED,
+    "updated_at": _SPACED_OR_NULL,
+}
+
 COMPONENTS: Json = {
     "Event": an_object(
         {
@@ -148,24 +180,38 @@ COMPONENTS: Json = {
         },
         example=_EVENT,
     ),
-    "Reservation": an_object(
+    "Reservation": {
+        "oneOf": [ref("HostReservation"), ref("InstanceReservation")],
+        "examples": [_RESERVATION, _INSTANCES],
+    },
+    "HostReservation": an_object(
         {
-            "id": TEXT,
-            "lease_id": TEXT,
-            "resource_id": TEXT_OR_NULL,
+            **_OF_ANY_TYPE,
             "resource_type": {"enum": ["physical:host"]},
-            "status": _one_of(ReservationStatus),
-            "missing_resources": {**FLAG, "description": "fewer resources are left than were promised"},
-            "resources_changed": {**FLAG, "description": "others were given in place of some that failed"},
-            "created_at": _SPACED,
-            "updated_at": _SPACED_OR_NULL,
-            "min": {"type": "integer", "minimum": 1},
-            "max": {"type": "integer", "minimum": 1},
+            "min": _COUNT,
+            "max": _COUNT,
             "hypervisor_properties": TEXT_OR_NULL,
             "resource_properties": TEXT_OR_NULL,
             "before_end": {"enum": list(CHOICES)},
         },
         example=_RESERVATION,
+    ),
+    "InstanceReservation": an_object(
+        {
+            **_OF_ANY_TYPE,
+            "resource_type": {"enum": ["virtual:instance"]},
+            "amount": _COUNT,
+            "vcpus": _COUNT,
+            "memory_mb": {**_COUNT, "description": "MiB"},
+            "disk_gb": {"type": "integer", "minimum": 0, "description": "GiB"},
+            "affinity": {"type": ["boolean", "null"]},
+            "resource_properties": TEXT_OR_NULL,
+            "before_end": {"enum": list(CHOICES)},
+            "flavor_id": {**TEXT_OR_NULL, "description": "boot servers with this flavor; null until it exists"},
+            "aggregate_id": {"type": ["integer", "null"]},
+            "server_group_id": {**TEXT_OR_NULL, "description": "null without affinity"},
+        },
+        example=_INSTANCES,
     ),
     "Lease": an_object(
         {

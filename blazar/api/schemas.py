@@ -24,16 +24,24 @@ _OPTIONAL_DATE: Schema = {
     "description": "a date in UTC strictly inside the lease. Required format: %Y-%m-%d %H:%M, or null for the default",
 }
 _KEYS: Schema = {"maxLength": 255, "description": "an object whose keys have at most 255 characters"}
-_OF_HOSTS: Schema = {
+_OF_TYPES: Schema = {
     "min": {"description": "physical:host: at least so many hosts, a whole number from 1"},
     "max": {"description": "physical:host: at most so many hosts, not less than min"},
     "hypervisor_properties": {"description": 'physical:host: what each host must be, as [">=", "$vcpus", "16"]'},
-    "resource_properties": {"description": "physical:host: the same; both must hold. A JSON text, or '' for anything"},
+    "resource_properties": {"description": "the same; both must hold. A JSON text, or '' for anything"},
     "before_end": {
-        "description": "physical:host: what happens before the end: default (the operator's choice), none, "
-        "notification (or ''), snapshot (an image of every server) or migration (servers move to hosts in no pool)"
+        "description": "what happens before the end: default (the operator's choice), none, notification (or ''), "
+        "snapshot (an image of every server) or, for physical:host, migration (servers move to hosts in no pool)"
     },
-    "before_end_action": {"description": "physical:host: another name of before_end"},
+    "before_end_action": {"description": "another name of before_end"},
+    "amount": {"description": "virtual:instance: so many servers, a whole number from 1"},
+    "vcpus": {"description": "virtual:instance: the VCPUs of a server, a whole number from 1"},
+    "memory_mb": {"description": "virtual:instance: the memory of a server in MiB, a whole number from 1"},
+    "disk_gb": {"description": "virtual:instance: the disk of a server in GiB, a whole number; 0 to boot from volumes"},
+    "affinity": {
+        "description": "virtual:instance: true (all servers on one host), false (each on another) or null (anywhere); "
+        "also as a text, as 'True' or 'None'"
+    },
 }
 """Told here, checked by the resource type: what these mean depends on ``resource_type``."""
 
@@ -60,7 +68,7 @@ LEASE_CREATE: Schema = {
                 "description": "an object with resource_type, as 'physical:host', and the values of that type",
                 "properties": {
                     "resource_type": {"type": "string", "maxLength": 66, "description": "a text, as 'physical:host'"},
-                    **_OF_HOSTS,
+                    **_OF_TYPES,
                 },
             },
         },
@@ -113,7 +121,7 @@ LEASE_UPDATE: Schema = {
                         "description": "the id of one of the lease's reservations",
                     },
                     "resource_type": {"type": "string", "maxLength": 66, "description": "the reservation's type"},
-                    **_OF_HOSTS,
+                    **_OF_TYPES,
                 },
             },
         },

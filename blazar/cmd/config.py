@@ -85,7 +85,11 @@ API_OPTIONS: list[cfg.Opt] = [
     ),
 ]
 MANAGER_OPTIONS: list[cfg.Opt] = [
-    cfg.ListOpt("plugins", default=["physical.host.plugin"], help="Resource types to offer, by entry point name."),
+    cfg.ListOpt(
+        "plugins",
+        default=["physical.host.plugin", "virtual.instance.plugin"],
+        help="Resource types to offer, by entry point name.",
+    ),
     cfg.StrOpt(
         "rpc_topic",
         default="blazar.manager",
@@ -197,7 +201,8 @@ HOST_OPTIONS: list[cfg.Opt] = [
         default="",
         choices=[(action, _BEFORE_END[action]) for action in CHOICES if action != "default"],
         deprecated_name="before_end_action",
-        help="What is done before the end of a reservation whose request names no action, or 'default'.",
+        help="What is done before the end of a reservation whose request names no action, or 'default'. For "
+        "reservations of instances, which know no migration, that means a notification.",
     ),
     cfg.BoolOpt(
         "randomize_host_selection",

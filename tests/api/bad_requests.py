@@ -1,7 +1,8 @@
 """Requests that make no sense, each with the answer it gets. Data: who runs them brings the world.
 
 Placeholders in paths and bodies: ``{lease}`` pending and ours, ``{active}``, ``{ended}``, ``{foreign}`` of another
-project, ``{reservation}`` of ``{lease}``, ``{running}`` the reservation of ``{active}``, ``{host}`` registered.
+project, ``{reservation}`` of ``{lease}``, ``{running}`` the reservation of ``{active}``, ``{host}`` registered;
+``{instances}`` pending with its reservation ``{servers}``, ``{used}`` active with servers and its ``{booted}``.
 """
 
 from __future__ import annotations
@@ -32,6 +33,15 @@ OTHER = {"X-Auth-Token": "frida:art"}
 FORMAT = "Required format: %Y-%m-%d %H:%M"
 
 ROOM = {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
+SERVERS = {
+    "resource_type": "virtual:instance",
+    "amount": 1,
+    "vcpus": 1,
+    "memory_mb": 512,
+    "disk_gb": 1,
+    "affinity": None,
+    "resource_properties": "",
+}
 LEASE = {"name": "x", "start_date": "2030-05-01 10:00", "end_date": "2030-05-01 12:00", "reservations": [ROOM]}
 
 
@@ -45,6 +55,14 @@ def room(**changes: Any) -> dict[str, Any]:
 
 def room_without(key: str) -> dict[str, Any]:
     return {**LEASE, "reservations": [{k: v for k, v in ROOM.items() if k != key}]}
+
+
+def servers(**changes: Any) -> dict[str, Any]:
+    return {**LEASE, "reservations": [{**SERVERS, **changes}]}
+
+
+def servers_without(key: str) -> dict[str, Any]:
+    return {**LEASE, "reservations": [{k: v for k, v in SERVERS.items() if k != key}]}
 
 
 def post(name: str, body: Any, says: str, status: int = 400) -> Bad:
@@ -130,7 +148,7 @@ CREATION = [
     post("a reservation without a type", room_without("resource_type"), "Missing parameter resource_type"),
     *(
         post(f"type {v!r}", room(resource_type=v), "resource_type")
-        for v in (None, 1, [], "", "virtual:instance", "x" * 500)
+        for v in (None, 1, [], "", "virtual:floatingip", "x" * 500)
     ),
     *(post(f"events {v!r}", {**LEASE, "events": v}, "events") for v in (None, "x", {}, [1], [{}], [{"event_type": 1}])),
     post("an event with a status", {**LEASE, "events": [{"event_type": "x", "status": "DONE"}]}, "status"),
@@ -200,6 +218,37 @@ CREATION = [
     post("more hosts than match", room(min=1, max=1, resource_properties='[">", "$vcpus", "4096"]'), "0 match", 409),
 ]
 
+INSTANCES = [
+    *(
+        post(f"servers without {key}", servers_without(key), f"Missing parameter {key}")
+        for key in SERVERS
+        if key != "resource_type"
+    ),
+    *(
+        post(f"servers, {key} {v!r}", servers(**{key: v}), key)
+        for key in ("amount", "vcpus", "memory_mb", "disk_gb")
+        for v in (0, -1, "", "foo", "1.5", 1.5, None, True, [], {}, 2**31, 2**70, "9" * 30, "-1", "٣")
+        if (key, v) != ("disk_gb", 0)
+    ),
+    *(
+        post(f"servers, affinity {v!r}", servers(affinity=v), "affinity")
+        for v in (0, 1, "yes", "maybe", [], {}, 1.0, "soft-affinity")
+    ),
+    *(
+        post(f"servers, {key} {v!r}", servers(**{key: v}), "before_end")
+        for key in ("before_end", "before_end_action")
+        for v in ("migration", "email", None, 1, [])
+    ),
+    *(
+        post(f"servers, requirement {v!r}"[:60], servers(resource_properties=v), "resource_properties")
+        for v in ("x", "{}", 5, '["==", "$colour", "red"]', '["and"]', {"a": 1})
+    ),
+    post("more servers than there is room for", servers(amount=2**31 - 1), "Not enough hosts", 409),
+    post("a server larger than any host", servers(vcpus=2**31 - 1), "0 units fit", 409),
+    post("servers apart on more hosts than there are", servers(amount=99, affinity=False), "Not enough", 409),
+    post("servers with a host's keys only", room(resource_type="virtual:instance"), "Missing parameter amount"),
+]
+
 CHANGES = [
     put("an unknown key", {"colour": "red"}, "colour is not known"),
     *(
@@ -221,6 +270,27 @@ CHANGES = [
     put("a reservation twice", {"reservations": [{"id": "{reservation}"}] * 2}, "twice"),
     change("a foreign reservation", "has no reservation", id=NOBODY),
     change("another type", "can not be changed", 409, resource_type="virtual:instance"),
+    *(
+        change(f"servers, {key} {v!r}", key, id="{servers}", lease="{instances}", **{key: v})
+        for key in ("amount", "vcpus", "memory_mb", "disk_gb", "affinity", "before_end")
+        for v in (-1, "x", [], 2**40)
+    ),
+    change("servers, no amount", "amount", id="{servers}", lease="{instances}", amount=0),
+    change("servers, more than fit", "Not enough", 409, id="{servers}", lease="{instances}", amount=10**6),
+    change("servers that move out", "'migration'", id="{servers}", lease="{instances}", before_end="migration"),
+    *(
+        change(f"servers in use, {key}", key, 409, id="{booted}", lease="{used}", **{key: v})
+        for key, v in {"vcpus": 2, "memory_mb": 1024, "disk_gb": 2, "affinity": True, "amount": 1}.items()
+    ),
+    change("servers in use, no amount", "amount", id="{booted}", lease="{used}", amount=0),
+    change(
+        "servers in use, elsewhere",
+        "no longer match",
+        409,
+        id="{booted}",
+        lease="{used}",
+        resource_properties='["==", "$hypervisor_hostname", "node-1"]',
+    ),
     *(change(f"min {v!r}", "min", min=v) for v in (0, -1, "x", None, [])),
     *(change(f"max {v!r}", "max", max=v) for v in (0, "y", True)),
     change("a key too long", "at most 255 characters", **{"k" * 256: 1}),
@@ -406,4 +476,4 @@ FRAMES = [
     ),
 ]
 
-ALL = [*CREATION, *CHANGES, *BODIES, *HOSTS, *FRAMES]
+ALL = [*CREATION, *INSTANCES, *CHANGES, *BODIES, *HOSTS, *FRAMES]

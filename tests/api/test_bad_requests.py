@@ -21,7 +21,7 @@ from blazar.store.tables import metadata
 from tests.api import bad_requests, bad_requests_v2
 from tests.api.bad_requests import Bad
 from tests.api.conftest import client_of
-from tests.world import World, a_host
+from tests.world import World, a_host, instances
 
 ALL = [*bad_requests.ALL, *bad_requests_v2.ALL]
 
@@ -39,6 +39,12 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
     active = world.lease(a_host(2, needs='["in", "$hypervisor_hostname", ["node-5", "node-6"]]'), hours=24 * 400)
     world.run()
     lease = world.lease(a_host(needs='["==", "$gpu", "A100"]'), start=timedelta(days=40))
+    on_one = '["==", "$hypervisor_hostname", "node-2"]'
+    used = world.lease(instances(3, vcpus=1, memory_mb=512, disk_gb=1, needs=on_one), hours=24 * 400)
+    world.run()
+    for _ in range(2):
+        world.simulated.boot_reserved(used.reservations[0].id, project_id="physics")
+    pending = world.lease(instances(), start=timedelta(days=40))
     foreign = world.lease(start=timedelta(days=80), project="art")
     names = {
         "lease": lease.id,
@@ -48,6 +54,10 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
         "reservation": lease.reservations[0].id,
         "running": active.reservations[0].id,
         "host": "1",
+        "instances": pending.id,
+        "servers": pending.reservations[0].id,
+        "used": used.id,
+        "booted": used.reservations[0].id,
     }
     assert NOW is not None
     return world, client_of(create_app(world.manager, identity=StandaloneIdentity())), names

@@ -30,6 +30,40 @@ def create(http, **changes):
     return answer.json["lease"]
 
 
+SERVERS = {
+    "resource_type": "virtual:instance",
+    "amount": 3,
+    "vcpus": "2",
+    "memory_mb": 4096,
+    "disk_gb": 20,
+    "affinity": "False",
+    "resource_properties": "",
+}
+
+
+def test_a_reservation_of_instances_has_all_keys_that_clients_know(http):
+    reservation = create(http, reservations=[SERVERS])["reservations"][0]
+    assert {key: reservation[key] for key in SERVERS} == {**SERVERS, "vcpus": 2, "affinity": False}
+    assert reservation["flavor_id"] == reservation["id"]
+    assert isinstance(reservation["aggregate_id"], int)
+    assert isinstance(reservation["server_group_id"], str)
+    assert reservation["before_end"] == "default"
+    anywhere = create(http, reservations=[{**SERVERS, "affinity": "None"}])["reservations"][0]
+    assert (anywhere["affinity"], anywhere["server_group_id"]) == (None, None)
+
+
+def test_a_reservation_of_instances_can_be_changed_as_clients_do_it(http):
+    lease = create(http, reservations=[SERVERS])
+    change = {"reservations": [{"id": lease["reservations"][0]["id"], "amount": 2, "affinity": "True"}]}
+    changed = http.put(f"/v1/leases/{lease['id']}", json=change, headers=token()).json["lease"]
+    assert (changed["status"], changed["reservations"][0]["amount"]) == ("PENDING", 2)
+    assert changed["reservations"][0]["affinity"] is True
+    group = changed["reservations"][0]["server_group_id"]
+    assert group not in (None, lease["reservations"][0]["server_group_id"])
+    assert http.get(f"/v1/leases/{lease['id']}", headers=token()).json["lease"] == changed
+    assert http.get("/v1/leases", headers=token()).json["leases"] == [changed]
+
+
 @pytest.mark.parametrize("name", ["before_end", "before_end_action"])
 def test_what_is_done_before_the_end_goes_by_two_names_and_can_be_changed(http, name):
     lease = create(http, reservations=[{**ROOM, name: "snapshot"}])

@@ -15,6 +15,8 @@ STATEMENTS = {
     "create": 11,
     "create for ten hosts": 11,
     "create with three reservations": 11,
+    "create with instances": 11,
+    "create with hosts and instances": 11,
     "show": 3,
     "list, cold": 4,
     "list": 1,
@@ -51,14 +53,21 @@ def cost_of_everything(world: World, root: str) -> dict[str, int]:
 
     room = {"resource_type": "physical:host", "hypervisor_properties": "", "resource_properties": ""}
 
+    servers = {**room, "resource_type": "virtual:instance", "amount": 2, "affinity": None}
+    servers |= {"vcpus": 1, "memory_mb": 512, "disk_gb": 1}
+
     def body(*sizes: int) -> dict:
         rooms = [{**room, "min": n, "max": n} for n in sizes]
         return {"name": "x", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 12:00", "reservations": rooms}
 
+    later = {"name": "x", "start_date": "2032-05-01 10:00", "end_date": "2032-05-01 12:00"}
     ask("the first one", "POST", "/leases", body(1))  # reads the inventory, which is kept from then on
     lease = ask("create", "POST", "/leases", body(1))
     ten = ask("create for ten hosts", "POST", "/leases", body(10))
     ask("create with three reservations", "POST", "/leases", body(1, 1, 1))
+    ask("create with instances", "POST", "/leases", {**later, "reservations": [servers]})
+    both = [{**room, "min": 1, "max": 1}, servers]
+    ask("create with hosts and instances", "POST", "/leases", {**later, "reservations": both})
     ask("show", "GET", f"/leases/{lease['id']}")
     ask("list, cold", "GET", "/leases")
     ask("list", "GET", "/leases")
