@@ -75,20 +75,23 @@ class Servers:
         host: str | None = None,
         hint: str | None = None,
         flavor: str = "tiny",
+        flavor_id: str | None = None,
+        group: str | None = None,
         wait: bool = True,
     ) -> dict[str, Any]:
         """Boot a server and return it when it is ACTIVE or ERROR."""
         server: dict[str, Any] = {
             "name": name,
             "imageRef": self.image_id,
-            "flavorRef": self.flavor_id(flavor),
+            "flavorRef": flavor_id or self.flavor_id(flavor),
             "networks": "none",
         }
         if host:
             server["host"] = host
         body: dict[str, Any] = {"server": server}
-        if hint:
-            body["os:scheduler_hints"] = {"reservation": hint}
+        hints = {name: value for name, value in (("reservation", hint), ("group", group)) if value}
+        if hints:
+            body["os:scheduler_hints"] = hints
         made = self.nova.call("POST", "/servers", body=body, microversion="2.74")["server"]
         self.booted.append(made["id"])
         return self.settled(made["id"]) if wait else made

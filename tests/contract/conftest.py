@@ -21,8 +21,9 @@ from tests.world import ManualClock
 class Site:
     """A cloud to try the ports on, whose hosts are all in one operator's zone.
 
-    ``boot`` lets a server run on a host by whatever means the cloud has; ``soon`` looks again until it is true,
-    for clouds that take their time.
+    ``boot`` lets a server run on a host by whatever means the cloud has, ``boot_reserved`` one with a flavor wherever
+    the cloud puts it, and ``shelve`` takes one from its host; ``soon`` looks again until it is true, for clouds that
+    take their time.
     """
 
     cloud: Cloud
@@ -30,6 +31,8 @@ class Site:
     zone: str
     project: str
     boot: Callable[..., Server]
+    boot_reserved: Callable[[str], str]
+    shelve: Callable[[str], None]
     patience: float = 0.0
 
     def soon(self, look: Callable[[], Any], good: Callable[[Any], bool] = bool) -> Any:
@@ -55,7 +58,11 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
     def boot(host: str, **more: Any) -> Server:
         return simulated.boot_server("work", project_id="p", user_id="u", host=host, **more)
 
-    yield Site(simulated.cloud, ["node-1", "node-3", "node-5"], "az-2", "p", boot)
+    def boot_reserved(flavor_id: str) -> str:
+        return simulated.boot_reserved(flavor_id, project_id="p").id
+
+    hosts = ["node-1", "node-3", "node-5"]
+    yield Site(simulated.cloud, hosts, "az-2", "p", boot, boot_reserved, simulated.shelve)
 
 
 def real_site() -> Iterator[Site]:
@@ -80,8 +87,18 @@ def real_site() -> Iterator[Site]:
                 servers.settled(made["id"], ("SHUTOFF",))
             return next(server for server in compute.servers_on(host) if server.id == made["id"])
 
+        def boot_reserved(flavor_id: str) -> str:
+            made = servers.boot(flavor_id=flavor_id)
+            assert made["status"] == "ACTIVE", made.get("fault")
+            return str(made["id"])
+
+        def shelve(server_id: str) -> None:
+            servers.act(server_id, {"shelve": None})
+            servers.settled(server_id, ("SHELVED_OFFLOADED",))
+
+        project = servers.show_project()
         try:
-            yield Site(cloud, hosts, zone.name, servers.show_project(), boot, patience=openstack.PATIENCE)
+            yield Site(cloud, hosts, zone.name, project, boot, boot_reserved, shelve, patience=openstack.PATIENCE)
         finally:
             servers.clean()
             openstack.forget_images()

@@ -1,0 +1,217 @@
+"""What reservations of instances rely on: flavors, server groups, resource classes and inventories."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from blazar.clouds.ports import Flavor, Inventory, ServerGroup
+from blazar.model.errors import CloudRefused, Conflict, NotFound
+
+
+@pytest.fixture
+def compute(site):
+    return site.cloud.compute
+
+
+@pytest.fixture
+def placement(site):
+    return site.cloud.placement
+
+
+@pytest.fixture
+def host(site):
+    placement = site.cloud.placement
+    if placement.reservation_provider(site.hosts[0]) is None:
+        placement.create_reservation_provider(site.hosts[0])
+    return site.hosts[0]
+
+
+@pytest.fixture
+def reservation(compute):
+    """An id, and nothing of its name left afterwards."""
+    id_ = str(uuid.uuid4())
+    yield id_
+    if compute.flavor(id_):
+        compute.delete_flavor(id_)
+    for group in compute.server_groups(f"reservation:{id_}"):
+        compute.delete_server_group(group.id)
+
+
+@pytest.fixture
+def resource_class(placement, host, reservation):
+    name = f"CUSTOM_RESERVATION_{reservation.upper().replace('-', '_')}"
+    yield name
+    if placement.inventory(host, name):
+        placement.delete_inventory(host, name)
+    try:
+        placement.delete_resource_class(name)
+    except NotFound:
+        return
+
+
+def a_flavor(id_, **more):
+    sizes = {"vcpus": 2, "memory_mb": 512, "disk_gb": 1}
+    return Flavor(id_, f"reservation:{id_}", **sizes, **more)
+
+
+def test_a_flavor_has_sizes_and_extra_specs(compute, reservation):
+    assert compute.flavor(reservation) is None
+    made = a_flavor(reservation, ephemeral_gb=3, swap_mb=5, extra_specs={"a:b": "c", "plain": "1"})
+    compute.create_flavor(made)
+    assert compute.flavor(reservation) == made
+
+
+def test_a_flavor_without_disk_swap_and_specs_is_one_all_the_same(compute, reservation):
+    made = Flavor(reservation, f"reservation:{reservation}", 1, 64, 0)
+    compute.create_flavor(made)
+    assert compute.flavor(reservation) == made
+
+
+def test_the_id_and_the_name_of_a_flavor_are_its_own(compute, reservation):
+    compute.create_flavor(a_flavor(reservation))
+    for rival in (a_flavor(reservation), Flavor(reservation, "other", 1, 64, 1)):
+        with pytest.raises(Conflict):
+            compute.create_flavor(rival)
+    with pytest.raises(Conflict):
+        compute.create_flavor(Flavor(str(uuid.uuid4()), f"reservation:{reservation}", 1, 64, 1))
+
+
+def test_extra_specs_are_set_and_taken_away_one_by_one(compute, reservation):
+    compute.create_flavor(a_flavor(reservation, extra_specs={"a": "1", "b": "2"}))
+    compute.set_flavor_specs(reservation, {"b": "3", "c": "4", "a": None, "nothing": None})
+    assert compute.flavor(reservation).extra_specs == {"b": "3", "c": "4"}
+
+
+def test_a_project_gets_access_to_a_flavor_and_loses_it(site, compute, reservation):
+    compute.create_flavor(a_flavor(reservation))
+    assert compute.flavor_access(reservation) == frozenset()
+    compute.give_flavor(reservation, site.project)
+    with pytest.raises(Conflict):
+        compute.give_flavor(reservation, site.project)
+    assert compute.flavor_access(reservation) == {site.project}
+    compute.take_flavor(reservation, site.project)
+    with pytest.raises(NotFound):
+        compute.take_flavor(reservation, site.project)
+    assert compute.flavor_access(reservation) == frozenset()
+
+
+def test_a_flavor_that_does_not_exist_is_not_found(site, compute, reservation):
+    for call in (
+        lambda: compute.delete_flavor(reservation),
+        lambda: compute.flavor_access(reservation),
+        lambda: compute.give_flavor(reservation, site.project),
+        lambda: compute.take_flavor(reservation, site.project),
+        lambda: compute.set_flavor_specs(reservation, {"a": "1"}),
+        lambda: compute.set_flavor_specs(reservation, {"a": None}),
+    ):
+        with pytest.raises(NotFound):
+            call()
+    assert compute.servers_of_flavor(reservation) == ()
+
+
+def test_server_groups_are_found_by_their_exact_name(compute, reservation):
+    name = f"reservation:{reservation}"
+    assert compute.server_groups(name) == ()
+    one = compute.create_server_group(name, "affinity")
+    two = compute.create_server_group(name, "anti-affinity")
+    assert set(compute.server_groups(name)) == {
+        ServerGroup(one, name, "affinity"),
+        ServerGroup(two, name, "anti-affinity"),
+    }
+    assert compute.server_groups(name[:-1]) == ()
+    compute.delete_server_group(one)
+    assert [group.id for group in compute.server_groups(name)] == [two]
+    with pytest.raises(NotFound):
+        compute.delete_server_group(one)
+
+
+def test_a_resource_class_may_be_created_twice_and_is_deleted_once(placement, resource_class):
+    placement.create_resource_class(resource_class)
+    placement.create_resource_class(resource_class)
+    placement.delete_resource_class(resource_class)
+    with pytest.raises(NotFound):
+        placement.delete_resource_class(resource_class)
+
+
+def test_an_inventory_is_set_raised_lowered_and_deleted(placement, host, resource_class):
+    with pytest.raises(CloudRefused):
+        placement.set_inventory(host, resource_class, 1)
+    placement.create_resource_class(resource_class)
+    assert placement.inventory(host, resource_class) is None
+    for total in (1, 3, 3, 2):
+        placement.set_inventory(host, resource_class, total)
+        assert placement.inventory(host, resource_class) == Inventory(total, 0)
+    with pytest.raises(Conflict):
+        placement.delete_resource_class(resource_class)
+    placement.delete_inventory(host, resource_class)
+    with pytest.raises(NotFound):
+        placement.delete_inventory(host, resource_class)
+    assert placement.inventory(host, resource_class) is None
+
+
+def test_inventories_of_several_reservations_lie_beside_each_other(placement, host, resource_class):
+    other = resource_class + "_2"
+    placement.create_resource_class(resource_class)
+    placement.create_resource_class(other)
+    try:
+        placement.set_inventory(host, resource_class, 1)
+        placement.set_inventory(host, other, 2)
+        assert placement.inventory(host, resource_class) == Inventory(1, 0)
+        placement.delete_inventory(host, resource_class)
+        assert placement.inventory(host, other) == Inventory(2, 0)
+    finally:
+        placement.delete_inventory(host, other)
+        placement.delete_resource_class(other)
+
+
+def test_a_host_without_a_provider_has_no_inventory(placement, resource_class):
+    assert placement.inventory("no-such-node", resource_class) is None
+    for call in (
+        lambda: placement.set_inventory("no-such-node", resource_class, 1),
+        lambda: placement.delete_inventory("no-such-node", resource_class),
+    ):
+        with pytest.raises(NotFound):
+            call()
+
+
+@pytest.fixture
+def open_slots(site, compute, placement, host, reservation, resource_class):
+    """A flavor that the site's project may use, and two slots for it on a host."""
+    specs = {f"resources:{resource_class}": "1", "aggregate_instance_extra_specs:reservation": reservation}
+    placement.create_resource_class(resource_class)
+    placement.set_inventory(host, resource_class, 2)
+    compute.create_flavor(Flavor(reservation, f"reservation:{reservation}", 1, 64, 0, extra_specs=specs))
+    pool = compute.create_aggregate(reservation, None, {"reservation": reservation})
+    compute.add_host(pool.id, host)
+    compute.give_flavor(reservation, site.project)
+    yield reservation
+    for server in compute.servers_of_flavor(reservation):
+        compute.delete_server(server.id)
+    site.soon(lambda: compute.servers_of_flavor(reservation), lambda left: left == ())
+
+
+def test_servers_of_a_flavor_take_slots_and_are_found_wherever_they_are(
+    site, compute, placement, host, open_slots, resource_class
+):
+    one, two = site.boot_reserved(open_slots), site.boot_reserved(open_slots)
+    found = compute.servers_of_flavor(open_slots)
+    assert [server.id for server in found] == [two, one], "the newest first"
+    assert {server.host for server in found} == {host}
+    assert {server.flavor for server in found} == {f"reservation:{open_slots}"}
+    assert {server.project_id for server in found} == {site.project}
+    assert placement.inventory(host, resource_class) == Inventory(2, 2)
+    with pytest.raises(Conflict):
+        placement.delete_inventory(host, resource_class)
+    placement.set_inventory(host, resource_class, 1)
+    assert placement.inventory(host, resource_class) == Inventory(1, 2)
+
+    site.shelve(one)
+    assert {s.id: s.host for s in compute.servers_of_flavor(open_slots)} == {one: None, two: host}
+    site.soon(lambda: placement.inventory(host, resource_class), lambda seen: seen == Inventory(1, 1))
+    for server in (one, two):
+        compute.delete_server(server)
+    site.soon(lambda: compute.servers_of_flavor(open_slots), lambda left: left == ())
+    site.soon(lambda: placement.inventory(host, resource_class), lambda seen: seen == Inventory(1, 0))
+    placement.delete_inventory(host, resource_class)
