@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,13 +15,15 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from blazar.clouds.simulated import of_size
 from blazar.manager import lifecycle
 from blazar.manager.settings import Settings
-from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable
+from blazar.model.amounts import Amounts
+from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.model.resource import ResourceKind
+from blazar.resources.slots import resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
-from tests.world import World, a_host
+from tests.world import PROJECT, World, a_host, instances
 
 HOSTS = 3
 TTL = timedelta(seconds=30)
@@ -64,6 +67,55 @@ class Life(RuleBasedStateMachine):
         lease = self.attempt(lambda: self.world.lease(*rooms, start=when, hours=minutes / 60))
         return multiple() if lease is None else lease.id
 
+    @rule(
+        target=leases,
+        amount=st.integers(1, 4),
+        vcpus=st.sampled_from([1, 7, 16]),
+        affinity=st.sampled_from([None, True, False]),
+        with_host=st.booleans(),
+        start=st.integers(0, 4),
+        minutes=st.integers(5, 200),
+        action=st.sampled_from(["default", "none", "snapshot"]),
+    )
+    def create_instances(
+        self,
+        amount: int,
+        vcpus: int,
+        affinity: bool | None,
+        with_host: bool,
+        start: int,
+        minutes: int,
+        action: str,
+    ) -> object:
+        servers = instances(amount, vcpus=vcpus, affinity=affinity, before_end=action)
+        rooms = [servers, a_host(1)] if with_host else [servers]
+        when = timedelta(hours=start) if start else NOW
+        lease = self.attempt(lambda: self.world.lease(*rooms, start=when, hours=minutes / 60))
+        return multiple() if lease is None else lease.id
+
+    @rule(
+        lease=leases,
+        amount=st.integers(1, 5),
+        more=st.dictionaries(
+            st.sampled_from(["vcpus", "memory_mb", "affinity"]),
+            st.sampled_from([1, 2, 9, True, False, None]),
+            max_size=1,
+        ),
+    )
+    def resize_instances(self, lease: str, amount: int, more: dict[str, object]) -> None:
+        reservation = self.world.now_of(lease).reservations[0].id
+        change = ReservationChange(reservation, {"amount": amount, **more})
+        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(reservations=(change,))))
+
+    @rule(lease=leases, shelved=st.booleans())
+    def boot_with_the_flavor(self, lease: str, shelved: bool) -> None:
+        # Whoever can boot boots: nobody asks whether that is a good moment.
+        for reservation in self.world.now_of(lease).reservations:
+            with suppress(NotFound, Conflict):
+                server = self.world.simulated.boot_reserved(reservation.id, project_id=PROJECT)
+                if shelved:
+                    self.world.simulated.shelve(server.id)
+
     @rule(lease=leases, minutes=st.integers(-60, 200))
     def change_the_end(self, lease: str, minutes: int) -> None:
         end = self.world.now_of(lease).window.end + timedelta(minutes=minutes)
@@ -99,6 +151,8 @@ class Life(RuleBasedStateMachine):
     def boot(self, lease: str, locked: bool, status: str) -> None:
         now = self.world.now_of(lease)
         if now.status is LeaseStatus.ACTIVE:
+            if now.reservations[0].resource_type != "physical:host":
+                return
             for host in sorted(self.world.pool(now.reservations[0].id)):
                 self.world.simulated.boot_server(
                     "work", project_id="p", user_id="u", host=host, locked=locked, status=status
@@ -157,12 +211,30 @@ class Life(RuleBasedStateMachine):
         by_host: dict[int, list] = {}
         for allocation in self.world.store.live_allocations(ResourceKind.HOST):
             by_host.setdefault(allocation.resource_id, []).append(allocation)
-        for allocations in by_host.values():
-            for number, one in enumerate(allocations):
-                for other in allocations[number + 1 :]:
-                    # Who has overstayed is waited for; nobody else may meet anybody.
-                    late = min(one.window.end, other.window.end) <= now
-                    assert late or one.lease_id == other.lease_id or not one.window.overlaps(other.window)
+        capacities = {r.id: r.capacity for r in self.world.store.resources(ResourceKind.HOST)}
+        for host, allocations in by_host.items():
+            for instant in {now, *(a.window.start for a in allocations)}:
+                # Who has overstayed is waited for; nobody else may meet anybody.
+                here = [a for a in allocations if a.window.contains(instant) and instant >= now]
+                whole = [a for a in here if a.unit is None]
+                if whole:
+                    assert {a.lease_id for a in here} == {whole[0].lease_id}, here
+                total = sum((a.amounts for a in here if a.amounts), Amounts())
+                assert all(amount <= capacities[host].get(name) for name, amount in total), here
+
+    @invariant()
+    def nobody_has_slots_that_are_not_promised(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        names = {r.id: r.name for r in self.world.store.resources(ResourceKind.HOST)}
+        promised = {
+            (names[a.resource_id], resource_class(a.reservation_id)): a.units
+            for a in self.world.store.live_allocations(ResourceKind.HOST)
+        }
+        with self.world.simulated._keeper.open(to_change=False) as state:
+            for host, totals in state.inventories.items():
+                for name, total in totals.items():
+                    assert total <= promised.get((host, name), 0), (host, name)
 
     @invariant()
     def every_host_is_in_exactly_one_pool(self) -> None:
@@ -206,6 +278,10 @@ class Life(RuleBasedStateMachine):
             assert all(e.status is not EventStatus.IN_PROGRESS and e.due_at is None for e in whole.events), whole
         assert world.reservation_pools() == []
         assert world.pool() == {f"node-{n}" for n in range(1, HOSTS + 1)}
+        with world.simulated._keeper.open(to_change=False) as state:
+            assert (state.flavors, state.groups, state.classes) == ({}, {}, [])
+            assert all(not totals for totals in state.inventories.values())
+            assert {a.name for a in state.aggregates.values()} == {"freepool", "az-1", "az-2"}
         zones = [a.hosts for a in world.aggregates() if a.zone]
         assert sorted(host for hosts in zones for host in hosts) == [f"node-{n}" for n in range(1, HOSTS + 2)]
         # Who was moved out in time lives on, on the one host that nobody can reserve.

@@ -1,0 +1,235 @@
+"""Units of several classes beside whole resources, against a brute-force oracle."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import defaultdict
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import assume, given, settings
+
+from blazar.calendar.occupancy import Occupancy
+from blazar.calendar.placement import place
+from blazar.calendar.snapshot import Snapshot
+from blazar.calendar.strategies import Strategy
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Affinity, Allocation, Demand
+from blazar.model.errors import NotEnoughResources
+from blazar.model.resource import Resource, ResourceKind
+from tests.unit.builders import a_host, hours
+
+CASES = int(os.environ.get("BLAZAR_CASES", "300"))
+WINDOW = hours(4, 8)
+HOURS = range(4, 8)
+
+
+def amounts(vcpus: int, memory_mb: int) -> Amounts:
+    return Amounts.of({"VCPU": vcpus, "MEMORY_MB": memory_mb})
+
+
+def a_sized_host(id: int, vcpus: int, memory_mb: int) -> Resource:
+    return replace(a_host(id, vcpus=vcpus), capacity=amounts(vcpus, memory_mb))
+
+
+def promised(resource: int, window, unit: Amounts | None, units: int = 1, lease: str = "other") -> Allocation:
+    return Allocation(resource, lease, f"{lease}-r", window, units, unit)
+
+
+def ask(count: int, unit: Amounts | None, **more) -> Demand:
+    return Demand(ResourceKind.HOST, count, more.pop("most", count), unit=unit, **more)
+
+
+def a_snapshot(hosts, allocations=(), window=WINDOW) -> Snapshot:
+    return Snapshot(tuple(hosts), Occupancy.of_allocations(window, allocations))
+
+
+def counts_of(placement, hosts):
+    return [
+        [sum(share.units for share in shares if share.resource_id == host.id) for host in hosts]
+        for shares in placement.shares
+    ]
+
+
+def test_each_class_counts_for_itself():
+    hosts = [a_sized_host(1, 8, 4)]
+    assert len(place([ask(4, amounts(1, 1))], a_snapshot(hosts)).shares[0]) == 1
+    with pytest.raises(NotEnoughResources, match="4 units fit"):
+        place([ask(5, amounts(1, 1))], a_snapshot(hosts))
+
+
+def test_what_is_in_use_stays_and_more_comes_beside_it():
+    hosts = [a_sized_host(n, 4, 4) for n in (1, 2)]
+    placement = place([ask(5, amounts(1, 1), kept={2: 3})], a_snapshot(hosts))
+    assert counts_of(placement, hosts)[0][1] >= 3
+    assert sum(counts_of(placement, hosts)[0]) == 5
+
+
+def test_what_is_in_use_and_promised_to_others_is_named():
+    hosts = [a_sized_host(1, 4, 4), a_sized_host(2, 4, 4)]
+    with pytest.raises(NotEnoughResources, match="node-1 is in use"):
+        place([ask(2, amounts(1, 1), kept={1: 2})], a_snapshot(hosts, [promised(1, WINDOW, amounts(3, 1))]))
+
+
+def test_shared_hosts_are_filled_before_others_are_begun():
+    hosts = [a_sized_host(1, 4, 4), a_sized_host(2, 16, 16)]
+    placement = place([ask(2, amounts(1, 1))], a_snapshot(hosts, [promised(2, WINDOW, amounts(1, 1))]))
+    assert placement.resource_ids == {2}
+    spread = place([ask(2, amounts(1, 1))], a_snapshot(hosts), strategy=Strategy.SPREAD)
+    assert spread.resource_ids == {2}
+
+
+@pytest.mark.parametrize("affinity", Affinity)
+def test_thousands_of_hosts_and_of_units_are_placed(affinity):
+    hosts = [a_sized_host(n, 8, 8) for n in range(1, 3001)]
+    full = [promised(n, WINDOW, amounts(8, 1)) for n in range(1, 2001)]
+    count = 8 if affinity is Affinity.TOGETHER else 900
+    demand = ask(count, amounts(1, 1), affinity=affinity)
+    placement = place([demand, ask(50, None)], a_snapshot(hosts, full))
+    assert [sum(share.units for share in shares) for shares in placement.shares] == [count, 50]
+    with pytest.raises(NotEnoughResources):
+        place([replace(demand, min_units=10**9, max_units=10**9)], a_snapshot(hosts, full))
+
+
+def test_who_takes_anything_leaves_room_for_who_does_not():
+    hosts = [a_sized_host(n, 4, 4) for n in range(1, 201)]
+    demands = [ask(600, amounts(1, 1)), ask(4, amounts(1, 1), affinity=Affinity.TOGETHER), ask(40, None)]
+    placement = place(demands, a_snapshot(hosts))
+    assert [sum(share.units for share in shares) for shares in placement.shares] == [600, 4, 40]
+
+
+# Against brute force
+
+sizes = st.builds(amounts, st.integers(1, 3), st.integers(1, 3))
+spans = st.tuples(st.integers(0, 11), st.integers(1, 5)).map(lambda t: (t[0], t[0] + t[1]))
+
+
+@st.composite
+def cases(draw):
+    hosts = [
+        a_sized_host(n, draw(st.integers(1, 5)), draw(st.integers(1, 5))) for n in range(1, draw(st.integers(1, 3)) + 1)
+    ]
+    allocations = [
+        promised(draw(st.integers(1, len(hosts))), hours(*span), draw(st.one_of(st.none(), sizes)))
+        for span in draw(st.lists(spans, max_size=3))
+    ]
+    demands = []
+    for _ in range(draw(st.integers(1, 3))):
+        unit = draw(st.one_of(st.none(), sizes))
+        least = draw(st.integers(1, 3))
+        kept = {}
+        affinity = Affinity.ANY if unit is None else draw(st.sampled_from(list(Affinity)))
+        if unit is not None and draw(st.integers(0, 3)) == 0:
+            most = 1 if affinity is Affinity.APART else least
+            kept = {draw(st.integers(1, len(hosts))): draw(st.integers(1, most))}
+        demands.append(ask(least, unit, most=least + draw(st.integers(0, 1)), affinity=affinity, kept=kept))
+    return hosts, allocations, demands
+
+
+def taken(host, allocations, hour):
+    """What is taken of a host in an hour, and whether all of it is."""
+    total: dict[str, int] = defaultdict(int)
+    whole = False
+    for a in allocations:
+        if a.resource_id == host.id and a.window.overlaps(hours(hour, hour + 1)):
+            whole = whole or a.unit is None
+            for name, amount in a.amounts or ():
+                total[name] += amount
+    return total, whole
+
+
+def fits(demands, hosts, allocations, counts) -> bool:
+    """Whether counts[demand][host] units lie well in every hour and every class."""
+    for index, host in enumerate(hosts):
+        column = [row[index] for row in counts]
+        wholes = sum(n for d, n in zip(demands, column, strict=True) if d.unit is None)
+        shared = sum(n for d, n in zip(demands, column, strict=True) if d.unit)
+        if wholes > 1 or (wholes and shared):
+            return False
+        # A class is held against its own fullest hour: that is what the calendar promises.
+        peak: dict[str, int] = defaultdict(int)
+        for hour in HOURS:
+            total, whole = taken(host, allocations, hour)
+            if (whole or total) and wholes:
+                return False
+            if whole and shared:
+                return False
+            for name, amount in total.items():
+                peak[name] = max(peak[name], amount)
+        for name in ("VCPU", "MEMORY_MB"):
+            mine = sum(d.unit.get(name) * n for d, n in zip(demands, column, strict=True) if d.unit)
+            if shared and mine + peak[name] > host.capacity.get(name):
+                return False
+    for demand, row in zip(demands, counts, strict=True):
+        if demand.unit is None and max(row) > 1:
+            return False
+        if demand.affinity is Affinity.APART and max(row) > 1:
+            return False
+        if demand.affinity is Affinity.TOGETHER and sum(1 for n in row if n) > 1:
+            return False
+        if any(row[id_ - 1] < n for id_, n in demand.kept.items()):
+            return False
+    return True
+
+
+def rows(total, width):
+    if width == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in rows(total - first, width - 1):
+            yield (first, *rest)
+
+
+@settings(max_examples=CASES)
+@given(cases(), st.sampled_from(list(Strategy)), st.integers(0, 5))
+def test_hosts_and_units_are_placed_wherever_there_is_a_way(case, strategy, seed):
+    hosts, allocations, demands = case
+    ways = itertools.product(*(list(rows(demand.min_units, len(hosts))) for demand in demands))
+    possible = any(fits(demands, hosts, allocations, counts) for counts in ways)
+    try:
+        placement = place(demands, a_snapshot(hosts, allocations), strategy=strategy, seed=seed)
+    except NotEnoughResources:
+        assert not possible
+        return
+    assert possible
+    counts = counts_of(placement, hosts)
+    assert fits(demands, hosts, allocations, counts)
+    for demand, row in zip(demands, counts, strict=True):
+        assert demand.min_units <= sum(row) <= demand.max_units
+
+
+@settings(max_examples=CASES)
+@given(
+    st.lists(st.builds(a_sized_host, st.just(0), st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=3),
+    st.lists(
+        st.tuples(spans, st.one_of(st.none(), sizes), st.integers(1, 3), st.sampled_from(list(Affinity))), max_size=12
+    ),
+    st.sampled_from(list(Strategy)),
+)
+def test_no_sequence_of_bookings_promises_more_than_there_is_at_any_moment(raw, requests, strategy):
+    hosts = [replace(host, id=n, name=f"node-{n}") for n, host in enumerate(raw, start=1)]
+    booked: list[Allocation] = []
+    for number, (span, unit, count, affinity) in enumerate(requests):
+        demand = ask(count, unit, affinity=Affinity.ANY if unit is None else affinity)
+        assume(demand.min_units >= 1)
+        try:
+            placement = place([demand], a_snapshot(hosts, booked, hours(*span)), strategy=strategy, seed=number)
+        except NotEnoughResources:
+            continue
+        for share in placement.shares[0]:
+            booked.append(promised(share.resource_id, hours(*span), unit, share.units, lease=str(number)))
+    for host in hosts:
+        for hour in range(17):
+            here = [a for a in booked if a.resource_id == host.id and a.window.overlaps(hours(hour, hour + 1))]
+            assert len(here) == 1 or all(a.unit is not None for a in here)
+            total, _ = taken(host, booked, hour)
+            assert all(amount <= host.capacity.get(name) for name, amount in total.items())
+
+
+@pytest.mark.slow
+def test_ten_thousand_cases():
+    """With BLAZAR_CASES=10000, as the slow suite runs it, the comparison above tries that many."""
+    test_hosts_and_units_are_placed_wherever_there_is_a_way()
