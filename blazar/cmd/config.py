@@ -202,7 +202,7 @@ HOST_OPTIONS: list[cfg.Opt] = [
         choices=[(action, _BEFORE_END[action]) for action in CHOICES if action != "default"],
         deprecated_name="before_end_action",
         help="What is done before the end of a reservation whose request names no action, or 'default'. For "
-        "reservations of instances, which know no migration, that means a notification.",
+        "reservations of instances, migration comes to a notification.",
     ),
     cfg.BoolOpt(
         "randomize_host_selection",

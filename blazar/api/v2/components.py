@@ -25,7 +25,8 @@ def _renamed(values: Json) -> Json:
     return {ALIAS if key == BEFORE_END else key: value for key, value in values.items()}
 
 
-_RESERVATION = _renamed(_example("Reservation"))
+_RESERVATION = _renamed(_example("HostReservation"))
+_INSTANCES = _renamed(_example("InstanceReservation"))
 _LEASE = {
     **_example("Lease"),
     "before_end_date": "2030-04-01T19:00:00.000000",
@@ -57,7 +58,12 @@ _HOST_PROPERTIES = {
 }
 
 COMPONENTS: Json = {
-    "ReservationV2": an_object(_renamed(_properties("Reservation")), example=_RESERVATION),
+    "ReservationV2": {
+        "oneOf": [ref("HostReservationV2"), ref("InstanceReservationV2")],
+        "examples": [_RESERVATION, _INSTANCES],
+    },
+    "HostReservationV2": an_object(_renamed(_properties("HostReservation")), example=_RESERVATION),
+    "InstanceReservationV2": an_object(_renamed(_properties("InstanceReservation")), example=_INSTANCES),
     "LeaseV2": an_object(
         {key: _LEASE_PROPERTIES[key] for key in LEASE_KEYS}, example={key: _LEASE[key] for key in LEASE_KEYS}
     ),
