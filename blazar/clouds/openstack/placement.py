@@ -79,7 +79,15 @@ class OpenStackPlacement:
         path = self._path_of(hypervisor_hostname)
         if path is None:
             raise NotFound(f"Placement knows no resource provider {PREFIX}{hypervisor_hostname}")
-        self._placement.call("DELETE", f"{path}/inventories/{resource_class}", microversion=MICROVERSION)
+
+        def write() -> None:
+            # Not by DELETE, which has one answer for what is in use and for what somebody else has just changed.
+            body = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)
+            if body["inventories"].pop(resource_class, None) is None:
+                raise NotFound(f"{PREFIX}{hypervisor_hostname} has no inventory of {resource_class}")
+            self._placement.call("PUT", f"{path}/inventories", body=body, microversion=MICROVERSION)
+
+        self._until_it_holds(write)
 
     def _until_it_holds(self, write: Callable[[], None]) -> None:
         for attempt in range(TRIES):
