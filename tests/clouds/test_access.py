@@ -180,6 +180,50 @@ def test_a_concurrent_update_in_placement_is_tried_again(web):
     assert an_access().placement.call("PUT", "/x", body={}) == {"ok": True}
 
 
+def provider_that(web, *answers, inventories=None):
+    """A reservation provider of one host whose inventories are written with these answers."""
+    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": [{"name": "blazar_h", "uuid": "u"}]})
+    path = f"{PLACEMENT}/resource_providers/u/inventories"
+    web.get(path, json={"inventories": inventories or {}, "resource_provider_generation": 7})
+    web.put(path, list(answers))
+    return OpenStackPlacement(an_access(), sleep=lambda _: None)
+
+
+LOST = {"errors": [{"status": 409, "code": "placement.concurrent_update", "detail": "generation"}]}
+IN_USE = {"errors": [{"status": 409, "code": "placement.inventory.inuse", "detail": "in use"}]}
+
+
+def test_an_inventory_is_read_again_when_somebody_else_has_changed_the_provider(web):
+    other = {"OTHER": {"total": 3}}
+    placement = provider_that(web, *[{"status_code": 409, "json": LOST}] * 3, {"json": {}}, inventories=other)
+    placement.set_inventory("h", "CLASS", 2)
+    writes = [request for request in web.request_history if request.method == "PUT"]
+    assert len(writes) == 4, "each with what was read just before, and none of them twice"
+    assert writes[-1].json()["inventories"]["OTHER"] == {"total": 3}
+    assert writes[-1].json()["inventories"]["CLASS"] == {
+        "total": 2,
+        "reserved": 0,
+        "min_unit": 1,
+        "max_unit": 1,
+        "step_size": 1,
+        "allocation_ratio": 1.0,
+    }
+
+
+def test_a_provider_that_changes_all_the_time_is_given_up_for_now(web):
+    placement = provider_that(web, {"status_code": 409, "json": LOST})
+    with pytest.raises(CloudUnavailable, match="others kept changing"):
+        placement.set_inventory("h", "CLASS", 2)
+
+
+def test_an_inventory_in_use_is_a_conflict_at_once(web):
+    placement = provider_that(web, {"status_code": 409, "json": IN_USE}, inventories={"CLASS": {"total": 1}})
+    with pytest.raises(Conflict):
+        placement.delete_inventory("h", "CLASS")
+    assert len([request for request in web.request_history if request.method == "PUT"]) == 1
+
+
 def test_no_call_goes_beyond_the_time_of_its_request(web, nova):
     web.get(f"{NOVA}/servers/1", json={})
     with scope(limit=timedelta(seconds=7)):

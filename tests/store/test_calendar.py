@@ -237,6 +237,32 @@ def test_units_come_back_as_they_were_promised(store, host):
     assert store.lease_allocations(lease.id) == tuple(promised(lease, [host], unit=HALF))
 
 
+def test_more_or_less_of_a_host_is_a_change_and_no_departure(store, host):
+    lease = booked(store, hours(0, 2), host, unit=HALF)
+    (was,) = store.lease_allocations(lease.id)
+    more = replace(was, units=2)
+    cleaning = timedelta(minutes=10)
+    saved = store.rebook(lease, lease, [more], {}, {}, cleaning=cleaning, at=NOON + HOUR)
+    assert store.lease_allocations(lease.id) == (more,)
+    other = replace(was, units=1, unit=Amounts.of({"VCPU": 1}))
+    store.rebook(saved, saved, [other], {}, {}, cleaning=cleaning, at=NOON + HOUR)
+    assert store.lease_allocations(lease.id) == (other,)
+    assert len(history(store, lease)) == 1
+
+
+def test_late_users_of_a_part_are_in_the_way_only_where_there_is_no_room_beside_them(store):
+    late_on, free = a_host(store, 1), a_host(store, 2)
+    late = booked(store, hours(0, 1), late_on, unit=Amounts.of({"VCPU": 10}))
+    beside = booked(store, hours(1, 2), late_on, unit=Amounts.of({"VCPU": 6}))
+    assert store.earlier_users(beside.id, before=beside.window.start) == ()
+    more = booked(store, hours(1, 2), late_on, free, unit=Amounts.of({"VCPU": 1}))
+    assert store.earlier_users(more.id, before=more.window.start) == (late.id,)
+    whole = booked(store, hours(3, 4), late_on)
+    assert set(store.earlier_users(whole.id, before=whole.window.start)) == {late.id, beside.id, more.id}
+    after = booked(store, hours(4, 5), late_on, unit=Amounts.of({"VCPU": 1}))
+    assert whole.id in store.earlier_users(after.id, before=after.window.start)
+
+
 def test_large_requests_are_asked_in_parts(store, monkeypatch):
     hosts = [a_host(store, number) for number in range(1, 6)]
     monkeypatch.setattr("blazar.store.rows.CHUNK", 2)
