@@ -189,10 +189,13 @@ class Compute(Protocol):
         """Let a project no longer boot servers with a private flavor. NotFound (flavor, or it could not before)."""
 
     def server_groups(self, name: str) -> tuple[ServerGroup, ...]:
-        """Return our server groups with exactly this name."""
+        """Return the server groups of all projects with exactly this name."""
 
-    def create_server_group(self, name: str, policy: str) -> str:
-        """Create a server group with the policy ``affinity`` or ``anti-affinity``; return its id."""
+    def create_server_group(self, name: str, policy: str, project_id: str) -> str:
+        """Create a server group with the policy ``affinity`` or ``anti-affinity``; return its id.
+
+        It belongs to the project, whose users alone can name it, or to us where the cloud does not let us act for it.
+        """
 
     def delete_server_group(self, group_id: str) -> None:
         """Delete a server group; its servers stay. NotFound."""

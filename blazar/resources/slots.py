@@ -148,7 +148,7 @@ class Slots:
         elif fitting:
             kept = known if known in fitting else fitting[0]
         else:
-            kept = self._compute.create_server_group(name, policy)
+            kept = self._compute.create_server_group(name, policy, work.lease.project_id)
         for group in groups:
             # Of another policy, before a change; or made twice, where an answer was lost.
             if group.id != kept:

@@ -126,8 +126,10 @@ class VirtualInstance:
         """Ensure an image of every server, if that is the action."""
         if self.action(work.reservation.parameters) is not Action.SNAPSHOT:
             return Done()
+        # One that found no host has never run: there is nothing to save.
+        servers = [s for s in self._slots.servers(work) if s.host is not None or s.status != "ERROR"]
         tally = self._snapshots.ensure(
-            work.reservation.id, self._slots.servers(work), project_id=work.lease.project_id, since=asked_at(work)
+            work.reservation.id, servers, project_id=work.lease.project_id, since=asked_at(work)
         )
         return progress(work, tally, "images being made")
 

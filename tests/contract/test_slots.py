@@ -111,11 +111,11 @@ def test_a_flavor_that_does_not_exist_is_not_found(site, compute, reservation):
     assert compute.servers_of_flavor(reservation) == ()
 
 
-def test_server_groups_are_found_by_their_exact_name(compute, reservation):
+def test_server_groups_are_found_by_their_exact_name(site, compute, reservation):
     name = f"reservation:{reservation}"
     assert compute.server_groups(name) == ()
-    one = compute.create_server_group(name, "affinity")
-    two = compute.create_server_group(name, "anti-affinity")
+    one = compute.create_server_group(name, "affinity", site.project)
+    two = compute.create_server_group(name, "anti-affinity", site.project)
     assert set(compute.server_groups(name)) == {
         ServerGroup(one, name, "affinity"),
         ServerGroup(two, name, "anti-affinity"),

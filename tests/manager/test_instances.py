@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -528,6 +529,20 @@ def test_an_image_is_made_of_every_server_before_the_end(world):
     world.run_to(NOON + 2 * HOUR)
     assert sorted(image.name for image in world.simulated.images()) == ["reserved_one", "reserved_two"]
     assert world.now(lease).status is LeaseStatus.TERMINATED
+
+
+def test_a_server_that_found_no_host_keeps_no_end_waiting_for_its_image(world):
+    lease = world.lease(instances(1, before_end="snapshot"))
+    world.run()
+    boot(world, lease, "one")
+    with world.simulated._keeper.open(to_change=True) as state:
+        (one,) = state.servers.values()
+        state.servers["x"] = replace(one, id="x", name="none", host=None, status="ERROR")
+    world.run_to(NOON + 2 * HOUR)
+    assert [image.name for image in world.simulated.images()] == ["reserved_one"]
+    assert world.now(lease).event(EventType.BEFORE_END).status is EventStatus.DONE
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert world.simulated.list_servers() == ()
 
 
 def test_an_operators_default_that_only_hosts_can_do_comes_to_a_notification(a_world):

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 import requests
 import tenacity
 from keystoneauth1 import exceptions as ksa
+from keystoneauth1.identity import v3
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from keystoneauth1.session import Session
 from openstack import exceptions as sdk
@@ -218,29 +219,52 @@ class Access:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        transport = requests.Session()
+        self._transport = requests.Session()
         for scheme in ("http://", "https://"):
-            transport.mount(scheme, HTTPAdapter(pool_maxsize=POOL))
-        self.session = Session(
-            auth=credentials.auth,
-            session=transport,
+            self._transport.mount(scheme, HTTPAdapter(pool_maxsize=POOL))
+        self.session = self._session(credentials.auth)
+        connection = self._connection(self.session)
+        self.compute = self._service("Nova", lambda: connection.compute)
+        self.placement = self._service("Placement", lambda: connection.placement)
+        self.image = self._service("Glance", lambda: connection.image)
+
+    def compute_in(self, project_id: str) -> Service | None:
+        """Return Nova as our user sees it in another project; None if our user has no role there."""
+        if not hasattr(self._credentials.auth, "auth_url"):
+            return None
+        try:
+            token = self.session.get_token()
+            session = self._session(v3.Token(self._credentials.auth.auth_url, token, project_id=project_id))
+            session.get_token()
+        except (ksa.Unauthorized, ksa.Forbidden, ksa.NotFound):
+            return None
+        except (ksa.ClientException, requests.RequestException) as error:
+            raise CloudUnavailable(f"Keystone can not be reached: {_brief(error)}") from error
+        connection = self._connection(session)
+        return self._service("Nova", lambda: connection.compute)
+
+    def _session(self, auth: BaseIdentityPlugin) -> Session:
+        credentials = self._credentials
+        return Session(
+            auth=auth,
+            session=self._transport,
             verify=credentials.verify,
             cert=credentials.cert,
             timeout=credentials.timeout,
             app_name="blazar",
             app_version=__version__,
         )
+
+    def _connection(self, session: Session) -> Connection:
+        credentials = self._credentials
         settings: dict[str, Any] = {f"{name}_interface": value for name, value in credentials.interfaces.items()}
-        connection = Connection(
-            session=self.session,
+        return Connection(
+            session=session,
             region_name=credentials.region,
             compute_service_type=credentials.compute_service,
             identity_service_type=credentials.identity_service,
             **settings,
         )
-        self.compute = self._service("Nova", lambda: connection.compute)
-        self.placement = self._service("Placement", lambda: connection.placement)
-        self.image = self._service("Glance", lambda: connection.image)
 
     def check(self) -> str:
         """Log in and return the id of our project; CloudUnavailable tells what is wrong."""

@@ -40,7 +40,7 @@ class OpenStackCompute(OpenStackFlavors):
     """Implements the compute port."""
 
     def __init__(self, access: Access, *, az_aware: bool = True) -> None:
-        super().__init__(access.compute)
+        super().__init__(access)
         self._glance = access.image
         self._az_aware = az_aware
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from blazar.clouds.openstack.access import Json, Service
+from blazar.clouds.openstack.access import Access, Json
 from blazar.clouds.ports import Flavor, ServerGroup
-from blazar.model.errors import CloudRefused, NotFound
+from blazar.model.errors import NotFound
 
 FLAVORS = "2.61"
 """Tells the extra specs of a flavor together with the flavor."""
@@ -16,12 +17,15 @@ GROUPS = "2.64"
 
 PAGE = 500
 
+LOG = logging.getLogger(__name__)
+
 
 class OpenStackFlavors:
     """Implements the part of the compute port that is about flavors and server groups."""
 
-    def __init__(self, nova: Service) -> None:
-        self._nova = nova
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._nova = access.compute
 
     def flavor(self, flavor_id: str) -> Flavor | None:
         """Return the flavor with this id."""
@@ -85,11 +89,11 @@ class OpenStackFlavors:
         self._nova.call("POST", f"{_path(flavor_id)}/action", body=action, microversion=FLAVORS)
 
     def server_groups(self, name: str) -> tuple[ServerGroup, ...]:
-        """Return the groups of our own project with this name."""
+        """Return the groups of all projects with this name."""
         found: list[ServerGroup] = []
         offset = 0
         while True:
-            query = {"limit": PAGE, "offset": offset}
+            query = {"all_projects": "true", "limit": PAGE, "offset": offset}
             page = self._nova.get("/os-server-groups", microversion=GROUPS, params=query)["server_groups"]
             found += [ServerGroup(g["id"], name, g["policy"]) for g in page if g["name"] == name]
             if not page:
@@ -97,17 +101,21 @@ class OpenStackFlavors:
             # A cloud may have pages that are smaller than ours.
             offset += len(page)
 
-    def create_server_group(self, name: str, policy: str) -> str:
-        """Create a group, in our own project: its members may be of any."""
+    def create_server_group(self, name: str, policy: str, project_id: str) -> str:
+        """Create a group in a project, if our user has a role there, and else in our own.
+
+        Nova gives a group to the project of the token, and lets nobody but operators name that of another project.
+        """
+        nova = self._access.compute_in(project_id)
+        if nova is None:
+            LOG.warning(
+                "The service user has no role in project %s: the server group %s is its own, and no hint can name it",
+                project_id,
+                name,
+            )
+            nova = self._nova
         body = {"server_group": {"name": name, "policy": policy}}
-        try:
-            answer = self._nova.call("POST", "/os-server-groups", body=body, microversion=GROUPS)
-        except CloudRefused as error:
-            if "quota" in error.message.lower():
-                raise CloudRefused(
-                    f"{error.message} (the quota server-groups of the service user's project counts)"
-                ) from error
-            raise
+        answer = nova.call("POST", "/os-server-groups", body=body, microversion=GROUPS)
         return str(answer["server_group"]["id"])
 
     def delete_server_group(self, group_id: str) -> None:

@@ -103,7 +103,7 @@ class SimulatedSlots:
         with self._call("server_groups"), self._reading() as state:
             return tuple(ServerGroup(g.id, g.name, g.policy) for g in state.groups.values() if g.name == name)
 
-    def create_server_group(self, name: str, policy: str) -> str:
+    def create_server_group(self, name: str, policy: str, project_id: str) -> str:
         """Create a group."""
         with self._call("create_server_group"), self._changing() as state:
             group = GroupState(str(uuid.uuid4()), name, policy)
