@@ -11,6 +11,7 @@ import pytest
 from blazar.clouds.ports import Inventory
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.model.requests import ReservationChange
 from blazar.resources.physical_host import HostSettings
 from tests.world import NOON, PROJECT, World, a_host, instances
 
@@ -454,6 +455,16 @@ def test_an_active_reservation_does_not_shrink_below_the_servers_that_use_it(wor
         world.resize(lease, amount=1)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert sum(promised(world, lease).values()) == sum(slots(world, lease).values()) == 3
+
+
+def test_many_reservations_of_a_lease_shrink_together(world):
+    lease = world.lease(*[instances(2, vcpus=1, memory_mb=64, disk_gb=1) for _ in range(8)])
+    world.run()
+    server = boot(world, lease)
+    changes = tuple(ReservationChange(r.id, {"amount": 1}) for r in lease.reservations)
+    assert world.change(lease, reservations=changes).status is LeaseStatus.ACTIVE
+    assert sum(a.units for a in world.store.lease_allocations(lease.id)) == 8
+    assert [s.id for s in world.simulated.list_servers()] == [server.id]
 
 
 def test_a_server_that_is_booted_while_its_slot_is_taken_away_stays_and_the_change_is_refused(world):
