@@ -170,6 +170,24 @@ def has_left(compute: Any, aggregate_id: int, host: str) -> bool:
 
 
 @contextmanager
+def service_user_in_all_projects() -> Iterator[None]:
+    """The service user has a role in all projects, so that server groups can be made there."""
+    keystone = access("admin").session
+
+    def ask(method: str, path: str) -> Any:
+        return keystone.request(path, method, endpoint_filter={"service_type": "identity", "interface": "public"})
+
+    user = ask("GET", "/users?name=blazar").json()["users"][0]["id"]
+    role = next(role["id"] for role in ask("GET", "/roles").json()["roles"] if role["name"] == "member")
+    path = f"/OS-INHERIT/domains/default/users/{user}/roles/{role}/inherited_to_projects"
+    ask("PUT", path)
+    try:
+        yield
+    finally:
+        ask("DELETE", path)
+
+
+@contextmanager
 def servers(login: str = "admin") -> Iterator[Servers]:
     """Servers of somebody, for as long as a test takes."""
     some = Servers(login)

@@ -39,18 +39,8 @@ def cloud():
 
 @pytest.fixture(autouse=True, scope="module")
 def welcome():
-    """The service user has a role in the users' project, so that server groups can be made there."""
-    keystone = openstack.access("admin").session
-
-    def ask(method: str, path: str):
-        return keystone.request(path, method, endpoint_filter={"service_type": "identity", "interface": "public"})
-
-    user = ask("GET", "/users?name=blazar").json()["users"][0]["id"]
-    role = next(role["id"] for role in ask("GET", "/roles").json()["roles"] if role["name"] == "member")
-    path = f"/projects/{openstack.access('demo').session.get_project_id()}/users/{user}/roles/{role}"
-    ask("PUT", path)
-    yield
-    ask("DELETE", path)
+    with openstack.service_user_in_all_projects():
+        yield
 
 
 def instances(amount=1, *, affinity=None, **more):

@@ -55,21 +55,15 @@ WORKS = (
     "scenario.test_host_reservation.TestHostReservationScenario.test_host_reservation[smoke]",
     "scenario.test_host_reservation.TestHostReservationScenario.test_lease_expiration[smoke]",
     "scenario.test_host_reservation.TestHostReservationScenario.test_update_host_reservation[smoke]",
+    "scenario.test_instance_reservation.TestInstanceReservationScenario.test_instance_reservation[smoke]",
+    "scenario.test_instance_reservation.TestInstanceReservationScenario.test_lease_expiration[smoke]",
+    "scenario.test_instance_reservation.TestInstanceReservationScenario.test_update_instance_reservation[smoke]",
     "scenario.test_reservation_concurrency.TestReservationConcurrencyScenario.test_concurrent_list_lease",
 )
 
 COMES_LATER = {
     "scenario.test_flavor_reservation.TestFlavorReservationScenario.test_flavor_instance_reservation[smoke]": (
         "flavor:instance"
-    ),
-    "scenario.test_instance_reservation.TestInstanceReservationScenario.test_instance_reservation[smoke]": (
-        "virtual:instance"
-    ),
-    "scenario.test_instance_reservation.TestInstanceReservationScenario.test_lease_expiration[smoke]": (
-        "virtual:instance"
-    ),
-    "scenario.test_instance_reservation.TestInstanceReservationScenario.test_update_instance_reservation[smoke]": (
-        "virtual:instance"
     ),
 }
 """What needs a resource type that we do not have yet, and which."""
@@ -186,7 +180,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Out
     operator = openstack.Servers("admin")
     nova = operator.access.session.get_endpoint(service_type="compute", interface="public")
     for url in fresh_database("mariadb", folder):
-        with deployed(folder, url, hosts=0, managers=2) as service:
+        with openstack.service_user_in_all_projects(), deployed(folder, url, hosts=0, managers=2) as service:
             close_other_hosts(operator)
             front = Front({"reservation": service.url, "compute": nova.removesuffix("/v2.1")})
             try:
