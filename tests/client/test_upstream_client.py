@@ -48,6 +48,8 @@ class Service:
             stderr=subprocess.PIPE,
             text=True,
             cwd=ROOT,
+            # Who runs the tests in the background has Ctrl-C ignored, and hands that down.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         limit = time.monotonic() + 30
         while time.monotonic() < limit:
