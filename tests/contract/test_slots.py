@@ -197,7 +197,7 @@ def test_servers_of_a_flavor_take_slots_and_are_found_wherever_they_are(
 ):
     one, two = site.boot_reserved(open_slots), site.boot_reserved(open_slots)
     found = compute.servers_of_flavor(open_slots)
-    assert [server.id for server in found] == [two, one], "the newest first"
+    assert {server.id for server in found} == {one, two}
     assert {server.host for server in found} == {host}
     assert {server.flavor for server in found} == {f"reservation:{open_slots}"}
     assert {server.project_id for server in found} == {site.project}
