@@ -165,7 +165,7 @@ class Compute(Protocol):
         """Return the project's servers that were booted into the reservation and are on no host: shelved, or failed."""
 
     def servers_of_flavor(self, flavor_id: str) -> tuple[Server, ...]:
-        """Return every server of every project that has a flavor, whatever its state, the newest first (to the second)."""
+        """Return every server of every project that has a flavor, whatever its state, the newest second first."""
 
     def flavor(self, flavor_id: str) -> Flavor | None:
         """Return the flavor with this id."""
