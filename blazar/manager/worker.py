@@ -181,7 +181,9 @@ class Worker:
 
     def _warns(self, lease: Lease) -> bool:
         """Tell whether somebody wants to hear that the end is near: not if every reservation says no."""
-        actions = {self.type_of(r).action(r.parameters) for r in lease.reservations}
+        # A type that is not enabled any more can not say; what it was to do fails in its own place, with a reason.
+        known = [r for r in lease.reservations if r.resource_type in self._types]
+        actions = {self.type_of(r).action(r.parameters) for r in known}
         return lease.status is LeaseStatus.ACTIVE and actions != {Action.NONE}
 
     def _start(self, lease: Lease, event: Event) -> Result:

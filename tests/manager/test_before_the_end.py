@@ -338,3 +338,12 @@ def test_nobody_boots_into_a_reservation_that_is_ending(world):
     assert "blazar:owner" not in world.simulated.aggregate(reservation).metadata
     world.run_to(NOON + 2 * HOUR + 6 * MINUTE)
     assert world.now(lease).status is LeaseStatus.TERMINATED
+
+
+def test_a_type_that_is_not_offered_any_more_keeps_no_warning_waiting(world):
+    lease, _ = running(world, "none")
+    del world.manager.engine._worker._types["physical:host"]
+    world.clock.to(NOON + HOUR)
+    world.run()
+    assert told(world) == 1
+    assert warning(world, lease).status is EventStatus.ERROR
