@@ -71,6 +71,17 @@ class LookFirst(Exception):
         self.work = work
 
 
+class Unusable(Exception):
+    """Resources that are promised to a reservation can not be handed over as they are; others should take their place.
+
+    Raised by ``start``. ``reasons`` says why, by calendar id.
+    """
+
+    def __init__(self, reasons: Mapping[int, str]) -> None:
+        super().__init__("; ".join(reasons.values()))
+        self.reasons = reasons
+
+
 class ResourceType(Protocol):
     """A resource type.
 
