@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -20,6 +20,42 @@ class ResourceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class UnitLimits:
+    """What one unit may take of a class: at least ``least``, at most ``most``, and a multiple of ``step``.
+
+    Placement's ``min_unit``, ``max_unit`` and ``step_size``. A unit that takes nothing of the class is free of them.
+    """
+
+    least: int = 1
+    most: int = 2**31 - 1
+    step: int = 1
+
+    def allow(self, amount: int) -> bool:
+        """Tell whether one unit may take so much."""
+        return self.least <= amount <= self.most and amount % self.step == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What a resource has to share out: its capacity, the limits of a unit by class, and its traits.
+
+    A class without limits has none; classes and traits are named as in Placement.
+    """
+
+    capacity: Amounts = Amounts()
+    limits: Mapping[str, UnitLimits] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is kept of what the cloud tells of a resource, and written anew when it tells otherwise."""
+
+    attributes: Mapping[str, PropertyValue]
+    supply: Supply
+
+
+@dataclass(frozen=True, slots=True)
 class Resource:
     """One thing on the calendar: a compute host, an address, a segment, a device.
 
@@ -27,7 +63,7 @@ class Resource:
     and the API shows, ``name`` the name people know it by (a hypervisor's hostname).
     ``attributes`` are facts read from the cloud, ``capabilities`` are the operator's own key/value pairs.
     A resource that is not ``reservable`` takes no new allocation. ``capacity`` may be empty for a resource
-    that is only ever promised whole.
+    that is only ever promised whole. ``limits`` and ``traits`` are as in Supply.
     """
 
     id: int
@@ -40,6 +76,21 @@ class Resource:
     reservable: bool
     created_at: datetime
     updated_at: datetime | None = None
+    limits: Mapping[str, UnitLimits] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+
+    @property
+    def facts(self) -> Facts:
+        """What the cloud told of it when it was last asked."""
+        return Facts(self.attributes, Supply(self.capacity, self.limits, self.traits))
+
+    def units_beside(self, used: Amounts, unit: Amounts) -> int:
+        """Return how many such units fit beside what is used: none if one of them would break a limit."""
+        if self.limits and not all(
+            self.limits[name].allow(amount) for name, amount in unit.items if name in self.limits
+        ):
+            return 0
+        return unit.units_within(self.capacity, used)
 
     @property
     def properties(self) -> Mapping[str, PropertyValue]:
