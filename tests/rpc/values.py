@@ -139,7 +139,8 @@ resources = st.builds(
     created_at=instants,
     updated_at=maybe_instant,
     limits=st.dictionaries(texts, st.builds(UnitLimits, *[st.integers(1, 2**31)] * 3), max_size=2),
-    traits=st.frozensets(texts, max_size=2),
+    # Of several, equal sets would not always print the same.
+    traits=st.frozensets(texts, max_size=1),
 )
 allocations = st.builds(
     Allocation,
