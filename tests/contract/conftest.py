@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import Cloud, Server
+from blazar.clouds.ports import Cloud, Flavor, Server
 from blazar.clouds.simulated import FileKeeper, MemoryKeeper, SimulatedCloud, State, of_size
 from blazar.clouds.simulated.state import HostState
 from tests import openstack
@@ -25,7 +25,8 @@ class Site:
     ``boot`` lets a server run on a host by whatever means the cloud has, ``boot_reserved`` one with a flavor wherever
     the cloud puts it, and ``shelve`` takes one from its host; ``soon`` looks again until it is true, for clouds that
     take their time. ``inventories`` tells what a host's own provider has, in Placement's words; ``nest`` gives it a
-    nested provider of a name with such inventories, and ``mark`` a trait of its own.
+    nested provider of a name with such inventories, and ``mark`` a trait of its own. ``public_flavor`` is
+    the id of one.
     """
 
     cloud: Cloud
@@ -38,6 +39,7 @@ class Site:
     inventories: Callable[[str], Mapping[str, Mapping[str, Any]]]
     nest: Callable[[str, str, Mapping[str, Mapping[str, Any]]], None]
     mark: Callable[[str, str], None]
+    public_flavor: str
     patience: float = 0.0
 
     def soon(self, look: Callable[[], Any], good: Callable[[Any], bool] = bool) -> Any:
@@ -83,10 +85,13 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
         with keeper.open(to_change=True) as kept:
             _named(kept, host).traits.append(trait)
 
+    simulated.offer_flavor(Flavor("tiny", "tiny", 1, 64, 0, public=True))
     with keeper.open(to_change=True) as kept:
         _named(kept, "node-1").inventories = {"VCPU": {"allocation_ratio": 4.0}, "MEMORY_MB": {"reserved": 512}}
     hosts = ["node-1", "node-3", "node-5"]
-    yield Site(simulated.cloud, hosts, "az-2", "p", boot, boot_reserved, simulated.shelve, inventories, nest, mark)
+    yield Site(
+        simulated.cloud, hosts, "az-2", "p", boot, boot_reserved, simulated.shelve, inventories, nest, mark, "tiny"
+    )
 
 
 def _named(state: State, name: str) -> HostState:
@@ -138,6 +143,7 @@ def real_site() -> Iterator[Site]:
                 providers.inventories,
                 providers.nest,
                 providers.mark,
+                servers.flavor_id("tiny"),
                 patience=openstack.PATIENCE,
             )
         finally:
