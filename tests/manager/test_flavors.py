@@ -10,6 +10,7 @@ import pytest
 from blazar.clouds.ports import Flavor
 from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import LeaseStatus
+from blazar.model.requests import HostChange
 from blazar.resources.physical_host import HostSettings
 from tests.manager.test_instances import boot, class_of, id_of, promised, slots
 from tests.world import NOON, PROJECT, World, a_host, flavored, instances, of_hosts
@@ -224,6 +225,13 @@ def test_all_types_share_one_calendar(world):
         world.lease(a_host(1))
     mixed = world.lease(a_host(1), flavored(1), instances(1), start=4 * HOUR)
     assert len(world.hosts_of(mixed)) == 2
+
+
+def test_capabilities_of_a_host_change_whatever_flavor_is_reserved_on_it(shop):
+    world = shop(state=of_hosts({}), hosts=1)
+    world.manager.update_host("1", HostChange({"rack": "r1", "ram": "x"}))
+    world.lease(flavored(1), start=HOUR)
+    assert world.manager.update_host("1", HostChange({"rack": "r2", "ram": "y"})).capabilities["rack"] == "r2"
 
 
 # Life
