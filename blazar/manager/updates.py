@@ -48,6 +48,7 @@ from blazar.model.lease import (
 from blazar.model.requests import Actor, LeaseChange, ReservationChange
 from blazar.model.window import Window
 from blazar.resources.actions import BEFORE_END, names_action
+from blazar.resources.asked import asked_about
 from blazar.resources.base import Done, LookFirst, ResolveFirst, Work
 from blazar.store.store import Store
 
@@ -203,7 +204,8 @@ class Updates:
             replace(work, in_use=seen.get(work.reservation.id)) for work in self._worker.works_with(lease, allocations)
         )
         draft = self._draft(lease, works, change, now)
-        plan = self._plan(lease, draft, works, allocations, now=now, attempt=attempt)
+        private = change.asked_by is not None and change.asked_by.operator
+        plan = self._plan(lease, draft, works, allocations, private=private, now=now, attempt=attempt)
         new = _changed_in_use(draft.after, works, plan.allocations)
         return _Change(lease, draft, plan, works, allocations, new)
 
@@ -288,6 +290,7 @@ class Updates:
         works: Collection[Work],
         allocations: tuple[Allocation, ...],
         *,
+        private: bool,
         now: datetime,
         attempt: int,
     ) -> Plan:
@@ -302,7 +305,10 @@ class Updates:
             # The state counts as it will be (a failed reservation is pending again), the parameters as they were.
             was = replace(work, reservation=replace(work.reservation, status=reservation.status))
             kind = self._worker.type_of(reservation)
-            known = self._store.inventory(kind.kind).keys()
+            # What a reservation was granted with it keeps, also if its properties have been hidden since.
+            inventory = self._store.inventory(kind.kind)
+            granted = asked_about(work.reservation) & inventory.keys(private=True)
+            known = inventory.keys(private=private) | granted
             demand = kind.demand_again(was, reservation.parameters, known=known)
             # For the time that it has already, nobody has to give up what a host that shrank can no longer bear.
             wishes.append(Wish(reservation.id, replace(demand, entitled=lease.window.covers(after.window))))

@@ -312,6 +312,20 @@ def test_properties_are_listed_and_hidden(http):
     assert len(http.get("/v1/os-hosts/properties?all=True").json["resource_properties"]) == 2
 
 
+def test_a_private_capability_is_known_to_operators_only(http):
+    http.put("/v1/os-hosts/1", json={"rack": "r1"})
+    http.patch("/v1/os-hosts/properties/rack", json={"private": True})
+    asking = {**LEASE, "reservations": [{**ROOM, "resource_properties": '["==", "$rack", "r1"]'}]}
+    refused = http.post("/v1/leases", json=asking, headers=token())
+    assert (refused.status_code, "$rack, which no host has" in refused.json["error_message"]) == (400, True)
+    lease = http.post("/v1/leases", json=asking)
+    assert lease.status_code == 201
+    url, room = f"/v1/leases/{create(http)['id']}", asking["reservations"][0]
+    change = {"reservations": [{**room, "id": http.get(url).json["lease"]["reservations"][0]["id"], "max": 1}]}
+    assert http.put(url, json=change, headers=token()).status_code == 400
+    assert http.put(url, json=change).status_code == 409
+
+
 @pytest.mark.parametrize("path", ["/", "/versions"])
 def test_versions_are_found_without_a_token_below_any_mount(http, path):
     answer = http.get(path, base_url="http://controller:1234", environ_overrides={"SCRIPT_NAME": "/reservation"})
