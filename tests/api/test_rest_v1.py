@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from datetime import timedelta
 
@@ -367,6 +368,27 @@ def test_every_answer_names_its_request_and_a_versioned_one_its_version(http):
 @pytest.mark.parametrize("accept", [None, "text/html", "application/json", "*/*;q=0.1", "nonsense"])
 def test_any_accept_header_or_none_will_do(http, accept):
     assert http.get("/v1/leases", headers={"Accept": accept} if accept else {}).status_code == 200
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.WARNING, logging.CRITICAL, logging.CRITICAL + 1])
+def test_it_works_whatever_is_logged(http, level):
+    levels = {name: logging.getLogger(name).level for name in ("", "blazar", "blazar.api", "blazar.api.app")}
+    try:
+        for name in levels:
+            logging.getLogger(name).setLevel(level)
+        lease = create(http)
+        assert http.get("/v1/leases", headers=token()).json["leases"] == [lease]
+        assert http.get("/v1/nothing", headers=token()).status_code == 404
+    finally:
+        for name, before in levels.items():
+            logging.getLogger(name).setLevel(before)
+
+
+def test_a_version_can_be_discovered_where_it_is(http):
+    for path in ("/v1", "/v1/"):
+        answer = http.get(path, environ_overrides={"SCRIPT_NAME": "/reservation"}, base_url="http://cloud:1234")
+        assert answer.status_code == 200
+        assert answer.json["version"]["links"] == [{"rel": "self", "href": "http://cloud:1234/reservation/v1"}]
 
 
 def test_the_health_of_the_service_can_be_asked(http, world, monkeypatch):

@@ -111,6 +111,15 @@ def test_a_new_lease_is_asked_about_with_what_it_would_get(world, books):
     assert question.wanted.hosts == 2
 
 
+def test_reservations_of_one_type_are_all_asked_about_each_with_its_own(world, books):
+    lease = world.lease(a_host(1), a_host(2), start=HOUR)
+    (question,) = books.asked
+    seen = {r.id: [h for h in question.wanted.holdings if h.reservation_id == r.id] for r in lease.reservations}
+    assert [len(held) for held in seen.values()] == [1, 2]
+    assert {h.resource.name for h in question.wanted.holdings} == {"node-1", "node-2", "node-3"}
+    assert question.wanted.hosts == 3
+
+
 def test_a_denied_lease_leaves_nothing_behind_and_the_cloud_is_not_called(world, books):
     books.says = no
     calls = sum(world.faults.calls.values())

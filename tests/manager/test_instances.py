@@ -159,6 +159,26 @@ def test_reservations_share_a_host_up_to_its_capacity_and_not_further(a_world):
     world.lease(instances(1, vcpus=1), start=3 * HOUR)
 
 
+def test_servers_may_follow_each_other_without_a_gap(a_world):
+    world = a_world(hosts=1)
+    for hour in (5, 1, 3):  # each for two hours, on the whole host
+        world.lease(instances(8, vcpus=4), start=hour * HOUR)
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances(1, vcpus=1), start=7 * HOUR - MINUTE)
+    world.lease(instances(8, vcpus=4), start=7 * HOUR)
+
+
+def test_the_fullest_moment_counts_and_what_is_outside_of_the_window_does_not(a_world):
+    world = a_world(hosts=1)  # 32 VCPUs
+    world.lease(instances(1, vcpus=16), start=HOUR, hours=4)
+    for start in (HOUR, 3 * HOUR):  # one after the other, never both
+        world.lease(instances(1, vcpus=8), start=start)
+    world.lease(instances(1, vcpus=16), start=5 * HOUR)
+    world.lease(instances(1, vcpus=8), start=2 * HOUR, hours=4)
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances(1, vcpus=1), start=2 * HOUR)
+
+
 def test_one_and_the_same_lease_does_not_overbook_a_host_either(a_world):
     world = a_world(hosts=1)
     with pytest.raises(NotEnoughResources):
@@ -324,6 +344,25 @@ def test_a_creation_that_the_cloud_does_not_finish_leaves_nothing_behind(world, 
         world.lease(instances(2, affinity=True))
     assert world.manager.leases(None) == ()
     nothing_is_left(world)
+
+
+def test_a_later_reservation_that_fails_takes_with_it_what_was_made_for_the_earlier_ones(world):
+    made = []
+
+    def refuse_the_third(name, phase):
+        if name == "create_aggregate" and phase == "before":
+            made.append(name)
+            if len(made) == 3:
+                raise DOWN
+
+    world.faults.on_call = refuse_the_third
+    with pytest.raises(CloudUnavailable):
+        world.lease(instances(2, affinity=True), a_host(), instances(1, affinity=False))
+    world.faults.on_call = None
+    assert len(made) == 3
+    assert world.manager.leases(None) == ()
+    nothing_is_left(world)
+    world.lease(a_host(3))
 
 
 @pytest.mark.parametrize("call", ["add_host", "set_inventory", "give_flavor"])
