@@ -16,7 +16,6 @@ from blazar.clouds.ports import Flavor
 from blazar.clouds.simulated import of_size
 from blazar.manager import lifecycle
 from blazar.manager.settings import Settings
-from blazar.model.amounts import Amounts
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
@@ -24,6 +23,7 @@ from blazar.model.resource import ResourceKind
 from blazar.resources.slots import resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
+from tests.promises import check_promises
 from tests.world import PROJECT, World, a_host, flavored, instances
 
 HOSTS = 3
@@ -230,20 +230,7 @@ class Life(RuleBasedStateMachine):
     def nothing_is_promised_twice(self) -> None:
         if not hasattr(self, "world"):
             return
-        now = self.world.clock.now()
-        by_host: dict[int, list] = {}
-        for allocation in self.world.store.live_allocations(ResourceKind.HOST):
-            by_host.setdefault(allocation.resource_id, []).append(allocation)
-        capacities = {r.id: r.capacity for r in self.world.store.resources(ResourceKind.HOST)}
-        for host, allocations in by_host.items():
-            for instant in {now, *(a.window.start for a in allocations)}:
-                # Who has overstayed is waited for; nobody else may meet anybody.
-                here = [a for a in allocations if a.window.contains(instant) and instant >= now]
-                whole = [a for a in here if a.unit is None]
-                if whole:
-                    assert {a.lease_id for a in here} == {whole[0].lease_id}, here
-                total = sum((a.amounts for a in here if a.amounts), Amounts())
-                assert all(amount <= capacities[host].get(name) for name, amount in total), here
+        check_promises(self.world.store, since=self.world.clock.now())
 
     @invariant()
     def nobody_has_slots_that_are_not_promised(self) -> None:
