@@ -12,6 +12,12 @@ from blazar.model.demand import Allocation
 from blazar.model.resource import Resource
 from blazar.model.window import Window
 
+Use = tuple[int, datetime, datetime, int, Amounts | None]
+"""A use of a resource: its id, from when to when, and so many units of these amounts; None takes it whole."""
+
+Step = tuple[datetime, int]
+"""By how much what is taken changes at an instant."""
+
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
@@ -35,16 +41,28 @@ class Occupancy:
 
         Windows may have been widened by the cleaning time before.
         """
+        return cls.of_uses(
+            (a.resource_id, a.window.start, a.window.end, a.units, a.unit)
+            for a in allocations
+            if a.window.overlaps(window)
+        )
+
+    @classmethod
+    def of_uses(cls, uses: Iterable[Use]) -> Occupancy:
+        """Build from uses, all of which overlap the window: what a search on a large calendar spends its time on.
+
+        Hence the plain tuples, of which all instants are aware or none is.
+        """
         taken: set[int] = set()
-        shared: dict[int, list[Allocation]] = defaultdict(list)
-        for allocation in allocations:
-            if not allocation.window.overlaps(window):
+        shared: dict[int, dict[Amounts, list[Step]]] = {}
+        for resource_id, start, end, units, unit in uses:
+            if unit is None:
+                taken.add(resource_id)
                 continue
-            if allocation.unit is None:
-                taken.add(allocation.resource_id)
-            else:
-                shared[allocation.resource_id].append(allocation)
-        return cls(frozenset(taken), {resource_id: _peak(parts) for resource_id, parts in shared.items()})
+            steps = shared.setdefault(resource_id, {}).setdefault(unit, [])
+            steps.append((start, units))
+            steps.append((end, -units))
+        return cls(frozenset(taken), {resource_id: _peak(steps) for resource_id, steps in shared.items()})
 
     def is_free(self, resource_id: int) -> bool:
         """Tell whether nothing at all is promised of the resource in the window."""
@@ -60,18 +78,24 @@ class Occupancy:
         return resource.units_beside(self.peaks.get(resource.id, Amounts()), unit)
 
 
-def _peak(allocations: Iterable[Allocation]) -> Amounts:
-    steps: list[tuple[datetime, int, Amounts]] = []
-    for allocation in allocations:
-        amounts = allocation.amounts or Amounts()
-        steps.append((allocation.window.start, 1, amounts))
-        steps.append((allocation.window.end, 0, amounts))
-    # At one instant ends come before starts: windows that touch never add up.
-    steps.sort(key=lambda step: (step[0], step[1]))
-    now: dict[str, int] = defaultdict(int)
-    peak: dict[str, int] = defaultdict(int)
-    for _, begins, amounts in steps:
-        for name, amount in amounts:
-            now[name] += amount if begins else -amount
-            peak[name] = max(peak[name], now[name])
-    return Amounts.of(peak)
+def _peak(steps: Mapping[Amounts, list[Step]]) -> Amounts:
+    """Return of each class the most that is taken at any one instant, from the steps of every unit."""
+    if len(steps) == 1:
+        # Servers of one size, as they mostly are: what is counted is servers.
+        ((unit, alone),) = steps.items()
+        return unit.times(_most(alone))
+    by_class: dict[str, list[Step]] = defaultdict(list)
+    for unit, some in steps.items():
+        for name, amount in unit:
+            by_class[name] += [(instant, amount * units) for instant, units in some]
+    return Amounts.of({name: _most(some) for name, some in by_class.items()})
+
+
+def _most(steps: list[Step]) -> int:
+    """Return the highest sum of steps. At one instant ends come before starts: windows that touch never add up."""
+    now = most = 0
+    for _, step in sorted(steps):
+        now += step
+        if now > most:
+            most = now
+    return most

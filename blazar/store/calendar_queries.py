@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.calendar.occupancy import Occupancy
+from blazar.calendar.occupancy import Occupancy, Use
 from blazar.model.amounts import Amounts
 from blazar.model.clock import to_second
 from blazar.model.demand import Allocation
@@ -23,6 +24,17 @@ from blazar.store.tables import allocations, resources
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 """Where an allocation that was given up before it began blocks until: it never stood in anybody's way."""
+
+
+_SECOND = timedelta(seconds=1)
+_USE_COLUMNS = (
+    allocations.c.resource_id,
+    # Of thousands of rows: without a zone, and the few units that there are each read but once.
+    sa.type_coerce(allocations.c.starts_at, sa.DateTime()).label("starts_at"),
+    sa.type_coerce(allocations.c.blocks_until, sa.DateTime()).label("blocks_until"),
+    allocations.c.units,
+    sa.cast(allocations.c.unit, sa.Text()).label("unit"),
+)
 
 
 def occupancy(
@@ -43,7 +55,7 @@ def occupancy(
     """
     begin = max(window.start, to_second(now))
     mine = () if besides is None else (allocations.c.lease_id != besides,)
-    columns = (allocations.c.resource_id,) if whole_only else (*ALLOCATION_COLUMNS, allocations.c.blocks_until)
+    columns: tuple[Any, ...] = (allocations.c.resource_id,) if whole_only else _USE_COLUMNS
     promised = sa.select(*columns).where(
         allocations.c.kind == str(kind),
         allocations.c.blocks_until > begin,
@@ -64,7 +76,7 @@ def occupancy(
     if whole_only:
         return Occupancy.of_busy(row[0] for row in rows)
     span = Window(begin, max(window.end, begin + timedelta(seconds=1)))
-    return Occupancy.of_allocations(span, (_widened(row, span, cleaning) for row in rows))
+    return Occupancy.of_uses(_uses(rows, span, cleaning))
 
 
 def generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
@@ -265,11 +277,15 @@ def _what(allocation: Allocation) -> object:
     return allocation.resource_id, allocation.reservation_id, allocation.units, allocation.unit
 
 
-def _widened(row: Any, span: Window, cleaning: timedelta) -> Allocation:
-    """Return an allocation for the time in which it stands in the way of a use of this span."""
-    *columns, starts_at, ends_at, units, unit, blocks_until = row
-    # A late user, who should have left, is in the way from now on.
-    end = blocks_until if blocks_until > span.start else span.end
-    # A use that was given up in the second it began has no length of its own, only the cleaning after it.
-    start = min(starts_at - cleaning, end - timedelta(seconds=1))
-    return allocation_of((*columns, start, end, units, unit))
+def _uses(rows: Iterable[Any], span: Window, cleaning: timedelta) -> Iterator[Use]:
+    """Yield what stands in the way of a use of this span, each for the time in which it does."""
+    begin, end_of_span = span.start.replace(tzinfo=None), span.end.replace(tzinfo=None)
+    units_of: dict[str | None, Amounts | None] = {None: None}
+    for resource_id, start, blocks_until, count, text in rows:
+        if text not in units_of:
+            units_of[text] = Amounts.of(json.loads(text))
+        # A late user, who should have left, is in the way from now on.
+        end = blocks_until if blocks_until > begin else end_of_span
+        start -= cleaning
+        # A use that was given up in the second it began has no length of its own, only the cleaning after it.
+        yield resource_id, start if start < end else end - _SECOND, end, count, units_of[text]

@@ -13,6 +13,7 @@ from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, Invali
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationChange
 from blazar.resources.physical_host import HostSettings
+from tests.promises import check_promises
 from tests.world import NOON, PROJECT, World, a_host, instances
 
 DOWN = CloudUnavailable("the cloud does not answer")
@@ -538,6 +539,16 @@ def test_a_growth_that_the_cloud_refuses_is_undone(world):
     assert promised(world, lease) == slots(world, lease) == before
     assert world.pool(id_of(lease)) == set(before)
     assert world.now(lease).reservations[0].parameters["amount"] == 1
+
+
+def test_reservations_of_a_lease_that_stay_on_a_host_need_room_for_all_of_them(a_world):
+    world = a_world(hosts=1)  # 32 VCPUs
+    lease = world.lease(instances(1, vcpus=12), instances(1, vcpus=12))
+    world.run()
+    world.lease(instances(1, vcpus=16), start=2 * HOUR)
+    with pytest.raises(NotEnoughResources, match="too much of it is promised"):
+        world.change(lease, end=NOON + 3 * HOUR)
+    check_promises(world.store, since=NOON)
 
 
 def test_what_servers_are_made_of_does_not_change_while_there_may_be_some(world):
