@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
@@ -15,8 +16,8 @@ from blazar.model.window import Window
 Use = tuple[int, datetime, datetime, int, Amounts | None]
 """A use of a resource: its id, from when to when, and so many units of these amounts; None takes it whole."""
 
-Step = tuple[datetime, int]
-"""By how much what is taken changes at an instant."""
+Span = tuple[datetime, datetime, int]
+"""From when to when so much of something is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,13 @@ class Occupancy:
         Hence the plain tuples, of which all instants are aware or none is.
         """
         taken: set[int] = set()
-        shared: dict[int, dict[Amounts, list[Step]]] = {}
-        for resource_id, start, end, units, unit in uses:
-            if unit is None:
-                taken.add(resource_id)
-                continue
-            steps = shared.setdefault(resource_id, {}).setdefault(unit, [])
-            steps.append((start, units))
-            steps.append((end, -units))
-        return cls(frozenset(taken), {resource_id: _peak(steps) for resource_id, steps in shared.items()})
+        shared: dict[int, list[Use]] = defaultdict(list)
+        for use in uses:
+            if use[4] is None:
+                taken.add(use[0])
+            else:
+                shared[use[0]].append(use)
+        return cls(frozenset(taken), {resource_id: _peak(parts) for resource_id, parts in shared.items()})
 
     def is_free(self, resource_id: int) -> bool:
         """Tell whether nothing at all is promised of the resource in the window."""
@@ -78,24 +77,34 @@ class Occupancy:
         return resource.units_beside(self.peaks.get(resource.id, Amounts()), unit)
 
 
-def _peak(steps: Mapping[Amounts, list[Step]]) -> Amounts:
-    """Return of each class the most that is taken at any one instant, from the steps of every unit."""
-    if len(steps) == 1:
+def _peak(uses: list[Use]) -> Amounts:
+    """Return of each class the most that is taken of a resource at any one instant."""
+    first = uses[0][4] or Amounts()
+    if all(unit is first or unit == first for _, _, _, _, unit in uses):
         # Servers of one size, as they mostly are: what is counted is servers.
-        ((unit, alone),) = steps.items()
-        return unit.times(_most(alone))
-    by_class: dict[str, list[Step]] = defaultdict(list)
-    for unit, some in steps.items():
-        for name, amount in unit:
-            by_class[name] += [(instant, amount * units) for instant, units in some]
-    return Amounts.of({name: _most(some) for name, some in by_class.items()})
+        return _times(first, _most([(start, end, units) for _, start, end, units, _ in uses]))
+    by_class: dict[str, list[Span]] = defaultdict(list)
+    for _, start, end, units, unit in uses:
+        for name, amount in unit or ():
+            by_class[name].append((start, end, units * amount))
+    return Amounts.of({name: _most(spans) for name, spans in by_class.items()})
 
 
-def _most(steps: list[Step]) -> int:
-    """Return the highest sum of steps. At one instant ends come before starts: windows that touch never add up."""
+def _most(spans: list[Span]) -> int:
+    """Return the highest sum of what overlaps. At one instant ends come before starts: what touches never adds up."""
+    if len(spans) == 1:
+        return spans[0][2]
+    steps = [(start, amount) for start, _, amount in spans]
+    steps += [(end, -amount) for _, end, amount in spans]
+    steps.sort()
     now = most = 0
-    for _, step in sorted(steps):
+    for _, step in steps:
         now += step
         if now > most:
             most = now
     return most
+
+
+@lru_cache(maxsize=1024)
+def _times(unit: Amounts, count: int) -> Amounts:
+    return unit.times(count)

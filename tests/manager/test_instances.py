@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.ports import Inventory
+from blazar.manager.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationChange
@@ -167,6 +168,16 @@ def test_servers_may_follow_each_other_without_a_gap(a_world):
     with pytest.raises(NotEnoughResources):
         world.lease(instances(1, vcpus=1), start=7 * HOUR - MINUTE)
     world.lease(instances(8, vcpus=4), start=7 * HOUR)
+
+
+def test_cleaning_time_is_kept_free_between_servers_too(a_world):
+    world = a_world(hosts=1, settings=Settings(cleaning_time=10 * MINUTE))
+    world.lease(instances(8, vcpus=4), start=5 * HOUR)
+    for start in (3 * HOUR, 3 * HOUR - 9 * MINUTE, 7 * HOUR, 7 * HOUR + 9 * MINUTE):
+        with pytest.raises(NotEnoughResources):
+            world.lease(instances(1, vcpus=1), start=start)
+    before, after = 3 * HOUR - 10 * MINUTE, 7 * HOUR + 10 * MINUTE
+    assert [world.lease(instances(8, vcpus=4), start=start).status for start in (before, after)] == ["PENDING"] * 2
 
 
 def test_the_fullest_moment_counts_and_what_is_outside_of_the_window_does_not(a_world):
