@@ -126,6 +126,7 @@ class Ground:
                     capabilities={},
                     at=now,
                 )
+                self.simulated.create_reservation_provider(hypervisor.hypervisor_hostname)
             resource_queries.raise_version(connection, ResourceKind.HOST)
         self.ids = sorted(r.id for r in self.store.resources(ResourceKind.HOST))
         # A tenth of the hosts stays free: there has to be something to find.

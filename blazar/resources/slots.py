@@ -239,7 +239,9 @@ class Slots:
             self._placement.set_inventory(hypervisor, name, total)
         except NotFound:
             # A host whose provider somebody deleted, as Nova does together with a compute service.
-            self._placement.create_reservation_provider(hypervisor)
+            with suppress(Conflict):
+                # Another start on the host may have missed it in the same moment, and been faster.
+                self._placement.create_reservation_provider(hypervisor)
             self._placement.set_inventory(hypervisor, name, total)
 
     # At the end

@@ -388,6 +388,24 @@ def test_a_start_is_tried_again_until_all_is_there(world, call, phase):
     assert world.simulated.flavor_access(id_of(lease)) == {PROJECT}
 
 
+def test_two_starts_that_miss_the_provider_of_one_host_at_once_both_succeed(a_world):
+    world = a_world(hosts=1)
+    first, second = world.lease(instances(), start=HOUR), world.lease(instances(), start=HOUR)
+    with world.simulated._keeper.open(to_change=True) as state:
+        state.providers.clear()  # as Nova does when a compute service is deleted and comes back
+
+    def faster(name, phase):
+        if name == "create_reservation_provider" and phase == "before":
+            world.faults.on_call = None
+            world.simulated.create_reservation_provider("node-1")
+
+    world.faults.on_call = faster
+    world.run_to(NOON + HOUR)
+    for lease in (first, second):
+        assert world.now(lease).status is LeaseStatus.ACTIVE
+        assert slots(world, lease) == promised(world, lease)
+
+
 ENDING = [
     "take_flavor",
     "delete_server",
