@@ -75,10 +75,14 @@ class Enforcement:
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
         """Return what ``[enforcement]`` says; InvalidInput if that can not be."""
-        kinds = find(conf.enforcement.enabled_filters)
-        for kind in kinds:
-            conf.register_opts(kind.options, group="enforcement")
-        filters = [kind.configured(conf.enforcement, identity) for kind in kinds]
+        filters = []
+        for name, kind in find(conf.enforcement.enabled_filters).items():
+            try:
+                conf.register_opts(kind.options, group="enforcement")
+                filters.append(kind.configured(conf.enforcement, identity))
+            except (cfg.Error, ValueError) as error:
+                # Ours are read before; those of others may clash with them, or have a value that can not be.
+                raise InvalidInput(f"[enforcement] {name} can not be used as it is set: {error}") from error
         return cls(filters, identity=identity, exempt=conf.enforcement.exempt_projects)
 
     def context(self, user_id: str, project_id: str) -> Context:
@@ -122,7 +126,7 @@ class Enforcement:
         return tuple(know)
 
 
-def find(names: Sequence[str]) -> list[Any]:
+def find(names: Sequence[str]) -> Mapping[str, Any]:
     """Return the classes of filters by name, in order. InvalidInput names those there are."""
     wanted = [name for name in names if name not in BUILTIN]
     others: dict[str, Any] = {}
@@ -135,7 +139,9 @@ def find(names: Sequence[str]) -> list[Any]:
             f"[enforcement] enabled_filters names {', '.join(unknown)}, which is not installed; there are: "
             f"{', '.join(sorted({*BUILTIN, *others}))}"
         )
-    twice = sorted({name for name in names if list(names).count(name) > 1})
+    kinds = [BUILTIN.get(name) or others[name] for name in names]
+    # One that is named by its entry point and by its class would be told of everything once, and asked twice.
+    twice = sorted({name for name, kind in zip(names, kinds, strict=True) if kinds.count(kind) > 1})
     if twice:
         raise InvalidInput(f"[enforcement] enabled_filters names {', '.join(twice)} more than once; once is enough")
-    return [BUILTIN.get(name) or others[name] for name in names]
+    return dict(zip(names, kinds, strict=True))

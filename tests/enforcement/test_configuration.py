@@ -94,6 +94,47 @@ def test_filters_of_others_are_found_by_entry_point_or_name_with_options_of_thei
         made.check(asking())
 
 
+def plug_in(monkeypatch, kind):
+    point = EntryPoint("mood", "tests:Filter", "blazar.enforcement.filters")
+    extension = stevedore.extension.Extension("mood", point, kind, None)
+    others = stevedore.ExtensionManager
+
+    def manager(namespace, **more):
+        return [extension] if namespace == "blazar.enforcement.filters" else others(namespace, **more)
+
+    monkeypatch.setattr(stevedore, "ExtensionManager", manager)
+
+
+def test_a_filter_named_by_its_entry_point_and_by_its_class_is_named_twice(tmp_path, monkeypatch):
+    plug_in(monkeypatch, MoodFilter)
+    assert "names MoodFilter, mood more than once" in refusal(tmp_path, "enabled_filters = mood,MoodFilter")
+
+
+def test_options_of_others_that_clash_with_ours_are_refused_with_a_sentence(tmp_path, monkeypatch):
+    class Clashing(MoodFilter):
+        options: ClassVar[list[cfg.Opt]] = [cfg.StrOpt("max_units")]
+
+    plug_in(monkeypatch, Clashing)
+    said = refusal(tmp_path, "enabled_filters = mood")
+    assert said.startswith("[enforcement] mood can not be used as it is set: duplicate option: max_units")
+
+
+def test_a_value_that_an_option_of_others_can_not_have_is_refused_with_a_sentence(tmp_path, monkeypatch):
+    class Counting(MoodFilter):
+        options: ClassVar[list[cfg.Opt]] = [cfg.IntOpt("mood")]
+
+    plug_in(monkeypatch, Counting)
+    assert "[enforcement] mood can not be used" in refusal(tmp_path, "enabled_filters = mood", "mood = bad")
+
+
+def test_a_latest_start_before_the_earliest_is_refused(tmp_path):
+    lines = ("enabled_filters = StartWindowFilter", "earliest_start = 60", "latest_start = 59")
+    assert refusal(tmp_path, *lines) == (
+        "[enforcement] earliest_start is 60 and latest_start 59, so that no lease could start at all; give a "
+        "latest_start that is not before earliest_start"
+    )
+
+
 EXTERNAL = "enabled_filters = ExternalServiceFilter"
 BASE = "external_service_base_endpoint = https://budgets.example/blazar/"
 

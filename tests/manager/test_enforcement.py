@@ -268,7 +268,7 @@ def test_limits_count_what_the_project_has_and_nothing_of_others(sqlite):
     world = World(sqlite, hosts=9, filters=[MaxUnitsFilter(3)])
     world.lease(a_host(2), start=HOUR)
     world.lease(a_host(3), start=HOUR, project="art")
-    with pytest.raises(UsageDenied, match=r"1 are left"):
+    with pytest.raises(UsageDenied, match=r"1 is left"):
         world.lease(a_host(2), start=2 * HOUR)
     lease = world.lease(a_host(1), start=2 * HOUR)
     with pytest.raises(UsageDenied):
@@ -348,7 +348,7 @@ def test_a_lease_that_is_getting_more_for_longer_counts_with_all_of_it_meanwhile
     world.faults.on_call = meanwhile
     more = ReservationChange(lease.reservations[0].id, {"min": 2, "max": 2})
     world.change(lease, end=NOON + 9 * HOUR, reservations=(more,))
-    assert "1 are left" in denied[0]
+    assert "1 is left" in denied[0]
     assert world.lease(a_host(1), start=3 * HOUR).status is LeaseStatus.PENDING
 
 
