@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 from oslo_config import cfg
 
+from blazar.enforcement.unified import UnifiedLimits
 from blazar.enforcement.values import News, Occasion, Question
 from blazar.model.clock import to_minute
-from blazar.model.errors import InvalidInput, UsageDenied
+from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.usage import longest_below, peak
 from blazar.model.window import Window
 
@@ -90,7 +91,7 @@ class MaxLeaseDurationFilter(Limit):
             and (before is None or window.duration > before.duration)
         ):
             raise UsageDenied(
-                f"end_date: the lease would last {_span(window.duration)}, and {_span(self._longest)} is the most "
+                f"end_date: the lease would last {span(window.duration)}, and {span(self._longest)} is the most "
                 f"(max_lease_duration); let it end by {said(window.start + self._longest)}"
             )
 
@@ -99,15 +100,35 @@ class MaxLeaseDurationFilter(Limit):
         opens = before.end - extension
         if now < opens:
             raise UsageDenied(
-                f"end_date: a running lease can be extended in the last {_span(extension)} before its end "
+                f"end_date: a running lease can be extended in the last {span(extension)} before its end "
                 f"(reservation_extension_window); try again from {said(opens)} on"
             )
         if self._longest is not None and window.end > before.end + self._longest:
             raise UsageDenied(
-                f"end_date: the lease would be extended by {_span(window.end - before.end)}, and "
-                f"{_span(self._longest)} is the most at a time (max_lease_duration); let it end by "
+                f"end_date: the lease would be extended by {span(window.end - before.end)}, and "
+                f"{span(self._longest)} is the most at a time (max_lease_duration); let it end by "
                 f"{said(before.end + self._longest)}"
             )
+
+
+class _Number:
+    """A limit that is one number: what the configuration says for all, or what Keystone says for each project."""
+
+    def __init__(self, option: str, most: int | None, registered: str, unified: UnifiedLimits | None) -> None:
+        self.name = option if unified is None else registered
+        self._most = most
+        self._unified = unified
+
+    def of(self, project_id: str) -> int | None:
+        """Return the limit of a project, None if there is none. EnforcementUnavailable."""
+        if self._unified is None:
+            return self._most
+        found = self._unified.of(project_id)
+        if self.name not in found:
+            raise EnforcementUnavailable(
+                f"Keystone has no registered limit {self.name}; an operator must create it before leases can be granted"
+            )
+        return _number(found[self.name])
 
 
 class MaxConcurrentLeasesFilter(Limit):
@@ -123,26 +144,29 @@ class MaxConcurrentLeasesFilter(Limit):
         ),
     ]
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, most: int | None, *, unified: UnifiedLimits | None = None) -> None:
+        self._limit = _Number("max_concurrent_leases", most, "blazar:leases", unified)
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> MaxConcurrentLeasesFilter:
         """Return the filter as the configuration says."""
-        return cls(_number(section.max_concurrent_leases))
+        return cls(_number(section.max_concurrent_leases), unified=identity.limits)
 
     def check(self, question: Question) -> None:
         """Deny a lease at a time when the project has enough others."""
         window, current = question.wanted.window, question.current
-        if self._most is None or (current is not None and current.window.covers(window)):
+        if current is not None and current.window.covers(window):
+            return
+        most = self._limit.of(question.wanted.project_id)
+        if most is None:
             return
         uses = [(use.window, 1) for use in question.others]
         others = peak(window, uses)
-        if others + 1 > self._most:
+        if others + 1 > most:
             raise UsageDenied(
                 f"start_date, end_date: the project has {others} other {_plural(others, 'lease')} at one time between "
-                f"{said(window.start)} and {said(window.end)}, and may have {self._most} at a time "
-                f"(max_concurrent_leases); {_when(window, uses, self._most - 1)}, or end one of them"
+                f"{said(window.start)} and {said(window.end)}, and may have {most} at a time "
+                f"({self._limit.name}); {_when(window, uses, most - 1)}, or end one of them"
             )
 
 
@@ -160,29 +184,32 @@ class MaxUnitsFilter(Limit):
         ),
     ]
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, most: int | None, *, unified: UnifiedLimits | None = None) -> None:
+        self._limit = _Number("max_units", most, "blazar:hosts", unified)
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> MaxUnitsFilter:
         """Return the filter as the configuration says."""
-        return cls(_number(section.max_units))
+        return cls(_number(section.max_units), unified=identity.limits)
 
     def check(self, question: Question) -> None:
         """Deny a lease with more hosts than are left to the project at that time."""
         wanted, current = question.wanted, question.current
-        if self._most is None or not wanted.hosts:
+        if not wanted.hosts:
             return
         if current is not None and current.window.covers(wanted.window) and wanted.hosts <= current.hosts:
             return
+        most = self._limit.of(wanted.project_id)
+        if most is None:
+            return
         uses = [(use.window, use.hosts) for use in question.others]
-        left = max(0, self._most - peak(wanted.window, uses))
+        left = max(0, most - peak(wanted.window, uses))
         if wanted.hosts > left:
             raise UsageDenied(
                 f"reservations: the lease would have {wanted.hosts} {_plural(wanted.hosts, 'host')}, and of the "
-                f"{self._most} that the project may have at a time (max_units) {left} {'is' if left == 1 else 'are'} "
-                f"left between {said(wanted.window.start)} and {said(wanted.window.end)}; ask for fewer, or "
-                f"{_when(wanted.window, uses, self._most - wanted.hosts)}"
+                f"{most} that the project may have at a time ({self._limit.name}) {left} "
+                f"{'is' if left == 1 else 'are'} left between {said(wanted.window.start)} and "
+                f"{said(wanted.window.end)}; ask for fewer, or {_when(wanted.window, uses, most - wanted.hosts)}"
             )
 
 
@@ -228,12 +255,12 @@ class StartWindowFilter(Limit):
         minute = to_minute(question.now)
         if self._earliest is not None and start < minute + self._earliest:
             raise UsageDenied(
-                f"start_date: a lease must be asked for {_span(self._earliest)} ahead (earliest_start); the earliest "
+                f"start_date: a lease must be asked for {span(self._earliest)} ahead (earliest_start); the earliest "
                 f"start is {said(_next_minute(question.now) + self._earliest)}"
             )
         if self._latest is not None and start > minute + self._latest:
             raise UsageDenied(
-                f"start_date: a lease can start at most {_span(self._latest)} from now (latest_start), by "
+                f"start_date: a lease can start at most {span(self._latest)} from now (latest_start), by "
                 f"{said(minute + self._latest)}"
             )
 
@@ -270,7 +297,7 @@ def said(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M}"
 
 
-def _span(length: timedelta) -> str:
+def span(length: timedelta) -> str:
     """Return a length in the largest units that say it exactly: ``2 days``, ``1 hour 30 minutes``."""
     left = int(length.total_seconds())
     words = []

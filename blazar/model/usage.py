@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from blazar.model.spending import Hold
 from blazar.model.window import Window
 
 
@@ -29,6 +30,9 @@ class ProjectUse:
     project_id: str
     version: int
     leases: tuple[LeaseUse, ...]
+    held: tuple[Hold, ...] = ()
+    """What it holds over a longer time, if that was asked for: see ``Question``."""
+    mine: tuple[Hold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -100,8 +101,15 @@ def raise_generations(connection: Connection, expected: Mapping[int, int]) -> No
             raise StaleCalendar("a resource was booked by somebody else in the meantime")
 
 
-def insert(connection: Connection, kinds: Mapping[int, str], new: Iterable[Allocation], cleaning: timedelta) -> None:
-    """Insert allocations."""
+def insert(
+    connection: Connection,
+    kinds: Mapping[int, str],
+    new: Iterable[Allocation],
+    cleaning: timedelta,
+    *,
+    added_at: datetime | None = None,
+) -> None:
+    """Insert allocations; ``added_at`` is when they come to a lease that may have begun."""
     rows = [
         {
             "kind": kinds[a.resource_id],
@@ -113,6 +121,7 @@ def insert(connection: Connection, kinds: Mapping[int, str], new: Iterable[Alloc
             "blocks_until": a.window.end + cleaning,
             "units": a.units,
             "unit": None if a.unit is None else dict(a.unit.items),
+            "added_at": added_at,
         }
         for a in new
     ]
@@ -134,7 +143,7 @@ def replace(
     A reservation that goes on with more or less of a resource keeps its row: nobody leaves, and nothing is cleaned.
     """
     rows = connection.execute(
-        sa.select(allocations.c.id, *ALLOCATION_COLUMNS).where(
+        sa.select(allocations.c.id, allocations.c.kind, allocations.c.added_at, *ALLOCATION_COLUMNS).where(
             allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
         )
     ).all()
@@ -143,22 +152,27 @@ def replace(
         left[_what(allocation)].append(allocation)
     changed: dict[tuple[Window, int, Amounts | None], list[int]] = defaultdict(list)
     gone: list[int] = []
-    others: list[tuple[int, Allocation]] = []
-    for key, *columns in rows:
+    others: list[tuple[int, _Past]] = []
+    for key, kind, added_at, *columns in rows:
         held = allocation_of(columns)
         kept = left[_what(held)].pop() if left[_what(held)] else None
         if kept is None:
-            others.append((key, held))
+            others.append((key, _Past(kind, added_at, held)))
         elif kept.window != held.window:
             changed[kept.window, kept.units, kept.unit].append(key)
     resized = {_where(a): a for new in left.values() for a in new}
-    for key, held in others:
-        kept = resized.pop(_where(held), None)
+    past: list[_Past] = []
+    begun: list[int] = []
+    for key, had in others:
+        kept = resized.pop(_where(had.allocation), None)
         if kept is None:
             gone.append(key)
         else:
             left[_what(kept)].remove(kept)
             changed[kept.window, kept.units, kept.unit].append(key)
+            if had.since < to_second(at):
+                past.append(had)
+                begun.append(key)
     for part in chunks(gone):
         release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
     # All allocations of a lease have its window, so that these are as many statements as there are sizes.
@@ -175,7 +189,47 @@ def replace(
                     unit=None if unit is None else dict(unit.items),
                 )
             )
-    insert(connection, kinds, (a for new in left.values() for a in new), cleaning)
+    for part in chunks(begun):
+        connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
+    _keep_past(connection, past, at)
+    insert(connection, kinds, (a for new in left.values() for a in new), cleaning, added_at=at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What a lease had of a resource, which it goes on with in another size."""
+
+    kind: str
+    added_at: datetime | None
+    allocation: Allocation
+
+    @property
+    def since(self) -> datetime:
+        """Return since when it had that."""
+        start = self.allocation.window.start
+        return start if self.added_at is None else max(start, to_second(self.added_at))
+
+
+def _keep_past(connection: Connection, past: Collection[_Past], at: datetime) -> None:
+    """Keep what a lease had until now: for the record, in nobody's way."""
+    rows = [
+        {
+            "kind": each.kind,
+            "resource_id": each.allocation.resource_id,
+            "lease_id": each.allocation.lease_id,
+            "reservation_id": each.allocation.reservation_id,
+            "starts_at": each.allocation.window.start,
+            "ends_at": min(each.allocation.window.end, to_second(at)),
+            "blocks_until": LONG_AGO,
+            "units": each.allocation.units,
+            "unit": None if each.allocation.unit is None else dict(each.allocation.unit.items),
+            "added_at": each.added_at,
+            "released_at": at,
+        }
+        for each in past
+    ]
+    if rows:
+        connection.execute(allocations.insert(), rows)
 
 
 def release(connection: Connection, which: sa.ColumnElement[bool], *, at: datetime, cleaning: timedelta) -> None:

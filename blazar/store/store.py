@@ -354,10 +354,16 @@ class Store:
 
         return self._transactions.write(work)
 
-    def use_of_project(self, project_id: str, window: Window, *, besides: str) -> ProjectUse:
-        """Return what a project holds in a window, without the lease ``besides``."""
+    def use_of_project(
+        self, project_id: str, window: Window, *, besides: str, reach: Window | None = None, now: datetime
+    ) -> ProjectUse:
+        """Return what a project holds in a window, without the lease ``besides``; and over a longer time, if asked."""
         with self._transactions.reading() as connection:
-            return use_queries.of_project(connection, project_id, window, besides)
+            use = use_queries.of_project(connection, project_id, window, besides)
+            if reach is None:
+                return use
+            held, mine = use_queries.over_time(connection, project_id, reach, besides, now)
+            return replace(use, held=held, mine=mine)
 
     # Notices
 

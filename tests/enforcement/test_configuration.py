@@ -51,7 +51,8 @@ def test_filters_come_in_their_order_with_what_is_set_for_them(tmp_path):
 def test_an_unknown_filter_is_refused_with_the_names_of_those_there_are(tmp_path):
     assert refusal(tmp_path, "enabled_filters = MaxLeaseDurationFilter,MaxMoodFilter") == (
         "[enforcement] enabled_filters names MaxMoodFilter, which is not installed; there are: ExternalServiceFilter, "
-        "MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter, StartWindowFilter"
+        "MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter, ResourceHoursFilter, "
+        "StartWindowFilter"
     )
 
 
