@@ -100,8 +100,8 @@ def _type(option: cfg.Opt) -> str:
 
 def _default(option: cfg.Opt) -> str:
     value = option.default
-    if value in (None, "", []):
-        return "empty" if value in ("", []) else "none"
+    if value in (None, "", [], {}):
+        return "none" if value is None else "empty"
     if isinstance(value, list):
         value = ",".join(value)
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"

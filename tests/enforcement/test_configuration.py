@@ -136,6 +136,33 @@ def test_a_latest_start_before_the_earliest_is_refused(tmp_path):
     )
 
 
+BUDGET = "enabled_filters = ResourceHoursFilter"
+
+
+def test_a_budget_is_read_with_its_period(tmp_path):
+    (made,) = filters(tmp_path, BUDGET, "max_resource_hours = host:1, vcpu:-1", "resource_hours_period = 7")
+    with pytest.raises(UsageDenied, match=r"take 2 host-hours .* any 7 days \(max_resource_hours\) 1 are left"):
+        made.check(asking(a_view(hours(1, 3))))
+
+
+@pytest.mark.parametrize("value", ["host", "host:", "host:x", "host:1.5", "host:-2", "host:1,host"])
+def test_a_budget_that_can_not_be_read_is_refused_with_what_it_should_be(tmp_path, value):
+    with pytest.raises(ConfigurationError) as refused:
+        load(tmp_path, BUDGET, f"max_resource_hours = {value}")
+    assert refused.value.message.startswith("[enforcement] max_resource_hours can not be")
+    assert "give names with whole numbers, as name:10, with commas between them" in refused.value.message
+
+
+def test_a_budget_of_what_nobody_counts_is_refused(tmp_path):
+    assert refusal(tmp_path, BUDGET, "max_resource_hours = host:1,gpu:2") == (
+        "[enforcement] max_resource_hours names gpu, of which nothing is counted; there are: host, instance, vcpu"
+    )
+
+
+def test_a_period_that_there_is_not_is_refused(tmp_path):
+    assert "resource_hours_period can not be 'year'" in refusal(tmp_path, BUDGET, "resource_hours_period = year")
+
+
 EXTERNAL = "enabled_filters = ExternalServiceFilter"
 BASE = "external_service_base_endpoint = https://budgets.example/blazar/"
 
