@@ -9,12 +9,13 @@ is to get, so that neither the way forward nor the way back can be taken by some
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from blazar.clouds.scope import scope
+from blazar.clouds.scope import current, scope
 from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, Plan, Wish
@@ -49,7 +50,7 @@ from blazar.model.requests import Actor, LeaseChange, ReservationChange
 from blazar.model.window import Window
 from blazar.resources.actions import BEFORE_END, names_action
 from blazar.resources.asked import asked_about
-from blazar.resources.base import Done, LookFirst, ResolveFirst, Work
+from blazar.resources.base import LookFirst, NotYet, ResolveFirst, Work
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -352,9 +353,7 @@ class Updates:
             for work in self._worker.works_with(wanted, growth.plan.allocations):
                 if work.reservation.id not in growth.new:
                     continue
-                progress = self._worker.type_of(work.reservation).start(work)
-                if not isinstance(progress, Done):
-                    raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; try again later")
+                self._start(work)
         except BlazarError as error:
             self._undo(updating, event, error.message)
             raise
@@ -387,6 +386,15 @@ class Updates:
             fresh = self._store.lease(updating.id, including_deleted=True)
             self._worker.perform(fresh, event.id)
             raise WrongState(f"lease {updating.id} was deleted while it was being changed") from None
+
+    def _start(self, work: Work) -> None:
+        """Hand resources over, and wait for what is in the way, as long as the request may take."""
+        kind = self._worker.type_of(work.reservation)
+        while isinstance(progress := kind.start(work), NotYet):
+            left, pause = current().remaining(), progress.after.total_seconds()
+            if left is None or left <= pause:
+                raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; try again later")
+            time.sleep(pause)
 
     def _prepare_anew(self, lease: Lease, reservation_ids: Collection[str]) -> Lease:
         """Make what must exist before the start by the new parameters.

@@ -101,7 +101,8 @@ class Instances(ABC):
         """Ensure that the hosts have their slots and the project can boot servers with the flavor."""
         starting = work.reservation.status is ReservationStatus.PENDING
         artefacts = self._slots.prepare(work, self.template(work.reservation.parameters), starting=starting)
-        self._slots.open(work)
+        if left := self._slots.open(work):
+            return NotYet(LOOK_AGAIN, f"{left} preemptible servers are being deleted")
         return Done(artefacts)
 
     def before_end(self, work: Work) -> Progress:
