@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,10 +18,12 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.clouds.ports import Server
-from blazar.clouds.scope import current
 from blazar.clouds.simulated import Faults, FileKeeper, SimulatedCloud, State, of_size
-from blazar.enforcement import Enforcement, News, Occasion, Question
+from blazar.enforcement import Enforcement, Occasion
+from blazar.enforcement.budget import ResourceHoursFilter
+from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, StaticToken
 from blazar.enforcement.limits import MaxUnitsFilter
+from blazar.enforcement.periods import parse
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
 from blazar.model.clock import SystemClock
@@ -36,6 +38,7 @@ from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from blazar.store.tables import events
+from tests.enforcement.conftest import TOKEN, Service
 from tests.promises import check_promises
 from tests.world import RecordingNotifier, a_host, instances
 
@@ -74,24 +77,6 @@ SETTINGS = Settings(
 )
 
 
-class Ledger:
-    """A filter that writes down what it is told, as a service outside would that nobody kills."""
-
-    needs_use = False
-    hears = frozenset(Occasion)
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def check(self, question: Question) -> None:
-        time.sleep(0.01)
-
-    def tell(self, news: News) -> None:
-        time.sleep(0.01)
-        with self._path.open("a", encoding="utf-8") as book:
-            book.write(f"{current().request_id} {news.occasion} {news.view.lease.id}\n")
-
-
 def simulated(cloud_file: Path) -> SimulatedCloud:
     faults = Faults(latency=timedelta(milliseconds=8))
     slow = timedelta(milliseconds=150)
@@ -99,7 +84,15 @@ def simulated(cloud_file: Path) -> SimulatedCloud:
     return SimulatedCloud(keeper, clock=SystemClock(), faults=faults, deletion_takes=slow, snapshot_takes=slow)
 
 
-def a_manager(url: str, cloud_file: Path) -> ManagerService:
+def asking(service_url: str) -> ExternalServiceFilter:
+    """The filter that asks and tells the example service, which nobody kills, over HTTP."""
+    names = (CHECK_CREATE, CHECK_UPDATE, *map(str, Occasion))
+    return ExternalServiceFilter(
+        {name: service_url + name for name in names}, credential=StaticToken("X-Auth-Token", TOKEN)
+    )
+
+
+def a_manager(url: str, cloud_file: Path, service_url: str) -> ManagerService:
     cloud = simulated(cloud_file).cloud
     settings = HostSettings()
     return ManagerService(
@@ -109,17 +102,13 @@ def a_manager(url: str, cloud_file: Path) -> ManagerService:
         RecordingNotifier(),
         SystemClock(),
         SETTINGS,
-        Enforcement([Ledger(ledger(cloud_file)), MaxUnitsFilter(LIMIT)]),
+        Enforcement([asking(service_url), MaxUnitsFilter(LIMIT), ResourceHoursFilter({"host": 10**6}, parse("30"))]),
     )
 
 
-def ledger(cloud_file: Path) -> Path:
-    return cloud_file.with_name("ledger")
-
-
-def manage(url: str, cloud_file: Path, seed: int, busy: Path) -> None:
+def manage(url: str, cloud_file: Path, service_url: str, seed: int, busy: Path) -> None:
     """Be a manager, and at the same time two users who create, change, end and delete leases."""
-    manager = a_manager(url, cloud_file)
+    manager = a_manager(url, cloud_file, service_url)
     manager.start()
     users = [
         threading.Thread(target=use, args=(manager, simulated(cloud_file), random.Random(seed + n), busy))
@@ -172,11 +161,20 @@ def boot(cloud: SimulatedCloud, reservation: Reservation) -> None:
             cloud.boot_server("work", project_id="physics", user_id="curie", host=host)
 
 
-def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(postgresql_url, tmp_path):
+@pytest.fixture
+def service() -> Iterator[Service]:
+    """The example service, which takes a moment for everything."""
+    made = Service(host_hours=10**9)
+    made.manners = [lambda handler, path: bool(time.sleep(0.01))]
+    yield made
+    made.stop()
+
+
+def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(postgresql_url, tmp_path, service):
     cloud_file = tmp_path / "cloud.json"
     engine = connect(postgresql_url)
     upgrade(engine)
-    first = a_manager(postgresql_url, cloud_file)
+    first = a_manager(postgresql_url, cloud_file, service.url)
     for number in range(1, HOSTS + 1):
         first.create_host(HostRequest(name=f"node-{number}", id=None, capabilities={}))
     engine.dispose()
@@ -187,7 +185,8 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(po
     seeds = iter(range(1000, 100000, 10))
 
     def born() -> multiprocessing.Process:
-        process = context.Process(target=manage, args=(postgresql_url, cloud_file, next(seeds), busy), daemon=True)
+        arguments = (postgresql_url, cloud_file, service.url, next(seeds), busy)
+        process = context.Process(target=manage, args=arguments, daemon=True)
         process.start()
         return process
 
@@ -211,7 +210,7 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(po
     print(f"{KILLS} kills; in the dead managers' hands: {dict(caught)}; {len(leases)} leases at the end")
     assert sum(caught.values()) >= KILLS / 4
     check(Store(engine), simulated(cloud_file), leases)
-    check_told(Store(engine), ledger(cloud_file), leases)
+    check_told(Store(engine), service, leases)
     engine.dispose()
 
 
@@ -302,10 +301,11 @@ def promised(store: Store, lease: Lease, reservation: Reservation) -> dict[str, 
     return dict(sum((Counter({names[a.resource_id]: a.units}) for a in mine), Counter()))
 
 
-def check_told(store: Store, ledger: Path, leases: tuple[Lease, ...]) -> None:
+def check_told(store: Store, service: Service, leases: tuple[Lease, ...]) -> None:
     """What was granted was told of once, and so was its end, and nothing else; after a death perhaps once more."""
-    lines = [line.split() for line in ledger.read_text(encoding="utf-8").splitlines()]
-    news = {(occasion, lease_id, request_id) for request_id, occasion, lease_id in lines}
+    heard = [each for each in service.got if not each[0].startswith("check-")]
+    lines = [(occasion, body["lease_id"], headers["X-OpenStack-Request-ID"]) for occasion, body, headers in heard]
+    news = set(lines)
     told = Counter((occasion, lease_id) for occasion, lease_id, _ in news)
     ended = {lease.id for lease in (*leases, *store.past_leases())} - {
         lease.id for lease in leases if lease.status is not LeaseStatus.TERMINATED
