@@ -266,7 +266,7 @@ NAMESPACES = (
 )
 """Whose options an existing file may have; the same as in ``etc/blazar/blazar-config-generator.conf``."""
 
-NOT_OURS = frozenset({"keystone_authtoken", "keystone", "service_auth", "oslo_concurrency", "cache"})
+NOT_OURS = frozenset({"keystone_authtoken", "keystone", "oslo_limit", "service_auth", "oslo_concurrency", "cache"})
 """Groups whose options depend on plugins, or are another library's."""
 
 NEVER_EMPTY = frozenset({("manager", "rpc_topic"), ("nova", "aggregate_freepool_name"), ("nova", "blazar_owner")})

@@ -64,6 +64,11 @@ class ResourceHoursFilter(Limit):
                 f"[enforcement] {OPTION} names {', '.join(unknown)}, of which nothing is counted; there are: "
                 f"{', '.join(MEASURES)}"
             )
+        empty = sorted(name for name, number in hours.items() if number is None)
+        if empty:
+            raise InvalidInput(
+                f"[enforcement] {OPTION} gives no number for {', '.join(empty)}; write it as {empty[0]}:10"
+            )
         return cls(hours, parse(section.resource_hours_period), unified=identity.limits)
 
     def reach(self, window: Window) -> Window:

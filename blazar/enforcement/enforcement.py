@@ -83,7 +83,7 @@ class Enforcement:
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
         """Return what ``[enforcement]`` says; InvalidInput if that can not be."""
-        identity = replace(identity, limits=UnifiedLimits.configured(conf.enforcement, keystone=bool(identity.tokens)))
+        identity = replace(identity, limits=UnifiedLimits.configured(conf, keystone=bool(identity.tokens)))
         filters = []
         for name, kind in find(conf.enforcement.enabled_filters).items():
             try:

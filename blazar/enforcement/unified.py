@@ -26,6 +26,10 @@ PREFIX = "blazar:"
 """With which the names of our registered limits begin."""
 
 GROUP = "oslo_limit"
+LOGIN = ("auth_type", "auth_section")
+ENDPOINT = ("endpoint_id", "endpoint_service_type", "endpoint_service_name")
+"""Options of which one must be set."""
+
 CONFIGURATION, UNIFIED = "configuration", "unified_limits"
 THREADS = 4
 """Questions to Keystone at a time: those that it does not answer keep others waiting, and no more than that."""
@@ -93,21 +97,27 @@ class UnifiedLimits:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="limits")
 
     @classmethod
-    def configured(cls, section: Any, *, keystone: bool) -> UnifiedLimits | None:
-        """Return what the configuration says, None if limits do not come from Keystone; InvalidInput."""
+    def configured(cls, conf: cfg.ConfigOpts, *, keystone: bool) -> UnifiedLimits | None:
+        """Return what the configuration says, None if limits do not come from Keystone; InvalidInput.
+
+        The library itself reads ``cfg.CONF``; another one, as of a tool, is only looked through.
+        """
+        section = conf.enforcement
         if section.limits_source != UNIFIED:
             return None
         if not keystone:
             raise InvalidInput(
                 f"[enforcement] limits_source is {UNIFIED}, and there is no Keystone in this mode; set {CONFIGURATION}"
             )
-        ours = cfg.CONF[GROUP]
-        if not (ours.auth_type or ours.auth_section):
+        if conf is not cfg.CONF:
+            conf.register_opts([cfg.StrOpt(name) for name in LOGIN + ENDPOINT], group=GROUP)
+        ours = conf[GROUP]
+        if not any(ours[name] for name in LOGIN):
             raise InvalidInput(
                 f"[enforcement] limits_source is {UNIFIED}, and [{GROUP}] does not say how to log in to Keystone; set "
                 "auth_type, auth_url, username, …, or auth_section = keystone_authtoken"
             )
-        if not (ours.endpoint_id or ours.endpoint_service_type or ours.endpoint_service_name):
+        if not any(ours[name] for name in ENDPOINT):
             raise InvalidInput(
                 f"[enforcement] limits_source is {UNIFIED}, and [{GROUP}] does not say whose limits; set endpoint_id "
                 "(as openstack endpoint list --service reservation shows it), or endpoint_service_type = reservation"

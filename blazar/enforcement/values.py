@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from blazar.model.amounts import Amounts
 from blazar.model.lease import EventType, Lease
-from blazar.model.resource import Resource
+from blazar.model.resource import Resource, ResourceKind
 from blazar.model.spending import Hold
 from blazar.model.usage import LeaseUse
 from blazar.model.window import Window
@@ -67,7 +67,8 @@ class LeaseView:
     @property
     def hosts(self) -> int:
         """Return how many whole hosts it has."""
-        return sum(holding.units for holding in self.holdings if holding.whole)
+        hosts = (h for h in self.holdings if h.whole and h.resource.kind is ResourceKind.HOST)
+        return sum(holding.units for holding in hosts)
 
     def holds(self, window: Window) -> list[Hold]:
         """Return what it holds for a part of its time."""

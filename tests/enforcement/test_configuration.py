@@ -145,12 +145,18 @@ def test_a_budget_is_read_with_its_period(tmp_path):
         made.check(asking(a_view(hours(1, 3))))
 
 
-@pytest.mark.parametrize("value", ["host", "host:", "host:x", "host:1.5", "host:-2", "host:1,host"])
+@pytest.mark.parametrize("value", ["host", "host:x", "host:1.5", "host:-2", "host:1,host"])
 def test_a_budget_that_can_not_be_read_is_refused_with_what_it_should_be(tmp_path, value):
     with pytest.raises(ConfigurationError) as refused:
         load(tmp_path, BUDGET, f"max_resource_hours = {value}")
     assert refused.value.message.startswith("[enforcement] max_resource_hours can not be")
     assert "give names with whole numbers, as name:10, with commas between them" in refused.value.message
+
+
+def test_a_budget_without_a_number_is_refused(tmp_path):
+    assert refusal(tmp_path, BUDGET, "max_resource_hours = host:1,vcpu:") == (
+        "[enforcement] max_resource_hours gives no number for vcpu; write it as vcpu:10"
+    )
 
 
 def test_a_budget_of_what_nobody_counts_is_refused(tmp_path):

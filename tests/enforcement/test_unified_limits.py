@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 from keystoneauth1 import exceptions as ksa
-from oslo_config import cfg
 
 from blazar.clouds.scope import scope
 from blazar.cmd import assemble, config
@@ -135,46 +134,39 @@ def test_a_limit_that_nobody_registered_grants_nothing_and_says_what_to_create(k
             rule.check(asking(a_view(project="history")))
 
 
-@pytest.fixture
-def oslo_limit():
-    conf = cfg.CONF
-    given = {"auth_section": "keystone_authtoken", "endpoint_id": "e"}
-    for name, value in given.items():
-        conf.set_override(name, value, group="oslo_limit")
-    yield conf
-    for name in given:
-        conf.clear_override(name, group="oslo_limit")
+COMPLETE = {"auth_section": "keystone_authtoken", "endpoint_id": "e"}
 
 
-def check(tmp_path, identity=None) -> None:
+def check(tmp_path, given, identity=None) -> None:
     path = tmp_path / "blazar.conf"
-    path.write_text(
-        "[enforcement]\nenabled_filters = MaxUnitsFilter\nlimits_source = unified_limits\n", encoding="utf-8"
-    )
+    lines = [f"{name} = {value}" for name, value in given.items()]
+    head = ["[enforcement]", "enabled_filters = MaxUnitsFilter", "limits_source = unified_limits", "[oslo_limit]"]
+    path.write_text("\n".join([*head, *lines, ""]), encoding="utf-8")
     conf = config.load(["--config-file", str(path)], program="blazar-test")
     if identity:
         assemble.enforcement(conf, identity)
     else:
         assemble.check_plugins(conf)
+    assert config.leftovers(conf) == []
 
 
-def test_where_it_says_how_to_ask_limits_may_come_from_keystone(tmp_path, oslo_limit):
-    check(tmp_path)
+@pytest.mark.parametrize("more", [{}, {"auth_type": "password", "username": "u", "endpoint_service_type": "x"}])
+def test_where_it_says_how_to_ask_limits_may_come_from_keystone(tmp_path, more):
+    check(tmp_path, COMPLETE | more)
 
 
 @pytest.mark.parametrize(
-    ("empty", "sentence"),
+    ("missing", "sentence"),
     [
         ("auth_section", r"\[oslo_limit\] does not say how to log in to Keystone; set auth_type, auth_url"),
         ("endpoint_id", r"\[oslo_limit\] does not say whose limits; set endpoint_id"),
     ],
 )
-def test_what_is_missing_is_named_before_anything_starts(tmp_path, oslo_limit, empty, sentence):
-    oslo_limit.set_override(empty, None, group="oslo_limit")
+def test_what_is_missing_is_named_before_anything_starts(tmp_path, missing, sentence):
     with pytest.raises(ConfigurationError, match=sentence):
-        check(tmp_path)
+        check(tmp_path, {name: value for name, value in COMPLETE.items() if name != missing})
 
 
-def test_without_keystone_there_are_no_limits_of_it(tmp_path, oslo_limit):
+def test_without_keystone_there_are_no_limits_of_it(tmp_path):
     with pytest.raises(ConfigurationError, match="there is no Keystone in this mode; set configuration"):
-        check(tmp_path, Identity())
+        check(tmp_path, COMPLETE, Identity())
