@@ -20,6 +20,7 @@ from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Con
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.model.resource import ResourceKind
+from blazar.resources.preemptibles import SPEC, is_preemptible
 from blazar.resources.slots import resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
@@ -54,7 +55,9 @@ class Life(RuleBasedStateMachine):
         state.hosts["1"].inventories = {"VCPU": {"allocation_ratio": 1.5}, "MEMORY_MB": {"reserved": 512}}
         state.hosts["2"].inventories = {"VCPU": {"total": 0}, "PCPU": {"total": 8}}
         state.hosts["3"].traits = ["CUSTOM_A"]
-        self.world = World(self.engine, hosts=HOSTS, settings=Settings(claim_ttl=TTL), state=state)
+        # A request that has to wait, for preemptible servers to go, gives up at once: the clock stands still meanwhile.
+        settings = Settings(claim_ttl=TTL, request_limit=timedelta(seconds=1))
+        self.world = World(self.engine, hosts=HOSTS, settings=settings, state=state)
         for flavor in FLAVORS:
             self.world.simulated.offer_flavor(flavor)
         self.seen: dict[str, LeaseStatus] = {}
@@ -174,6 +177,12 @@ class Life(RuleBasedStateMachine):
                     "work", project_id="p", user_id="u", host=host, locked=locked, status=status
                 )
 
+    @rule(host=st.integers(1, HOSTS), vcpus=st.sampled_from([1, 8, 20]), hours=st.integers(0, 3))
+    def boot_preemptible(self, host: int, vcpus: int, hours: int) -> None:
+        created = (self.world.clock.now() - timedelta(hours=hours)).isoformat()
+        with suppress(Conflict):
+            self.world.simulated.boot_preemptible("spot", host=f"node-{host}", vcpus=vcpus, created_at=created)
+
     @rule(seconds=st.sampled_from([0, 1, 20, 45, 600, 3600]))
     def time_passes(self, seconds: int) -> None:
         self.attempt(lambda: self.world.run_to(self.world.clock.now() + timedelta(seconds=seconds)))
@@ -247,6 +256,28 @@ class Life(RuleBasedStateMachine):
                     assert total <= promised.get((host, name), 0), (host, name)
 
     @invariant()
+    def preemptible_servers_are_in_nobodys_way(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        active = {
+            reservation.id
+            for lease in self.world.manager.leases(None)
+            if lease.status is LeaseStatus.ACTIVE
+            for reservation in lease.reservations
+        }
+        kept = {host for a in self.world.aggregates() if (a.zone or "").startswith("blazar_") for host in a.hosts}
+        with self.world.simulated._keeper.open(to_change=False) as state:
+            there = [s for s in state.servers.values() if s.extra_specs.get(SPEC) and s.gone_at is None]
+            assert not [server for server in there if server.host in kept]
+            for host in state.hosts.values():
+                slots = state.inventories.get(host.name, {})
+                promised = [
+                    slots.get(resource_class(f.id), 0) * f.vcpus for f in state.flavors.values() if f.id in active
+                ]
+                spots = sum(server.vcpus for server in there if server.host == host.service_name)
+                assert not any(promised) or sum(promised) + spots <= host.vcpus, (host, promised, spots)
+
+    @invariant()
     def every_host_is_in_exactly_one_pool(self) -> None:
         if not hasattr(self, "world"):
             return
@@ -293,10 +324,12 @@ class Life(RuleBasedStateMachine):
             assert (state.groups, state.classes) == ({}, [])
             assert all(not totals for totals in state.inventories.values())
             assert {a.name for a in state.aggregates.values()} == {"freepool", "az-1", "az-2"}
+            assert not any(a.metadata for a in state.aggregates.values() if a.name == "freepool")
         zones = [a.hosts for a in world.aggregates() if a.zone]
         assert sorted(host for hosts in zones for host in hosts) == [f"node-{n}" for n in range(1, HOSTS + 2)]
         # Who was moved out in time lives on, on the one host that nobody can reserve.
-        assert {server.host for server in world.simulated.list_servers()} <= {f"node-{HOSTS + 1}"}
+        left = [server for server in world.simulated.list_servers() if not is_preemptible(server)]
+        assert {server.host for server in left} <= {f"node-{HOSTS + 1}"}
         assert world.store.live_allocations(ResourceKind.HOST) == ()
 
 
