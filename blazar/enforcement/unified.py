@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from oslo_config import cfg
 from oslo_limit import limit as library
+from oslo_limit import opts
 
 from blazar.clouds.scope import current
 from blazar.model.errors import EnforcementUnavailable, InvalidInput
@@ -162,6 +163,8 @@ class UnifiedLimits:
 
 def _log_in(timeout: float) -> Reader:
     """Return a reader; it finds Keystone by ``[oslo_limit]``, as the library will have it."""
+    # Once more, now that the file is read: auth_section may name a group of which nothing is registered yet.
+    opts.register_opts(cfg.CONF)
     # Without a limit of its own the library would wait for ever, and keep a thread of ours.
     cfg.CONF.set_default("timeout", timeout, group=GROUP)
     reader: Reader = library.Enforcer(_usage, cache=False)

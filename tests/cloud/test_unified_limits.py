@@ -20,13 +20,16 @@ enabled_filters = MaxUnitsFilter
 limits_source = unified_limits
 
 [oslo_limit]
+auth_section = keystone_authtoken
+endpoint_id = {endpoint}
+
+[keystone_authtoken]
 auth_type = password
 auth_url = {auth_url}
 username = {username}
 password = {password}
 {scope}
 user_domain_name = Default
-endpoint_id = {endpoint}
 """
 
 SCRIPT = """
@@ -96,7 +99,7 @@ Read = Callable[..., list[Any]]
 @pytest.fixture
 def read(endpoint: dict[str, Any], tmp_path: Path) -> Read:
     def ask(*projects: str, **wrong: str) -> list[Any]:
-        login = {**openstack.clouds()["admin"]["auth"], **wrong}
+        login = {**openstack.clouds()["blazar"]["auth"], **wrong}
         conf = tmp_path / "blazar.conf"
         scope = f"project_name = {login['project_name']}\nproject_domain_name = Default"
         text = CONF.format(
@@ -105,7 +108,8 @@ def read(endpoint: dict[str, Any], tmp_path: Path) -> Read:
         conf.write_text(text, encoding="utf-8")
         command = [sys.executable, "-c", SCRIPT, str(conf), *projects]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
-        assert done.returncode == 0, done.stderr
+        print(done.stderr)
+        assert done.returncode == 0
         return [json.loads(line) for line in done.stdout.splitlines() if line.startswith(("{", "["))]
 
     return ask
