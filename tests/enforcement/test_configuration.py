@@ -165,6 +165,15 @@ def test_a_budget_of_what_nobody_counts_is_refused(tmp_path):
     )
 
 
+def test_other_units_are_limited_by_name(tmp_path):
+    lines = ("enabled_filters = MaxUnitsFilter", "max_units_of = instance:3")
+    (made,) = filters(tmp_path, *lines)
+    assert made._limits["instance"].of("anybody") == 3
+    assert refusal(tmp_path, lines[0], "max_units_of = host:3") == (
+        "[enforcement] max_units_of names host, of which nothing is counted; there are: instance, vcpu"
+    )
+
+
 def test_a_period_that_there_is_not_is_refused(tmp_path):
     assert "resource_hours_period can not be 'year'" in refusal(tmp_path, BUDGET, "resource_hours_period = year")
 

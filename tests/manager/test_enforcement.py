@@ -281,6 +281,23 @@ def test_limits_count_what_the_project_has_and_nothing_of_others(sqlite):
     world.lease(a_host(3), start=3 * HOUR)
 
 
+def test_a_limit_on_servers_at_one_time_holds_over_leases_and_changes(engine):
+    world = World(engine, hosts=2, filters=[MaxUnitsFilter(None, of={"instance": 5})])
+    lease = world.lease(instances(3, vcpus=1), start=HOUR, hours=9)
+    with pytest.raises(UsageDenied, match="2 are left"):
+        world.lease(instances(3, vcpus=1), start=2 * HOUR)
+    world.lease(instances(2, vcpus=1), start=2 * HOUR)
+    world.lease(a_host(1), start=2 * HOUR)
+    world.run_to(NOON + 5 * HOUR)
+    world.resize(lease, amount=1)
+    world.run_to(NOON + 6 * HOUR)
+    world.resize(lease, amount=5)
+    with pytest.raises(UsageDenied, match="0 are left"):
+        world.lease(instances(1, vcpus=1), start=HOUR)
+    world.manager.delete_lease(lease.id)
+    world.lease(instances(5, vcpus=1), start=HOUR)
+
+
 def test_a_limit_holds_for_changes_of_dates(sqlite):
     world = World(sqlite, filters=[MaxConcurrentLeasesFilter(1)])
     world.lease(start=5 * HOUR)
