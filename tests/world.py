@@ -28,7 +28,9 @@ from blazar.model.requests import (
     ReservationRequest,
 )
 from blazar.model.resource import Resource
+from blazar.resources.addresses import AddressRegistration
 from blazar.resources.flavor_instance import FlavorInstance
+from blazar.resources.floating_ip import VirtualFloatingIp
 from blazar.resources.physical_host import HostSettings, PhysicalHost
 from blazar.resources.registration import HostRegistration
 from blazar.resources.virtual_instance import VirtualInstance
@@ -113,8 +115,12 @@ class World:
         cloud = self.simulated.cloud
         return ManagerService(
             self.store,
-            [plugin(cloud, self.host_settings) for plugin in (PhysicalHost, VirtualInstance, FlavorInstance)],
+            [
+                plugin(cloud, self.host_settings)
+                for plugin in (PhysicalHost, VirtualInstance, FlavorInstance, VirtualFloatingIp)
+            ],
             HostRegistration(cloud, self.host_settings.pools),
+            AddressRegistration(cloud.network),
             self.notifier,
             self.clock,
             self.settings,

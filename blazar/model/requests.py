@@ -111,3 +111,11 @@ class HostChange:
     """Capabilities to set (a text) or to take away (None)."""
 
     capabilities: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FloatingIpRequest:
+    """An address of an external network to register."""
+
+    network_id: str
+    address: str
