@@ -20,6 +20,7 @@ from blazar.manager.settings import Settings
 from blazar.model.lease import Lease
 from blazar.model.requests import (
     NOW,
+    FloatingIpRequest,
     HostRequest,
     LeaseChange,
     LeaseRequest,
@@ -129,6 +130,12 @@ class World:
 
     def register(self, name: str, **capabilities: str) -> Resource:
         return self.manager.create_host(HostRequest(name=name, id=None, capabilities=capabilities))
+
+    def register_addresses(self, *numbers: int) -> list[Resource]:
+        """Register 203.0.113.N of the external network, for each of these."""
+        return [
+            self.manager.create_floating_ip(FloatingIpRequest("public", f"203.0.113.{number}")) for number in numbers
+        ]
 
     def lease(
         self,
@@ -262,6 +269,16 @@ def of_hosts(*hosts: Mapping[str, Any]) -> State:
     usual = {"zone": "az-1", "vcpus": 16, "memory_mb": 65536, "local_gb": 400}
     named = [{"name": f"node-{number}", **usual, **host} for number, host in enumerate(hosts, start=1)]
     return of_yaml(yaml.safe_dump({"zones": ["az-1"], "hosts": named}))
+
+
+def addresses(
+    amount: object = 1, *, required: object = (), network: object = "public", before_end: str = "default"
+) -> ReservationRequest:
+    """Ask for floating IPs; required are given as texts, or as the last numbers of 203.0.113.0/24."""
+    if isinstance(required, list | tuple):
+        required = [f"203.0.113.{item}" if isinstance(item, int) else item for item in required]
+    values = {"network_id": network, "amount": amount, "required_floatingips": required, "before_end": before_end}
+    return ReservationRequest("virtual:floatingip", values)
 
 
 WorldMaker = Callable[..., World]
