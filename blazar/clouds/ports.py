@@ -339,7 +339,10 @@ class Network(Protocol):
         """
 
     def tag_floating_ip(self, floating_ip_id: str, tags: Collection[str]) -> None:
-        """Give a floating IP these tags, and no others. NotFound."""
+        """Give a floating IP these tags, and no others.
+
+        NotFound if it is gone; or CloudUnavailable, as Neutron (29) fails then.
+        """
 
     def detach_floating_ip(self, floating_ip_id: str) -> None:
         """Take a floating IP from its port; one without is no error. NotFound."""

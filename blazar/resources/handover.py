@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
 from blazar.clouds.ports import FloatingIp, Network
-from blazar.model.errors import BlazarError, Conflict, NotFound
+from blazar.model.errors import BlazarError, CloudUnavailable, Conflict, NotFound
 from blazar.model.resource import Resource
 from blazar.resources.addresses import BLAZAR, NETWORK, SUBNET, AddressRegistration, address_of, mark
 from blazar.resources.base import Unusable, Work
@@ -42,7 +42,7 @@ class Handover:
         for found in mine.values():
             tags = found.tags | {BLAZAR, mark(work.reservation.id)}
             if found.tags != tags:
-                self._network.tag_floating_ip(found.id, tags)
+                self._tag(found, tags)
         for address in held.keys() - mine.keys():
             reasons[wanted[address].id] = f"{address} is a floating IP of project {held[address].project_id}"
         if reasons:
@@ -86,6 +86,13 @@ class Handover:
                 # The project's quota, for one; what it says is for the user to read.
                 raise
             return late[0]
+
+    def _tag(self, found: FloatingIp, tags: Collection[str]) -> None:
+        try:
+            self._network.tag_floating_ip(found.id, tags)
+        except NotFound as error:
+            # Its user was faster, and is to have it anyway.
+            raise CloudUnavailable(f"{found.address} was deleted while it was being handed over") from error
 
     def _take(self, found: Collection[FloatingIp], work: Work, *, unless_attached: bool) -> None:
         """Delete floating IPs, whatever happens to some of them; then raise what did."""

@@ -411,6 +411,21 @@ def test_an_address_that_is_taken_while_it_is_being_created_is_reported(world):
     assert in_cloud(world)[10].tags == frozenset()
 
 
+def test_a_floating_ip_that_its_user_deletes_at_once_is_made_again(world):
+    lease = world.lease(addresses(required=[10]), start=HOUR)
+    deleted = []
+
+    def delete(name, phase):
+        if (name, phase) == ("tag_floating_ip", "before") and not deleted:
+            deleted.extend(world.simulated.floating_ips())
+            world.simulated.delete_floating_ip(deleted[0].id)
+
+    world.faults.on_call = delete
+    world.run_to(NOON + HOUR + MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert in_cloud(world)[10].id != deleted[0].id
+
+
 def test_a_quota_that_is_used_up_is_told_as_the_cloud_tells_it(world):
     lease = world.lease(addresses(required=[10]))
     world.faults.fail_before("create_floating_ip", Conflict("Neutron: Quota exceeded for resources: ['floatingip']."))
