@@ -97,12 +97,10 @@ def list_rules() -> list[policy.RuleDefault]:
             _READER,
             "List and show the addresses that can be reserved.",
             ("GET", "/v1/floatingips"),
-            ("GET", "/v1/floatingips/{floating_ip_id}"),
+            ("GET", "/v1/floatingips/{floatingip_id}"),
         ),
         _rule("blazar:floatingips:post", _ADMIN, "Register an address.", ("POST", "/v1/floatingips")),
-        _rule(
-            "blazar:floatingips:delete", _ADMIN, "Forget an address.", ("DELETE", "/v1/floatingips/{floating_ip_id}")
-        ),
+        _rule("blazar:floatingips:delete", _ADMIN, "Forget an address.", ("DELETE", "/v1/floatingips/{floatingip_id}")),
     ]
 
 

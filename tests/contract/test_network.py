@@ -9,6 +9,10 @@ import pytest
 from blazar.model.errors import CloudError, CloudUnavailable, Conflict, NotFound
 
 
+GONE = "0d5f1a52-0000-4000-8000-3f1f0c0a9e01"
+"""An id that nothing has."""
+
+
 @pytest.fixture
 def network(site):
     return site.cloud.network
@@ -34,7 +38,7 @@ def test_a_network_has_subnets_with_gateway_and_pools(site, network):
     assert subnet.pools == ((site.address(128), site.address(254)),)
 
 
-@pytest.mark.parametrize("name", ["no-such-network", "", "../subnets", "a b&id=c", str(uuid.uuid4())])
+@pytest.mark.parametrize("name", ["no-such-network", "", "../subnets", "a b&id=c", GONE])
 def test_a_network_that_does_not_exist_is_none(network, name):
     assert network.network(name) is None
 
@@ -65,8 +69,8 @@ def test_an_address_in_a_pool_is_given_to_an_operator_all_the_same(site):
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
-        ({"network_id": str(uuid.uuid4())}, NotFound),
-        ({"subnet_id": str(uuid.uuid4())}, CloudError),
+        ({"network_id": GONE}, NotFound),
+        ({"subnet_id": GONE}, CloudError),
         ({"address": "198.18.0.10"}, CloudError),
     ],
     ids=["network", "subnet", "address"],
@@ -105,15 +109,14 @@ def test_a_floating_ip_is_attached_detached_and_deleted(site, network):
 
 
 def test_a_floating_ip_that_does_not_exist_is_not_found(network):
-    gone = str(uuid.uuid4())
     for call in (
-        lambda: network.delete_floating_ip(gone),
-        lambda: network.detach_floating_ip(gone),
+        lambda: network.delete_floating_ip(GONE),
+        lambda: network.detach_floating_ip(GONE),
     ):
         with pytest.raises(NotFound):
             call()
     with pytest.raises((NotFound, CloudUnavailable)):
-        network.tag_floating_ip(gone, ["blazar"])
+        network.tag_floating_ip(GONE, ["blazar"])
 
 
 def test_what_has_an_address_and_is_no_floating_ip_is_told(site, network):
