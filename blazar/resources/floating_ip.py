@@ -10,7 +10,7 @@ from dataclasses import replace
 from blazar.clouds.ports import Cloud
 from blazar.model.demand import Demand
 from blazar.model.errors import Conflict, InvalidInput
-from blazar.model.lease import Parameters, ReservationStatus
+from blazar.model.lease import Parameters, Reservation, ReservationStatus
 from blazar.model.requirements import Membership
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import BEFORE_END, action_of, checked_action, with_action
@@ -37,6 +37,10 @@ class VirtualFloatingIp:
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._settings = settings
         self._handover = Handover(cloud.network)
+
+    def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
+        """Return what a request gives; there is nothing to ask the cloud."""
+        return given
 
     def parameters(self, given: Parameters) -> Parameters:
         """Return network, amount, required addresses and ``before_end``; keys of other types are left out."""

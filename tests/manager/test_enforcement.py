@@ -307,7 +307,7 @@ def test_addresses_are_no_hosts_for_a_limit_on_hosts(sqlite):
     world.run_to(NOON + HOUR)
     change = ReservationChange(lease.reservations[1].id, {"amount": 5})
     assert world.change(lease, reservations=(change,)).status is LeaseStatus.ACTIVE
-    with pytest.raises(UsageDenied, match="the lease would have 1 hosts"):
+    with pytest.raises(UsageDenied, match="the lease would have 1 host,"):
         world.lease(a_host(1), addresses(1))
 
 
