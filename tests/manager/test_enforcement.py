@@ -311,6 +311,18 @@ def test_addresses_are_no_hosts_for_a_limit_on_hosts(sqlite):
         world.lease(a_host(1), addresses(1))
 
 
+def test_addresses_have_limits_and_budgets_of_their_own(sqlite):
+    filters = [MaxUnitsFilter(None, of={"floatingip": 3}), ResourceHoursFilter({"floatingip": 6}, parse("month"))]
+    world = World(sqlite, hosts=1, filters=filters)
+    world.register_addresses(*range(10, 20))
+    with pytest.raises(UsageDenied, match="max_units_of floatingip"):
+        world.lease(addresses(4), start=HOUR, hours=1)
+    world.lease(addresses(2), start=HOUR, hours=2)
+    with pytest.raises(UsageDenied, match="max_resource_hours"):
+        world.lease(addresses(3), start=9 * HOUR, hours=1)
+    world.lease(addresses(2), start=9 * HOUR, hours=1)
+
+
 def test_filters_see_the_addresses_that_a_reservation_is_to_have(world, books):
     world.register_addresses(10, 11)
     lease = world.lease(a_host(), addresses(2), start=HOUR)
