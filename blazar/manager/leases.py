@@ -182,7 +182,13 @@ class LeaseService:
             # What was granted once is tried again first, so that nobody has to be asked anew.
             again = _preferring(wishes, asked[-1]) if asked else wishes
             return self._booking.plan(
-                lease.id, lease.window, again, now=self._clock.now(), attempt=attempt, is_new=True
+                lease.id,
+                lease.window,
+                again,
+                now=self._clock.now(),
+                attempt=attempt,
+                project_id=lease.project_id,
+                is_new=True,
             )
 
         def check(plan: Plan) -> None:

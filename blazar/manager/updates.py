@@ -278,7 +278,7 @@ class Updates:
             kind = self._worker.type_of(reservation)
             known = self._store.inventory(kind.kind).keys()
             wishes.append(Wish(reservation.id, kind.demand_again(was, reservation.parameters, known=known)))
-        plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt)
+        plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt, project_id=lease.project_id)
         held = {_share(a) for a in allocations}
         if lease.window.covers(after.window):
             fresh = {a.resource_id for a in plan.allocations if _share(a) not in held}
@@ -299,11 +299,11 @@ class Updates:
             lifecycle.with_event(lease, event), event, owner=self._claims.owner, now=now, until=self._claims.until(now)
         )
         both = Window(min(lease.window.start, after.window.start), max(lease.window.end, after.window.end))
-        union = _union(found.allocations, plan.allocations, both)
+        everything = union(found.allocations, plan.allocations, both)
         return self._store.rebook(
             lease,
             updating,
-            union,
+            everything,
             plan.generations,
             plan.kinds,
             cleaning=self._settings.cleaning_time,
@@ -459,7 +459,7 @@ def _share(allocation: Allocation) -> object:
     return allocation.reservation_id, allocation.resource_id, allocation.units, allocation.unit
 
 
-def _union(held: Collection[Allocation], planned: Collection[Allocation], window: Window) -> tuple[Allocation, ...]:
+def union(held: Collection[Allocation], planned: Collection[Allocation], window: Window) -> tuple[Allocation, ...]:
     """Return what a lease keeps while it is not known which of both it will have: of each resource the larger part."""
     both: dict[tuple[str, int], Allocation] = {}
     for allocation in (*held, *planned):

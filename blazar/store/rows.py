@@ -196,9 +196,13 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         attributes=row.attributes,
         capabilities=capabilities,
         capacity=Amounts.of(row.capacity),
-        reservable=row.reservable,
+        reservable=row.reservable and not row.disabled and row.failed_since is None,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        disabled=row.disabled,
+        failure=row.failure,
+        failed_since=row.failed_since,
+        authorized_projects=None if row.authorized_projects is None else frozenset(row.authorized_projects),
     )
 
 

@@ -18,7 +18,7 @@ from blazar.model.resource import PropertyValue, PropertyValues, Resource, Resou
 from blazar.model.usage import Notice, ProjectUse
 from blazar.model.window import Window
 from blazar.store import calendar_queries as calendar
-from blazar.store import event_queries, lease_queries, notice_queries, use_queries
+from blazar.store import event_queries, health_queries, lease_queries, notice_queries, use_queries
 from blazar.store import resource_queries as resource_store
 from blazar.store.event_queries import DueEvent
 from blazar.store.inventory import Inventory, InventoryCache
@@ -130,6 +130,15 @@ class Store:
         """Let a resource take new allocations, or not. NotFound."""
         self._transactions.write(lambda c: resource_store.change(c, resource_id, at, reservable=reservable))
 
+    def set_disabled(self, resource_id: int, disabled: bool, *, at: datetime) -> None:
+        """Let a resource take new allocations, or not, at its operator's word. NotFound."""
+        self._transactions.write(lambda c: resource_store.change(c, resource_id, at, disabled=disabled))
+
+    def set_authorized_projects(self, resource_id: int, projects: Collection[str] | None, *, at: datetime) -> None:
+        """Let only some projects be promised a resource (None: all may). What is promised stays. NotFound."""
+        named = None if projects is None else sorted(projects)
+        self._transactions.write(lambda c: resource_store.change(c, resource_id, at, authorized_projects=named))
+
     def withdraw_resource(self, resource_id: int, *, at: datetime) -> None:
         """Let a resource take no new allocation, if it has none. Conflict if it has; NotFound."""
 
@@ -176,6 +185,37 @@ class Store:
         """
         kept = self._cache.latest(kind)
         return kept.keys() if kept else frozenset()
+
+    # Health
+
+    def set_failed(self, kind: ResourceKind, failures: Mapping[int, str], *, at: datetime) -> frozenset[int]:
+        """Let resources take no new allocation, for these reasons by calendar id; return those that took some before.
+
+        Any number of processes may say the same: one of them is told that it was the first.
+        """
+
+        def work(connection: Connection) -> frozenset[int]:
+            changed = health_queries.set_failed(connection, failures, at)
+            resource_store.raise_version(connection, kind)
+            return changed
+
+        return self._transactions.write(work) if failures else frozenset()
+
+    def set_well(self, kind: ResourceKind, ids: Collection[int], *, at: datetime) -> frozenset[int]:
+        """Let resources that had failed take allocations again; return those that had."""
+
+        def work(connection: Connection) -> frozenset[int]:
+            changed = health_queries.set_well(connection, ids, at)
+            if changed:
+                resource_store.raise_version(connection, kind)
+            return changed
+
+        return self._transactions.write(work) if ids else frozenset()
+
+    def leases_to_heal(self, *, now: datetime, until: datetime | None, after: str, limit: int) -> list[str]:
+        """Return the next leases, by id, that hold what has failed before ``until`` or have something missing."""
+        with self._transactions.reading() as connection:
+            return health_queries.to_heal(connection, now=now, until=until, after=after, limit=limit)
 
     # The calendar
 

@@ -77,7 +77,15 @@ resources = sa.Table(
     sa.Column("name", sa.String(255), nullable=False),
     sa.Column("attributes", sa.JSON, nullable=False),
     sa.Column("capacity", sa.JSON, nullable=False),
+    # False from the moment on in which its deletion begins.
     sa.Column("reservable", sa.Boolean, nullable=False),
+    # Its operator's own word, apart from what monitors find.
+    sa.Column("disabled", sa.Boolean, nullable=False, server_default=sa.false()),
+    # Since when and how it has failed; both NULL while it is well.
+    sa.Column("failed_since", UtcTime),
+    sa.Column("failure", LongText),
+    # Whom it is for; NULL for everybody.
+    sa.Column("authorized_projects", sa.JSON(none_as_null=True)),
     sa.Column("generation", sa.Integer, nullable=False),
     # 1 while registered and NULL afterwards: unique keys do not count NULLs, so a host may come back.
     sa.Column("live", sa.Integer),
@@ -146,6 +154,8 @@ reservations = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime),
     sa.Index(None, "lease_id"),
+    # What waits to be healed.
+    sa.Index(None, "missing_resources", "lease_id"),
 )
 
 events = sa.Table(
