@@ -18,12 +18,11 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, of_size
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
-from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
 from blazar.model.resource import ResourceKind
 from blazar.resources.physical_host import HostSettings, PhysicalHost
-from blazar.resources.registration import HostRegistration, attributes_of
+from blazar.resources.registration import HostRegistration
 from blazar.store import resource_queries
 from blazar.store.engine import WRITES, connect
 from blazar.store.migrate import upgrade
@@ -94,40 +93,40 @@ class Ground:
         )
         cloud = self.simulated.cloud
         host_settings = HostSettings()
+        registration = HostRegistration(cloud, host_settings.pools)
         self.manager = ManagerService(
             self.store,
             [PhysicalHost(cloud, host_settings)],
-            HostRegistration(cloud, host_settings.pools),
+            registration,
             Quiet(),
             self.clock,
             settings or Settings(),
         )
         self.app = create_app(self.manager, identity=StandaloneIdentity())
         self.http = self.app.test_client()
-        self._register(hosts)
+        self._register(registration)
         self.filled = 0
 
-    def _register(self, hosts: int) -> None:
+    def _register(self, registration: HostRegistration) -> None:
         """Register all hosts, past the service: that takes a request each and is not what is measured."""
         now = datetime.now(UTC)
         with self.engine.execution_options(**{WRITES: True}).begin() as connection:
-            for hypervisor in self.simulated.hypervisors():
+            hypervisors = self.simulated.hypervisors()
+            facts = registration.facts_of(hypervisors)
+            for hypervisor in hypervisors:
                 resource_queries.insert(
                     connection,
                     ResourceKind.HOST,
                     external_id=hypervisor.id,
                     name=hypervisor.hypervisor_hostname,
-                    attributes=attributes_of(hypervisor),
+                    facts=facts[hypervisor.hypervisor_hostname],
                     capabilities={},
-                    capacity=Amounts.of(
-                        {"VCPU": hypervisor.vcpus, "MEMORY_MB": hypervisor.memory_mb, "DISK_GB": hypervisor.local_gb}
-                    ),
                     at=now,
                 )
             resource_queries.raise_version(connection, ResourceKind.HOST)
         self.ids = sorted(r.id for r in self.store.resources(ResourceKind.HOST))
         # A tenth of the hosts stays free: there has to be something to find.
-        self.busy = self.ids[: len(self.ids) - max(1, hosts // 10)]
+        self.busy = self.ids[: len(self.ids) - max(1, len(self.ids) // 10)]
 
     def fill(self, count: int, *, most: int) -> None:
         """Bring the calendar to ``count`` leases of one host, side by side in the month."""

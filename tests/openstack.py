@@ -187,6 +187,64 @@ def service_user_in_all_projects() -> Iterator[None]:
         ask("DELETE", path)
 
 
+@dataclass
+class Providers:
+    """Changes what hosts have in Placement, past Nova, and takes it back."""
+
+    nested: list[str] = field(default_factory=list)
+    marked: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.placement = access("admin").placement
+
+    def ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        return dict(self.placement.call(method, path, body=body, microversion="1.30"))
+
+    def inventories(self, host: str) -> dict[str, Any]:
+        return dict(self.ask("GET", f"{self._path(host)}/inventories")["inventories"])
+
+    def nest(self, host: str, name: str, inventories: Any) -> None:
+        """Give a host's provider a nested one; it stays, empty, because nova-compute can not bear to see it vanish."""
+        for resource_class in inventories:
+            self.ask("PUT", f"/resource_classes/{resource_class}")
+        path = self._path(name)
+        if path is None:
+            parent = self._path(host)
+            assert parent is not None
+            self.ask("POST", "/resource_providers", {"name": name, "parent_provider_uuid": parent.rpartition("/")[2]})
+            path = self._path(name)
+        self.nested.append(name)
+        self._put_inventories(name, inventories)
+
+    def mark(self, host: str, trait: str) -> None:
+        self.ask("PUT", f"/traits/{trait}")
+        self.marked.append((host, trait))
+        self._put_traits(host, {*self._traits(host)["traits"], trait})
+
+    def clean(self) -> None:
+        for name in self.nested:
+            self._put_inventories(name, {})
+        for host, trait in self.marked:
+            self._put_traits(host, {*self._traits(host)["traits"]} - {trait})
+            self.ask("DELETE", f"/traits/{trait}")
+
+    def _path(self, name: str) -> str | None:
+        found = self.ask("GET", f"/resource_providers?name={name}")["resource_providers"]
+        return f"/resource_providers/{found[0]['uuid']}" if found else None
+
+    def _put_inventories(self, name: str, inventories: Any) -> None:
+        path = f"{self._path(name)}/inventories"
+        generation = self.ask("GET", path)["resource_provider_generation"]
+        self.ask("PUT", path, {"resource_provider_generation": generation, "inventories": inventories})
+
+    def _traits(self, host: str) -> dict[str, Any]:
+        return self.ask("GET", f"{self._path(host)}/traits")
+
+    def _put_traits(self, host: str, traits: set[str]) -> None:
+        body = {**self._traits(host), "traits": sorted(traits)}
+        self.ask("PUT", f"{self._path(host)}/traits", body)
+
+
 @contextmanager
 def servers(login: str = "admin") -> Iterator[Servers]:
     """Servers of somebody, for as long as a test takes."""

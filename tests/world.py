@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import yaml
 from sqlalchemy.engine import Engine
 
-from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, State, of_size
+from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, State, of_size, of_yaml
 from blazar.clouds.simulated.state import AggregateState
 from blazar.enforcement import Enforcement, Filter
+from blazar.manager.hosts import HostService
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
 from blazar.model.lease import Lease
@@ -95,6 +97,12 @@ class World:
         self.settings = settings or Settings(claim_ttl=timedelta(seconds=30))
         self.host_settings = host_settings or HostSettings()
         self.manager = self.another_manager()
+        self.host_service = HostService(
+            self.store,
+            HostRegistration(self.simulated.cloud, self.host_settings.pools),
+            self.clock,
+            self.settings.request_limit,
+        )
         if register:
             for number in range(1, hosts + 1):
                 self.register(f"node-{number}")
@@ -229,6 +237,13 @@ def instances(
             "before_end": before_end,
         },
     )
+
+
+def of_hosts(*hosts: Mapping[str, Any]) -> State:
+    """Return a cloud of hosts node-1, node-2, … that are as is said, and else have 16 VCPUs."""
+    usual = {"zone": "az-1", "vcpus": 16, "memory_mb": 65536, "local_gb": 400}
+    named = [{"name": f"node-{number}", **usual, **host} for number, host in enumerate(hosts, start=1)]
+    return of_yaml(yaml.safe_dump({"zones": ["az-1"], "hosts": named}))
 
 
 WorldMaker = Callable[..., World]

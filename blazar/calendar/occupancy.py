@@ -51,10 +51,13 @@ class Occupancy:
         return resource_id not in self.taken and resource_id not in self.peaks
 
     def units_free(self, resource: Resource, unit: Amounts) -> int:
-        """Return how many such units fit on the resource throughout the window."""
+        """Return how many such units fit on the resource throughout the window.
+
+        None at all where more is promised than there is, as when a resource has shrunk since.
+        """
         if resource.id in self.taken:
             return 0
-        return unit.units_within(resource.capacity, self.peaks.get(resource.id, Amounts()))
+        return resource.units_beside(self.peaks.get(resource.id, Amounts()), unit)
 
 
 def _peak(allocations: Iterable[Allocation]) -> Amounts:

@@ -68,17 +68,21 @@ def _matching(resources: Sequence[Resource], requirement: Requirement) -> Sequen
     return [resource for resource in resources if matches(requirement, resource.properties)]
 
 
+def _eligible(demand: Demand, find: Matching) -> Sequence[Resource]:
+    """Return the resources that meet the demand's requirement and have the traits it needs."""
+    found = find(demand.requirement)
+    return [r for r in found if demand.traits.met_by(r.traits)] if demand.traits else found
+
+
 def _candidates(demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: int, find: Matching) -> list[Resource]:
     """Return what the demand could take, in the order in which it would: pinned, preferred, by strategy."""
     occupancy = snapshot.occupancy
     if demand.whole:
         fitting = [
-            r
-            for r in find(demand.requirement)
-            if r.reservable and occupancy.is_free(r.id) and r.id not in demand.pinned
+            r for r in _eligible(demand, find) if r.reservable and occupancy.is_free(r.id) and r.id not in demand.pinned
         ]
     else:
-        fitting = [r for r in find(demand.requirement) if r.reservable and r.id not in occupancy.taken]
+        fitting = [r for r in _eligible(demand, find) if r.reservable and r.id not in occupancy.taken]
     ordered = in_order(fitting, strategy, seed)
     if strategy is Strategy.PACK and not demand.whole:
         # What is shared already is filled up first, so that whole resources stay free for those who need them.
@@ -194,7 +198,7 @@ def _not_enough(
     index: int, demands: Sequence[Demand], free: int, find: Matching, *, jointly: bool = False
 ) -> NotEnoughResources:
     demand = demands[index]
-    matching = len(find(demand.requirement))
+    matching = len(_eligible(demand, find))
     which = f"reservation {index + 1} of the lease: " if len(demands) > 1 else ""
     together = " beside the lease's other reservations" if jointly else ""
     if demand.whole:

@@ -33,4 +33,8 @@ def in_order(resources: Iterable[Resource], strategy: Strategy, seed: int) -> Se
 def size(resource: Resource) -> tuple[tuple[int, ...], str, int]:
     """Return the key by which resources are sorted, smallest first; the name and id make the order total."""
     amounts = resource.capacity
-    return (amounts.get("VCPU"), amounts.get("MEMORY_MB"), amounts.get("DISK_GB")), resource.name, resource.id
+    return (
+        (amounts.get("VCPU") + amounts.get("PCPU"), amounts.get("MEMORY_MB"), amounts.get("DISK_GB")),
+        resource.name,
+        resource.id,
+    )

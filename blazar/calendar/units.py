@@ -90,7 +90,7 @@ class UnitSearch:
     def overdrawn(self, index: int) -> list[str]:
         """Return the names of the resources that have no room any more for what a demand keeps there."""
         demand = self._demands[index]
-        if demand.unit is None:
+        if demand.unit is None or demand.entitled:
             return []
         kept = [(self._kept[id_], units) for id_, units in demand.kept.items()]
         return sorted(r.name for r, units in kept if self._occupancy.units_free(r, demand.unit) < units)
@@ -191,7 +191,7 @@ class UnitSearch:
         used = self._occupancy.peaks.get(resource.id, Amounts())
         if resource.id in self._used:
             used += self._used[resource.id]
-        count = demand.unit.units_within(resource.capacity, used)
+        count = resource.units_beside(used, demand.unit)
         return min(count, 1) if demand.affinity is Affinity.APART else count
 
     def _take(self, index: int, resource: Resource, count: int) -> None:

@@ -7,10 +7,12 @@ themselves; the *ensures* of the resource types are, by looking before they act 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+from blazar.model.resource import Supply
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,15 @@ class Compute(Protocol):
 
 class Placement(Protocol):
     """What we need of Placement."""
+
+    def supplies(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, Supply]:
+        """Return what hosts have to share out, by hypervisor hostname; hosts unknown to Placement are left out.
+
+        Of every class ``int((total - reserved) * allocation_ratio)``, of the host's own provider and those nested in
+        it, but for the reservation provider and our own classes. A class that several of them have (GPUs, say) is
+        added up, and then a unit can take but one of it, which never has to come from two of them. The traits are
+        those of the host's own provider.
+        """
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
         """Return the uuid of the host's reservation provider ``blazar_<hypervisor_hostname>``, None if absent."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
+from blazar.clouds.ports import Hypervisor
 from blazar.clouds.scope import scope
 from blazar.model.allocations import ResourceAllocations
-from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, Conflict, InvalidInput
@@ -17,7 +17,7 @@ from blazar.model.requests import HostChange, HostRequest
 from blazar.model.requirements import keys, parse_requirement
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.resources.parameters import HOST_PROPERTIES
-from blazar.resources.registration import HostRegistration, attributes_of
+from blazar.resources.registration import HostRegistration
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -56,17 +56,15 @@ class HostService:
         if self._store.resource_named(HOST, hypervisor.hypervisor_hostname) is not None:
             raise Conflict(f"host {hypervisor.hypervisor_hostname} is registered already")
         self._registration.check_empty(hypervisor.hypervisor_hostname, hypervisor.service_name)
+        facts = self._registration.facts(hypervisor)
         made = self._registration.ensure_entered(hypervisor)
         try:
             return self._store.add_resource(
                 HOST,
                 external_id=hypervisor.id,
                 name=hypervisor.hypervisor_hostname,
-                attributes=attributes_of(hypervisor),
+                facts=facts,
                 capabilities=request.capabilities,
-                capacity=Amounts.of(
-                    {"VCPU": hypervisor.vcpus, "MEMORY_MB": hypervisor.memory_mb, "DISK_GB": hypervisor.local_gb}
-                ),
                 at=self._clock.now(),
             )
         except Conflict:
@@ -92,6 +90,31 @@ class HostService:
                         f"{', '.join(needed)} can not be changed: reservation {reservation.id} asks for it on this host"
                     )
         return self._store.change_capabilities(host.id, change.capabilities, at=self._clock.now())
+
+    def refresh(self, host_id: str) -> Resource:
+        """Read anew what the cloud tells of a host (sizes, zone, capacity, limits, traits) and return it; NotFound.
+
+        What is promised of it stays promised, even if it has less by now.
+        """
+        with scope(limit=self._limit):
+            host = self.one(host_id)
+            self.refresh_all((self._registration.find(id=None, name=host.name),))
+        return self.one(host_id)
+
+    def refresh_all(self, hypervisors: Collection[Hypervisor] | None = None) -> frozenset[str]:
+        """Read anew what the cloud tells of all registered hosts; return the ids of those it tells otherwise of.
+
+        ``hypervisors``, where somebody has just listed them, saves asking again. Hosts that are not among them, or
+        that Placement does not know, stay as they are: they may only be on their way back.
+        """
+        if hypervisors is None:
+            hypervisors = self._registration.hypervisors()
+        hosts = {host.name: host for host in self.all()}
+        facts = self._registration.facts_of([h for h in hypervisors if h.hypervisor_hostname in hosts])
+        changed = self._store.refresh_resources(
+            HOST, {hosts[name].id: new for name, new in facts.items()}, at=self._clock.now()
+        )
+        return frozenset(host.external_id for host in hosts.values() if host.id in changed)
 
     def delete(self, host_id: str) -> None:
         """Give a host back to the cloud. Conflict while it is allocated or runs servers; it then stays as it was."""

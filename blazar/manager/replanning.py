@@ -129,6 +129,8 @@ class _Room:
                 preferred=frozenset(),
                 pinned=fixed,
                 kept={} if unit is None else kept,
+                # It was promised for all of this time, and is not given up because its resource has shrunk.
+                entitled=True,
             ),
         )
 

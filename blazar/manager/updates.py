@@ -277,7 +277,9 @@ class Updates:
             was = replace(work, reservation=replace(work.reservation, status=reservation.status))
             kind = self._worker.type_of(reservation)
             known = self._store.inventory(kind.kind).keys()
-            wishes.append(Wish(reservation.id, kind.demand_again(was, reservation.parameters, known=known)))
+            demand = kind.demand_again(was, reservation.parameters, known=known)
+            # For the time that it has already, nobody has to give up what a host that shrank can no longer bear.
+            wishes.append(Wish(reservation.id, replace(demand, entitled=lease.window.covers(after.window))))
         plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt, project_id=lease.project_id)
         held = {_share(a) for a in allocations}
         if lease.window.covers(after.window):

@@ -23,13 +23,29 @@ class Affinity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TraitNeeds:
+    """Traits that a resource must have, and traits that it must not have."""
+
+    required: frozenset[str] = frozenset()
+    forbidden: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.required or self.forbidden)
+
+    def met_by(self, traits: frozenset[str]) -> bool:
+        """Tell whether a resource with these traits will do."""
+        return self.required <= traits and not self.forbidden & traits
+
+
+@dataclass(frozen=True, slots=True)
 class Demand:
-    """``min_units`` to ``max_units`` units of a kind of resource that meets ``requirement``.
+    """``min_units`` to ``max_units`` units of a kind of resource that meets ``requirement`` and ``traits``.
 
     ``unit`` says what one unit takes of a resource; None means the *whole* resource, which then is shared
     with nobody (so whole units always lie apart). ``preferred`` resources are chosen before others if they can be.
     What is in use stays: whole resources that are ``pinned`` must be among the chosen ones, and of shared ones at
-    least the units in ``kept``. All three go by calendar ids.
+    least the units in ``kept``. All three go by calendar ids. ``entitled``: what is kept was promised for the whole
+    window before, and is not given up even if its resource has less by now than is promised of it.
     """
 
     kind: ResourceKind
@@ -41,6 +57,8 @@ class Demand:
     pinned: frozenset[int] = frozenset()
     preferred: frozenset[int] = frozenset()
     kept: Mapping[int, int] = field(default_factory=dict)
+    traits: TraitNeeds = TraitNeeds()
+    entitled: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_units <= self.max_units:

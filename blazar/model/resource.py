@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -20,6 +20,42 @@ class ResourceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class UnitLimits:
+    """What one unit may take of a class: at least ``least``, at most ``most``, and a multiple of ``step``.
+
+    Placement's ``min_unit``, ``max_unit`` and ``step_size``. A unit that takes nothing of the class is free of them.
+    """
+
+    least: int = 1
+    most: int = 2**31 - 1
+    step: int = 1
+
+    def allow(self, amount: int) -> bool:
+        """Tell whether one unit may take so much."""
+        return self.least <= amount <= self.most and amount % self.step == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What a resource has to share out: its capacity, the limits of a unit by class, and its traits.
+
+    A class without limits has none; classes and traits are named as in Placement.
+    """
+
+    capacity: Amounts = Amounts()
+    limits: Mapping[str, UnitLimits] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is kept of what the cloud tells of a resource, and written anew when it tells otherwise."""
+
+    attributes: Mapping[str, PropertyValue]
+    supply: Supply
+
+
+@dataclass(frozen=True, slots=True)
 class Resource:
     """One thing on the calendar: a compute host, an address, a segment, a device.
 
@@ -29,7 +65,7 @@ class Resource:
     A resource that is not ``reservable`` takes no new allocation: it has failed (``failure`` says how, since
     ``failed_since``), or its operator has ``disabled`` it, or it is about to leave. Where ``authorized_projects`` are
     named, it takes allocations of theirs only. ``capacity`` may be empty for a resource that is only ever promised
-    whole.
+    whole. ``limits`` and ``traits`` are as in Supply.
     """
 
     id: int
@@ -42,10 +78,25 @@ class Resource:
     reservable: bool
     created_at: datetime
     updated_at: datetime | None = None
+    limits: Mapping[str, UnitLimits] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
     disabled: bool = False
     failure: str | None = None
     failed_since: datetime | None = None
     authorized_projects: frozenset[str] | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What the cloud told of it when it was last asked."""
+        return Facts(self.attributes, Supply(self.capacity, self.limits, self.traits))
+
+    def units_beside(self, used: Amounts, unit: Amounts) -> int:
+        """Return how many such units fit beside what is used: none if one of them would break a limit."""
+        if self.limits and not all(
+            self.limits[name].allow(amount) for name, amount in unit.items if name in self.limits
+        ):
+            return 0
+        return unit.units_within(self.capacity, used)
 
     def is_open_to(self, project_id: str) -> bool:
         """Tell whether a project may see the resource and be promised it."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from blazar.clouds.ports import Cloud, Hypervisor
-from blazar.model.errors import Conflict
-from blazar.model.resource import PropertyValue
+from blazar.model.errors import Conflict, NotFound
+from blazar.model.resource import Facts, PropertyValue
 from blazar.resources.pools import HostPools, PoolNames
 
 
@@ -22,6 +22,26 @@ class HostRegistration:
         if id is not None:
             return self._cloud.compute.hypervisor(id=id)
         return self._cloud.compute.hypervisor(hostname=name)
+
+    def hypervisors(self) -> tuple[Hypervisor, ...]:
+        """Return all hypervisors of the cloud."""
+        return self._cloud.compute.hypervisors()
+
+    def facts(self, hypervisor: Hypervisor) -> Facts:
+        """Return all that is kept of a hypervisor; NotFound if Placement does not know it."""
+        found = self.facts_of((hypervisor,))
+        if hypervisor.hypervisor_hostname not in found:
+            raise NotFound(f"Placement knows no resource provider {hypervisor.hypervisor_hostname}")
+        return found[hypervisor.hypervisor_hostname]
+
+    def facts_of(self, hypervisors: Collection[Hypervisor]) -> Mapping[str, Facts]:
+        """Return all that is kept of hypervisors, by hostname; those that Placement does not know are left out."""
+        supplies = self._cloud.placement.supplies([h.hypervisor_hostname for h in hypervisors])
+        return {
+            h.hypervisor_hostname: Facts(attributes_of(h), supplies[h.hypervisor_hostname])
+            for h in hypervisors
+            if h.hypervisor_hostname in supplies
+        }
 
     def check_empty(self, host: str, service_name: str) -> None:
         """Conflict if any server occupies the host."""
@@ -54,7 +74,7 @@ class HostRegistration:
 
 
 def attributes_of(hypervisor: Hypervisor) -> Mapping[str, PropertyValue]:
-    """Return what the calendar keeps of a hypervisor: names and units as the API shows them (MiB, GiB)."""
+    """Return what the API shows of a hypervisor: names and units as there (MiB, GiB), sizes as Nova tells them."""
     return {
         "hypervisor_hostname": hypervisor.hypervisor_hostname,
         "service_name": hypervisor.service_name,

@@ -10,16 +10,15 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.model.amounts import Amounts
 from blazar.model.errors import NotFound
 from blazar.model.resource import (
-    PropertyValue,
+    Facts,
     PropertyValues,
     Resource,
     ResourceKind,
     ResourceProperty,
 )
-from blazar.store.rows import chunks, property_of, resource_of
+from blazar.store.rows import chunks, facts_row, property_of, resource_of
 from blazar.store.tables import inventory_versions, resource_capabilities, resource_properties, resources
 
 
@@ -72,9 +71,8 @@ def insert(
     *,
     external_id: str,
     name: str,
-    attributes: Mapping[str, PropertyValue],
+    facts: Facts,
     capabilities: Mapping[str, str],
-    capacity: Amounts,
     at: datetime,
 ) -> int:
     """Insert a resource and return its key."""
@@ -83,8 +81,7 @@ def insert(
             kind=str(kind),
             external_id=external_id,
             name=name,
-            attributes=dict(attributes),
-            capacity=dict(capacity.items),
+            **facts_row(facts),
             reservable=True,
             generation=0,
             live=1,
@@ -140,6 +137,34 @@ def change(connection: Connection, resource_id: int, at: datetime, **columns: ob
     if not result.rowcount:
         raise NotFound("the resource is not registered any more")
     raise_version(connection, ResourceKind(_kind_of(connection, resource_id)))
+
+
+def refresh(connection: Connection, kind: ResourceKind, facts: Mapping[int, Facts], at: datetime) -> frozenset[int]:
+    """Write facts of registered resources where they differ; return which did. So many statements for any number.
+
+    As with ``change``, a booking that was decided on what such a resource was before is not to hold.
+    """
+    known: dict[int, Resource] = {}
+    for part in chunks(sorted(facts)):
+        rows = connection.execute(sa.select(resources).where(resources.c.live == 1, resources.c.id.in_(part)))
+        known.update((row.id, resource_of(row, {})) for row in rows)
+    changed = {id_: facts[id_] for id_, resource in known.items() if resource.facts != facts[id_]}
+    if changed:
+        connection.execute(
+            resources.update()
+            .where(resources.c.id == sa.bindparam("key"), resources.c.live == 1)
+            .values(
+                updated_at=at,
+                generation=resources.c.generation + 1,
+                **{name: sa.bindparam(f"new_{name}") for name in ("attributes", "capacity", "limits", "traits")},
+            ),
+            [
+                {"key": id_, **{f"new_{name}": value for name, value in facts_row(new).items()}}
+                for id_, new in sorted(changed.items())
+            ],
+        )
+        raise_version(connection, kind)
+    return frozenset(changed)
 
 
 def raise_version(connection: Connection, kind: ResourceKind) -> None:

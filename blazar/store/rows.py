@@ -11,7 +11,7 @@ from sqlalchemy.engine import Row
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.lease import Event, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.resource import Resource, ResourceKind, ResourceProperty
+from blazar.model.resource import Facts, Resource, ResourceKind, ResourceProperty, UnitLimits
 from blazar.model.window import Window
 from blazar.store.tables import allocations, events, leases, reservations
 
@@ -199,11 +199,24 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         reservable=row.reservable and not row.disabled and row.failed_since is None,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        limits={name: UnitLimits(*values) for name, values in (row.limits or {}).items()},
+        traits=frozenset(row.traits or ()),
         disabled=row.disabled,
         failure=row.failure,
         failed_since=row.failed_since,
         authorized_projects=None if row.authorized_projects is None else frozenset(row.authorized_projects),
     )
+
+
+def facts_row(facts: Facts) -> dict[str, Any]:
+    """Return a resource's columns for what the cloud tells of it."""
+    supply = facts.supply
+    return {
+        "attributes": dict(facts.attributes),
+        "capacity": dict(supply.capacity.items),
+        "limits": {name: [x.least, x.most, x.step] for name, x in supply.limits.items()},
+        "traits": sorted(supply.traits),
+    }
 
 
 def property_of(row: AnyRow) -> ResourceProperty:

@@ -10,11 +10,10 @@ from datetime import datetime, timedelta
 from sqlalchemy.engine import Connection, Engine
 
 from blazar.calendar.snapshot import Snapshot
-from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.errors import Conflict, StaleCalendar
 from blazar.model.lease import Lease, LeaseRevision, Reservation
-from blazar.model.resource import PropertyValue, PropertyValues, Resource, ResourceKind, ResourceProperty
+from blazar.model.resource import Facts, PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.model.usage import Notice, ProjectUse
 from blazar.model.window import Window
 from blazar.store import calendar_queries as calendar
@@ -81,9 +80,8 @@ class Store:
         *,
         external_id: str,
         name: str,
-        attributes: Mapping[str, PropertyValue],
+        facts: Facts,
         capabilities: Mapping[str, str],
-        capacity: Amounts,
         at: datetime,
     ) -> Resource:
         """Register a resource. Conflict if one of its kind with its id or name is registered."""
@@ -94,9 +92,8 @@ class Store:
                 kind,
                 external_id=external_id,
                 name=name,
-                attributes=attributes,
+                facts=facts,
                 capabilities=capabilities,
-                capacity=capacity,
                 at=at,
             )
             resource_store.raise_version(connection, kind)
@@ -125,6 +122,13 @@ class Store:
             with suppress(Clash):
                 return self._transactions.write(work)
         return self._transactions.write(work)
+
+    def refresh_resources(self, kind: ResourceKind, facts: Mapping[int, Facts], *, at: datetime) -> frozenset[int]:
+        """Write what the cloud tells of resources, by calendar id, where it tells otherwise now; return which.
+
+        Those not registered any more are left out. What is promised of them stays promised.
+        """
+        return self._transactions.write(lambda c: resource_store.refresh(c, kind, facts, at))
 
     def set_reservable(self, resource_id: int, reservable: bool, *, at: datetime) -> None:
         """Let a resource take new allocations, or not. NotFound."""

@@ -77,6 +77,9 @@ resources = sa.Table(
     sa.Column("name", sa.String(255), nullable=False),
     sa.Column("attributes", sa.JSON, nullable=False),
     sa.Column("capacity", sa.JSON, nullable=False),
+    # Limits as [least, most, step] by class. NULL: registered before these were kept; a refresh writes them.
+    sa.Column("limits", sa.JSON(none_as_null=True)),
+    sa.Column("traits", sa.JSON(none_as_null=True)),
     # False from the moment on in which its deletion begins.
     sa.Column("reservable", sa.Boolean, nullable=False),
     # Its operator's own word, apart from what monitors find.

@@ -112,6 +112,41 @@ def test_region_and_interface_are_those_of_the_configuration(web, wishes, where)
     assert sent(web)[0].url == f"{where}/servers/1"
 
 
+def test_of_many_hosts_only_what_has_changed_is_read_again(web):
+    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+
+    def listed(**generations):
+        providers = [
+            {"name": name, "uuid": name, "root_provider_uuid": name, "generation": generation}
+            for name, generation in generations.items()
+        ]
+        ours = {"name": "blazar_a", "uuid": "x", "root_provider_uuid": "a", "generation": 1}
+        web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": [*providers, ours]})
+
+    for name in "ab":
+        path = f"{PLACEMENT}/resource_providers/{name}"
+        web.get(f"{path}/inventories", json={"inventories": {"VCPU": {"total": 4}}, "resource_provider_generation": 1})
+        web.get(f"{path}/traits", json={"traits": ["T"], "resource_provider_generation": 1})
+    placement = OpenStackPlacement(an_access())
+    counts = []
+    for generations in ({"a": 1, "b": 1}, {"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 1}):
+        listed(**generations)
+        before = len(sent(web, "/resource_providers"))
+        found = placement.supplies(["a", "b"])
+        assert found.keys() == generations.keys()
+        assert {supply.capacity.get("VCPU") for supply in found.values()} == {4}
+        counts.append(len(sent(web, "/resource_providers")) - before)
+    assert counts == [5, 1, 3, 1]
+
+
+def test_a_provider_that_goes_while_it_is_read_leaves_its_host_out(web):
+    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    gone = {"name": "a", "uuid": "a", "root_provider_uuid": "a", "generation": 1}
+    web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": [gone]})
+    web.get(f"{PLACEMENT}/resource_providers/a/inventories", status_code=404, json={})
+    assert OpenStackPlacement(an_access()).supplies(["a", "b"]) == {}
+
+
 def test_one_login_serves_many_calls(web, nova):
     web.get(f"{NOVA}/servers/1", json={})
     for _ in range(5):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ import pytest
 
 from blazar.clouds.openstack import open_cloud
 from blazar.clouds.ports import Cloud, Server
-from blazar.clouds.simulated import FileKeeper, MemoryKeeper, SimulatedCloud, of_size
+from blazar.clouds.simulated import FileKeeper, MemoryKeeper, SimulatedCloud, State, of_size
+from blazar.clouds.simulated.state import HostState
 from tests import openstack
 from tests.world import ManualClock
 
@@ -23,7 +24,8 @@ class Site:
 
     ``boot`` lets a server run on a host by whatever means the cloud has, ``boot_reserved`` one with a flavor wherever
     the cloud puts it, and ``shelve`` takes one from its host; ``soon`` looks again until it is true, for clouds that
-    take their time.
+    take their time. ``inventories`` tells what a host's own provider has, in Placement's words; ``nest`` gives it a
+    nested provider of a name with such inventories, and ``mark`` a trait of its own.
     """
 
     cloud: Cloud
@@ -33,6 +35,9 @@ class Site:
     boot: Callable[..., Server]
     boot_reserved: Callable[[str], str]
     shelve: Callable[[str], None]
+    inventories: Callable[[str], Mapping[str, Mapping[str, Any]]]
+    nest: Callable[[str, str, Mapping[str, Mapping[str, Any]]], None]
+    mark: Callable[[str, str], None]
     patience: float = 0.0
 
     def soon(self, look: Callable[[], Any], good: Callable[[Any], bool] = bool) -> Any:
@@ -61,8 +66,31 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
     def boot_reserved(flavor_id: str) -> str:
         return simulated.boot_reserved(flavor_id, project_id="p").id
 
+    def inventories(host: str) -> Mapping[str, Mapping[str, Any]]:
+        with keeper.open(to_change=False) as kept:
+            found = _named(kept, host)
+            sizes = {"VCPU": found.vcpus, "MEMORY_MB": found.memory_mb, "DISK_GB": found.local_gb}
+            return {
+                name: {"total": size, "reserved": 0, "allocation_ratio": 1.0, **found.inventories.get(name, {})}
+                for name, size in sizes.items()
+            }
+
+    def nest(host: str, name: str, inventories: Mapping[str, Mapping[str, Any]]) -> None:
+        with keeper.open(to_change=True) as kept:
+            _named(kept, host).nested[name] = {key: dict(value) for key, value in inventories.items()}
+
+    def mark(host: str, trait: str) -> None:
+        with keeper.open(to_change=True) as kept:
+            _named(kept, host).traits.append(trait)
+
+    with keeper.open(to_change=True) as kept:
+        _named(kept, "node-1").inventories = {"VCPU": {"allocation_ratio": 4.0}, "MEMORY_MB": {"reserved": 512}}
     hosts = ["node-1", "node-3", "node-5"]
-    yield Site(simulated.cloud, hosts, "az-2", "p", boot, boot_reserved, simulated.shelve)
+    yield Site(simulated.cloud, hosts, "az-2", "p", boot, boot_reserved, simulated.shelve, inventories, nest, mark)
+
+
+def _named(state: State, name: str) -> HostState:
+    return next(host for host in state.hosts.values() if host.name == name)
 
 
 def real_site() -> Iterator[Site]:
@@ -97,9 +125,23 @@ def real_site() -> Iterator[Site]:
             servers.settled(server_id, ("SHELVED_OFFLOADED",))
 
         project = servers.show_project()
+        providers = openstack.Providers()
         try:
-            yield Site(cloud, hosts, zone.name, project, boot, boot_reserved, shelve, patience=openstack.PATIENCE)
+            yield Site(
+                cloud,
+                hosts,
+                zone.name,
+                project,
+                boot,
+                boot_reserved,
+                shelve,
+                providers.inventories,
+                providers.nest,
+                providers.mark,
+                patience=openstack.PATIENCE,
+            )
         finally:
+            providers.clean()
             servers.clean()
             openstack.forget_images()
             for aggregate in compute.aggregates():

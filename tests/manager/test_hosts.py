@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotFound, StoreUnavailable
+from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound, StoreUnavailable
+from blazar.model.lease import LeaseStatus
 from blazar.model.requests import HostChange, HostRequest
-from tests.world import NOON, World, a_host
+from tests.world import NOON, World, a_host, instances, of_hosts
 
 
 @pytest.fixture
@@ -177,3 +178,81 @@ def test_hosts_are_the_same_on_every_database(engine):
     world.manager.delete_host("1")
     world.register("node-1")
     assert [host.name for host in world.manager.hosts()] == ["node-2", "node-1"]
+
+
+def test_a_host_has_the_capacity_that_placement_tells_and_shows_the_sizes_of_its_hypervisor(a_world):
+    inventories = {"VCPU": {"allocation_ratio": 4.0}, "MEMORY_MB": {"reserved": 512}, "CUSTOM_GPU": {"total": 2}}
+    world = a_world(state=of_hosts({"inventories": inventories, "traits": ["HW_CPU_X86_AVX2"]}), hosts=1)
+    host = world.manager.host("1")
+    assert dict(host.capacity) == {"VCPU": 64, "MEMORY_MB": 65024, "DISK_GB": 400, "CUSTOM_GPU": 2}
+    assert host.traits == {"HW_CPU_X86_AVX2"}
+    assert host.limits["VCPU"].most == 16
+    assert (host.attributes["vcpus"], host.attributes["memory_mb"]) == (16, 65536)
+
+
+def test_a_host_that_placement_does_not_know_is_not_registered(bare, monkeypatch):
+    monkeypatch.setattr(bare.simulated, "supplies", lambda _: {})
+    with pytest.raises(NotFound, match="no resource provider node-1"):
+        bare.register("node-1")
+    assert bare.pool() == frozenset()
+
+
+def resize(world, name, **sizes):
+    with world.simulated._keeper.open(to_change=True) as state:
+        host = next(h for h in state.hosts.values() if h.name == name)
+        for size, value in sizes.items():
+            setattr(host, size, value)
+
+
+def test_a_refresh_writes_what_the_cloud_tells_by_now(world):
+    before = {host.external_id: host for host in world.manager.hosts()}
+    assert world.host_service.refresh_all() == frozenset()
+    resize(world, "node-1", vcpus=4, traits=["HW_CPU_X86_AVX2"])
+    resize(world, "node-3", memory_mb=1024)
+    world.clock.by(minutes=1)
+    host = world.host_service.refresh("1")
+    assert (host.attributes["vcpus"], host.capacity.get("VCPU"), host.traits) == (4, 4, {"HW_CPU_X86_AVX2"})
+    assert host.updated_at == world.clock.now()
+    assert world.host_service.refresh_all() == {"3"}
+    assert world.manager.host("3").capacity.get("MEMORY_MB") == 1024
+    assert world.manager.host("2") == before["2"]
+
+
+def test_a_refresh_costs_two_calls_for_any_number_of_hosts(world):
+    world.faults.calls.clear()
+    world.host_service.refresh_all()
+    assert dict(world.faults.calls) == {"hypervisors": 1, "supplies": 1}
+    world.host_service.refresh_all(world.simulated.hypervisors())
+    assert world.faults.calls["supplies"] == 2
+
+
+def test_a_host_that_the_cloud_does_not_tell_of_stays_as_it_was(world, monkeypatch):
+    before = world.manager.hosts()
+    monkeypatch.setattr(world.simulated, "hypervisors", lambda: ())
+    assert world.host_service.refresh_all() == frozenset()
+    monkeypatch.setattr(world.simulated, "supplies", lambda _: {})
+    assert world.host_service.refresh("1") == before[0]
+    assert world.manager.hosts() == before
+    with pytest.raises(NotFound):
+        world.host_service.refresh("99")
+
+
+def test_a_host_that_shrinks_below_what_is_promised_breaks_nothing(a_world):
+    world = a_world(hosts=1)  # 32 VCPUs
+    running = world.lease(instances(8, vcpus=2))
+    later = world.lease(instances(16, vcpus=2), start=timedelta(hours=4))
+    world.run()
+    resize(world, "node-1", vcpus=4)
+    world.host_service.refresh_all()
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances(1))
+    world.resize(running, amount=6)
+    world.change(running, end=NOON + timedelta(hours=1))
+    with pytest.raises(NotEnoughResources, match="node-1 is in use"):
+        world.change(running, end=NOON + timedelta(hours=3))
+    with pytest.raises(NotEnoughResources):
+        world.resize(running, amount=7)
+    world.change(later, name="still there")
+    assert world.now(running).reservations[0].parameters["amount"] == 6
+    world.run_to(NOON + timedelta(hours=9))
+    assert {world.now(lease).status for lease in (running, later)} == {LeaseStatus.TERMINATED}

@@ -30,7 +30,7 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
+from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty, UnitLimits
 from blazar.model.window import Window
 
 texts = st.text(max_size=12)
@@ -138,6 +138,9 @@ resources = st.builds(
     reservable=st.booleans(),
     created_at=instants,
     updated_at=maybe_instant,
+    limits=st.dictionaries(texts, st.builds(UnitLimits, *[st.integers(1, 2**31)] * 3), max_size=2),
+    # Of several, equal sets would not always print the same.
+    traits=st.frozensets(texts, max_size=1),
 )
 allocations = st.builds(
     Allocation,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import Facts, Resource, ResourceKind, Supply, UnitLimits
 from blazar.model.window import Window
 from blazar.store.store import Store
 
@@ -24,14 +24,18 @@ def hours(start: float, end: float) -> Window:
     return Window(NOON + start * HOUR, NOON + end * HOUR)
 
 
+def facts(vcpus: int, *, traits: Collection[str] = ()) -> Facts:
+    supply = Supply(Amounts.of({"VCPU": vcpus}), {"VCPU": UnitLimits(most=vcpus)}, frozenset(traits))
+    return Facts({"vcpus": vcpus}, supply)
+
+
 def a_host(store: Store, number: int = 1, **capabilities: str) -> Resource:
     return store.add_resource(
         HOST,
         external_id=str(number),
         name=f"node-{number}",
-        attributes={"vcpus": 16},
+        facts=facts(16),
         capabilities=capabilities,
-        capacity=Amounts.of({"VCPU": 16}),
         at=NOON,
     )
 

@@ -8,8 +8,11 @@ import pytest
 
 from blazar.model.errors import Conflict, NotFound
 from blazar.model.requirements import parse_requirement
+from blazar.store.engine import WRITES
 from blazar.store.store import Store
-from tests.store.builders import HOST, NOON, a_host, booked, hours
+from blazar.store.tables import resources as resource_table
+from tests.statements import counted
+from tests.store.builders import HOST, HOUR, NOON, a_host, booked, facts, generations, hours
 
 
 @pytest.fixture
@@ -114,3 +117,47 @@ def test_every_process_sees_a_change_of_the_inventory(engine, store):
     assert other.inventory(HOST).matching(wanted) == ()
     store.retire_resource(host.id, at=NOON)
     assert other.inventory(HOST).resources == ()
+
+
+def test_what_the_cloud_tells_is_written_anew_where_it_differs(store):
+    hosts = [a_host(store, number, gpu="a100") for number in (1, 2, 3)]
+    before = generations(store, hosts)
+    new = {hosts[0].id: facts(8, traits=["FAST"]), hosts[1].id: hosts[1].facts, 999: facts(1)}
+    assert store.refresh_resources(HOST, new, at=NOON + HOUR) == {hosts[0].id}
+    changed, *same = store.resources(HOST)
+    assert (changed.facts, changed.updated_at) == (new[hosts[0].id], NOON + HOUR)
+    assert changed.capabilities == {"gpu": "a100"}
+    assert same == hosts[1:]
+    after = generations(store, hosts)
+    assert {id_ for id_ in after if after[id_] != before[id_]} == {hosts[0].id}
+    assert store.refresh_resources(HOST, new, at=NOON + HOUR) == frozenset()
+    assert store.refresh_resources(HOST, {}, at=NOON) == frozenset()
+
+
+def test_every_process_sees_what_the_cloud_tells_anew(engine, store):
+    other = Store(engine)
+    host = a_host(store)
+    assert other.inventory(HOST).resources == (host,)
+    store.refresh_resources(HOST, {host.id: facts(8)}, at=NOON)
+    assert [r.capacity.get("VCPU") for r in other.inventory(HOST).resources] == [8]
+
+
+def test_many_hosts_are_refreshed_in_as_many_statements_as_one(sqlite):
+    store = Store(sqlite)
+    counts = []
+    for number in (1, 12):
+        hosts = [a_host(store, 100 * number + n) for n in range(number)]
+        with counted(sqlite) as statements:
+            store.refresh_resources(HOST, {host.id: facts(number) for host in hosts}, at=NOON)
+        counts.append(statements.count)
+    assert counts[0] == counts[1] == 3
+
+
+def test_a_host_that_was_registered_before_limits_and_traits_were_kept_has_none(store, engine):
+    host = a_host(store)
+    with engine.execution_options(**{WRITES: True}).begin() as connection:
+        connection.execute(resource_table.update().values(limits=None, traits=None))
+    kept = store.resource(HOST, "1")
+    assert (kept.limits, kept.traits) == ({}, frozenset())
+    assert store.refresh_resources(HOST, {host.id: host.facts}, at=NOON) == {host.id}
+    assert store.resource(HOST, "1").facts == host.facts

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from blazar.clouds.openstack.access import Access, Json, StaleGeneration
 from blazar.clouds.ports import Inventory
+from blazar.clouds.supplies import OUR_CLASSES, supply_of
 from blazar.model.errors import CloudUnavailable, NotFound
+from blazar.model.resource import Supply
 
 MICROVERSION = "1.30"
 PREFIX = "blazar_"
@@ -24,6 +28,64 @@ class OpenStackPlacement:
     def __init__(self, access: Access, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._placement = access.placement
         self._sleep = sleep
+        # What providers had at a generation: whatever is changed about one raises it.
+        self._read: dict[str, tuple[int, Json, frozenset[str]]] = {}
+
+    def supplies(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, Supply]:
+        """Return what hosts have.
+
+        One call for the list of all providers (two, for a single host), and then two for each host and one for each
+        provider nested in it, where their generations are not those of the last time.
+        """
+        wanted = set(hypervisor_hostnames)
+        providers = self._providers() if len(wanted) != 1 else self._tree(*wanted)
+        roots = {
+            p["uuid"]: p["name"] for p in providers if p["name"] in wanted and p["uuid"] == p["root_provider_uuid"]
+        }
+        trees: dict[str, list[Json]] = defaultdict(list)
+        for provider in providers:
+            root = provider["root_provider_uuid"]
+            if root in roots and not provider["name"].startswith(PREFIX):
+                trees[root].append(provider)
+        found: dict[str, Supply] = {}
+        for uuid, name in roots.items():
+            # A provider may go while we read: then the host is as unknown as one that was not listed.
+            with suppress(NotFound):
+                read = {
+                    provider["uuid"]: self._had(provider, is_root=provider["uuid"] == uuid) for provider in trees[uuid]
+                }
+                found[name] = supply_of((inventories for inventories, _ in read.values()), read[uuid][1])
+        return found
+
+    def _providers(self) -> list[Json]:
+        answer = self._placement.get("/resource_providers", microversion=MICROVERSION)
+        providers: list[Json] = answer["resource_providers"]
+        there = {provider["uuid"] for provider in providers}
+        self._read = {uuid: read for uuid, read in self._read.items() if uuid in there}
+        return providers
+
+    def _tree(self, name: str) -> list[Json]:
+        """Return the provider of this name and all that are nested in it."""
+        provider = self._provider(name)
+        if provider is None:
+            return []
+        query = {"in_tree": provider["uuid"]}
+        answer = self._placement.get("/resource_providers", params=query, microversion=MICROVERSION)
+        return list(answer["resource_providers"])
+
+    def _had(self, provider: Json, *, is_root: bool) -> tuple[Json, frozenset[str]]:
+        """Return a provider's inventories, and the traits of a host's own."""
+        uuid, generation = provider["uuid"], provider["generation"]
+        known = self._read.get(uuid)
+        if known is None or known[0] != generation:
+            path = f"/resource_providers/{uuid}"
+            body = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)
+            traits: list[str] = []
+            if is_root:
+                traits = self._placement.get(f"{path}/traits", microversion=MICROVERSION)["traits"]
+            # The generation of the list, which is the older one: a change in between is read again the next time.
+            known = self._read[uuid] = (generation, body["inventories"], frozenset(traits))
+        return known[1], known[2]
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
         """Return the uuid of the host's reservation provider."""
@@ -105,7 +167,7 @@ class OpenStackPlacement:
         for allocation in allocations.values():
             for name, amount in allocation["resources"].items():
                 total[name] = total.get(name, 0) + amount
-        wanted = ",".join(f"{n}:{a}" for n, a in sorted(total.items()) if not n.startswith("CUSTOM_RESERVATION_"))
+        wanted = ",".join(f"{n}:{a}" for n, a in sorted(total.items()) if not n.startswith(OUR_CLASSES))
         if not wanted:
             return frozenset()
         answer = self._placement.get("/resource_providers", params={"resources": wanted}, microversion=MICROVERSION)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from blazar.clouds.ports import Aggregate, Cloud, Hypervisor, Image, Migration, MigrationState, Server
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.keepers import Keeper
-from blazar.clouds.simulated.slots import SimulatedSlots
+from blazar.clouds.simulated.slots import SimulatedSlots, supply_of_host
 from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
 from blazar.clouds.simulated.state import MigrationState as MoveState
 from blazar.model.clock import Clock
@@ -352,11 +352,11 @@ class SimulatedCloud(SimulatedSlots):
         )
 
     def _has_room(self, state: State, host: HostState, server: ServerState) -> bool:
+        supply = supply_of_host(host)
         others = self._occupants(state, host.service_name)
-        return (
-            sum(other.vcpus for other in others) + server.vcpus <= host.vcpus
-            and sum(other.memory_mb for other in others) + server.memory_mb <= host.memory_mb
-            and sum(other.disk_gb for other in others) + server.disk_gb <= host.local_gb
+        return all(
+            sum(getattr(other, size) for other in others) + getattr(server, size) <= supply.capacity.get(name)
+            for size, name in (("vcpus", "VCPU"), ("memory_mb", "MEMORY_MB"), ("disk_gb", "DISK_GB"))
         )
 
     def _image(self, image: ImageState) -> Image:

@@ -12,11 +12,24 @@ FREEPOOL = "freepool"
 
 
 def of_yaml(text: str) -> State:
-    """Return the cloud that a YAML text describes: ``zones``, and ``hosts`` with name, zone and sizes (MiB, GiB)."""
+    """Return the cloud that a YAML text describes: ``zones``, and ``hosts`` with name, zone and sizes (MiB, GiB).
+
+    A host may have ``traits``, ``inventories`` and ``nested`` as well, as in HostState.
+    """
     data = yaml.safe_load(text)
     hosts = [
         (
-            HostState(str(number), entry["name"], entry["name"], entry["vcpus"], entry["memory_mb"], entry["local_gb"]),
+            HostState(
+                str(number),
+                entry["name"],
+                entry["name"],
+                entry["vcpus"],
+                entry["memory_mb"],
+                entry["local_gb"],
+                inventories=entry.get("inventories", {}),
+                nested=entry.get("nested", {}),
+                traits=entry.get("traits", []),
+            ),
             entry["zone"],
         )
         for number, entry in enumerate(data["hosts"], start=1)

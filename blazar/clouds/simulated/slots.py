@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 
 from blazar.clouds.ports import Flavor, Inventory, Server, ServerGroup
-from blazar.clouds.simulated.state import FlavorState, GroupState, ServerState, State
+from blazar.clouds.simulated.state import FlavorState, GroupState, HostState, ServerState, State
+from blazar.clouds.supplies import supply_of
 from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.resource import Supply
 
 
 class SimulatedSlots:
@@ -119,6 +121,11 @@ class SimulatedSlots:
 
     # Placement
 
+    def supplies(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, Supply]:
+        """Return what hosts have."""
+        with self._call("supplies"), self._reading() as state:
+            return {h.name: supply_of_host(h) for h in state.hosts.values() if h.name in hypervisor_hostnames}
+
     def create_resource_class(self, name: str) -> None:
         """Ensure a class."""
         with self._call("create_resource_class"), self._changing() as state:
@@ -204,6 +211,16 @@ class SimulatedSlots:
             for server in state.servers.values()
             if server.flavor in asking and self._host(server) == host and not self._is_gone(server)
         )
+
+
+def supply_of_host(host: HostState) -> Supply:
+    """Return what a host has: as its sizes say, and what is told otherwise. As in Nova a unit takes at most all."""
+    sizes = {"VCPU": host.vcpus, "MEMORY_MB": host.memory_mb, "DISK_GB": host.local_gb}
+    own = {
+        name: {"total": sizes.get(name, 0), **host.inventories.get(name, {})} for name in {**sizes, **host.inventories}
+    }
+    providers = [{name: {"max_unit": x["total"], **x} for name, x in own.items() if x["total"]}, *host.nested.values()]
+    return supply_of(providers, host.traits)
 
 
 def _existing(state: State, flavor_id: str) -> FlavorState:

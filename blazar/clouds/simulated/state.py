@@ -8,7 +8,12 @@ from typing import Any
 
 @dataclass(slots=True)
 class HostState:
-    """A compute node; sizes in MiB and GiB."""
+    """A compute node; sizes in MiB and GiB.
+
+    ``inventories`` is what Placement tells otherwise than the sizes say, by class and with Placement's own words, as
+    ``{"VCPU": {"allocation_ratio": 4.0}, "PCPU": {"total": 8}}``; ``nested`` the inventories of further providers in
+    the host's tree, by name.
+    """
 
     id: str
     name: str
@@ -21,6 +26,9 @@ class HostState:
     cpu_info: str = '{"arch": "x86_64", "model": "simulated"}'
     up: bool = True
     enabled: bool = True
+    inventories: dict[str, dict[str, float]] = field(default_factory=dict)
+    nested: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    traits: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,41 @@
+"""What inventories, as Placement writes them, mean for the calendar."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from blazar.model.amounts import Amounts
+from blazar.model.resource import Supply, UnitLimits
+
+OUR_CLASSES = "CUSTOM_RESERVATION_"
+"""How the classes of reservations begin, which are slots and no capacity."""
+
+
+def supply_of(providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: Iterable[str]) -> Supply:
+    """Return what a host has whose providers have these inventories by class.
+
+    The formula is Placement's own. A class that more than one provider has is added up and given out one by one: an
+    allocation takes all that it has of a class from one provider.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for inventories in providers:
+        for name, inventory in inventories.items():
+            if not name.startswith(OUR_CLASSES):
+                found[name].append(inventory)
+    capacity = Amounts.of({name: sum(map(_amount, parts)) for name, parts in found.items()})
+    return Supply(capacity, {name: _limits(parts) for name, parts in found.items()}, frozenset(traits))
+
+
+def _amount(inventory: Mapping[str, Any]) -> int:
+    # More may be reserved than there is, while an operator is at work.
+    free = max(0, inventory["total"] - inventory.get("reserved", 0))
+    return int(free * inventory.get("allocation_ratio", 1.0))
+
+
+def _limits(parts: list[Mapping[str, Any]]) -> UnitLimits:
+    if len(parts) > 1:
+        return UnitLimits(most=1)
+    (one,) = parts
+    return UnitLimits(one.get("min_unit", 1), one.get("max_unit", UnitLimits().most), one.get("step_size", 1))
