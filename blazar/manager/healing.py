@@ -1,8 +1,8 @@
 """Healing: what is promised and has failed is exchanged for something else, by the same booking as everything else.
 
-A reservation that has not started gets others without a word. One in use keeps what it has, unless its operator wants it
-otherwise, and nothing on which servers run is ever taken from it. Where nothing else is to be had, the reservation keeps
-its promise of what has failed, and says that it is missing, until that recovers or something takes its place.
+A reservation that has not started gets others without a word. One in use keeps what it has, unless its operator wants
+it otherwise, and nothing on which servers run is ever taken from it. Where nothing else is to be had, the reservation
+keeps its promise of what has failed, and says that it is missing, until that recovers or something takes its place.
 
 Any number of managers may do this at a time: every decision holds only against the revision of the lease and the
 generations of the resources it was made on, and whoever writes it tells the world.
@@ -234,8 +234,8 @@ class Healing:
         works = self._worker.works(lease)
         if any(host.id in self._used(work) for work in works if work.reservation.id == reservation_id):
             raise Conflict(
-                f"servers of reservation {reservation_id} run on {host.kind} {host.name}; move or delete them, then try "
-                f"again"
+                f"servers of reservation {reservation_id} run on {host.kind} {host.name}; move or delete them, then "
+                f"try again"
             )
 
     def _settled(self, lease_id: str) -> _Seen:

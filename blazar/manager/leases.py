@@ -13,6 +13,7 @@ from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, Plan, Wish
 from blazar.manager.claims import Claims
 from blazar.manager.enforcing import Gate
+from blazar.manager.healing import Healing
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import CREATED, Notifier
 from blazar.manager.settings import Settings
@@ -46,6 +47,8 @@ class LeaseService:
         store: Store,
         types: Mapping[str, ResourceType],
         worker: Worker,
+        booking: Booking,
+        healing: Healing,
         notifier: Notifier,
         clock: Clock,
         claims: Claims,
@@ -63,7 +66,8 @@ class LeaseService:
         self._claims = claims
         self._settings = settings
         self._wake = wake
-        self._booking = Booking(store, clock, settings)
+        self._booking = booking
+        self._healing = healing
         self._enforcement = enforcement
         self._notices = notices
         self._updates = Updates(store, worker, self._booking, notifier, clock, claims, settings, enforcement, notices)
@@ -119,7 +123,11 @@ class LeaseService:
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease and return it as it is then; or leave it as it was."""
         try:
-            return self._updates.update(lease_id, change)
+            lease = self._updates.update(lease_id, change)
+            if lease.degraded and self._healing.look_at(lease_id, in_use=False):
+                # The change may have brought others in the place of what was missing.
+                lease = self._store.lease(lease_id)
+            return lease
         finally:
             self._wake()
 

@@ -20,9 +20,11 @@ from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, Plan, Wish
 from blazar.manager.claims import Claims
 from blazar.manager.enforcing import Gate
+from blazar.manager.flags import left_out
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import UPDATED, WARNING_OFF, Notifier
 from blazar.manager.settings import Settings
+from blazar.manager.starting import doing_without
 from blazar.manager.worker import Worker, memo_of
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
@@ -48,7 +50,7 @@ from blazar.model.lease import (
 from blazar.model.requests import Actor, LeaseChange
 from blazar.model.window import Window
 from blazar.resources.actions import BEFORE_END, names_action
-from blazar.resources.base import Done, LookFirst, Work
+from blazar.resources.base import Done, LookFirst, Progress, Unusable, Work
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -320,7 +322,9 @@ class Updates:
             for work in self._worker.works_with(wanted, growth.plan.allocations):
                 if work.reservation.id not in growth.new:
                     continue
-                progress = self._worker.type_of(work.reservation).start(work)
+                failed = frozenset(resource.id for resource in work.resources if resource.failure)
+                usable = doing_without(work, left_out(work.reservation) & failed)
+                progress = self._started(usable)
                 if not isinstance(progress, Done):
                     raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; try again later")
         except BlazarError as error:
@@ -355,6 +359,15 @@ class Updates:
             fresh = self._store.lease(updating.id, including_deleted=True)
             self._worker.perform(fresh, event.id)
             raise WrongState(f"lease {updating.id} was deleted while it was being changed") from None
+
+    def _started(self, work: Work) -> Progress:
+        kind = self._worker.type_of(work.reservation)
+        try:
+            return kind.start(work)
+        except Unusable as error:
+            # The same change may find others, now that these are known to be of no use.
+            self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
+            raise Conflict(f"{error}; try again, and others are taken") from error
 
     def _prepare_anew(self, lease: Lease, reservation_ids: Collection[str]) -> Lease:
         """Make what must exist before the start by the new parameters.

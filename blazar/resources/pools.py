@@ -34,6 +34,17 @@ class PoolNames:
     owner_key: str = "blazar:owner"
 
 
+class NotAtHand(NotFound):
+    """Hosts are not where reservations take them from."""
+
+    def __init__(self, hosts: Iterable[str], freepool: str) -> None:
+        self.reasons = {
+            host: f"host {host} is not in the aggregate {freepool!r}; it must be there to be handed over"
+            for host in hosts
+        }
+        super().__init__("; ".join(self.reasons.values()))
+
+
 class HostPools:
     """Moves hosts between the freepool and the pools of reservations."""
 
@@ -80,6 +91,13 @@ class HostPools:
         pool = self._compute.aggregate(reservation_id)
         return pool.hosts if pool else ()
 
+    def pooled_hosts(self) -> frozenset[str] | None:
+        """Return the service names of all hosts in the freepool or a reservation's pool; None without a freepool."""
+        aggregates = self._compute.aggregates()
+        if _named(aggregates, self._names.freepool) is None:
+            return None
+        return frozenset(host for aggregate in aggregates if self._is_pool(aggregate) for host in aggregate.hosts)
+
     def open_hosts(self) -> tuple[Hypervisor, ...]:
         """Return the hypervisors that are at work and in no pool: anybody's servers may run there."""
         aggregates = self._compute.aggregates()
@@ -101,26 +119,43 @@ class HostPools:
     def hand_over(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
         """Ensure that the hosts are in the reservation's pool and not in the freepool.
 
-        Raises NotFound if a host is in neither (somebody took it away by hand), and CloudUnavailable while a
-        host is still in the pool of another reservation or runs servers: neither is ours to sweep away.
+        Hosts in the pool beside these leave it. Raises NotAtHand if hosts are in no pool (somebody took them away by
+        hand, or Nova has lost them), CloudUnavailable while a host is still in the pool of another reservation or runs
+        servers (neither is ours to sweep away), and Conflict if a host that is to leave runs any.
         """
+        wanted = tuple(hosts)
         aggregates = self._compute.aggregates()
         freepool = self._freepool_of(aggregates)
         pool = _named(aggregates, reservation_id) or self.ensure_pool(reservation_id, project_id=project_id)
-        for host in hosts:
+        self._check_all_at_hand([host for host in wanted if host not in pool.hosts], pool, aggregates)
+        for host in wanted:
             if host not in pool.hosts:
                 self._bring_in(host, pool, freepool, aggregates)
             if host in freepool.hosts:
                 self._remove(freepool, host)
+        for host in pool.hosts:
+            if host not in wanted:
+                self._let_go(host, pool, freepool, aggregates)
+
+    def bring_back(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
+        """Ensure that hosts which a change of the reservation has let go are in its pool again."""
+        aggregates = self._compute.aggregates()
+        free = self._freepool_of(aggregates).hosts
+        pool = _named(aggregates, reservation_id)
+        left = [host for host in hosts if host in free]
+        if left:
+            here = pool.hosts if pool else ()
+            self.hand_over(reservation_id, hosts=dict.fromkeys((*here, *left)), project_id=project_id)
 
     def admit(self, pool: Aggregate, *, hosts: Iterable[str]) -> None:
         """Ensure that hosts are in an aggregate that shares them with others: they stay in the freepool.
 
-        Raises NotFound if a host is not in the freepool, and CloudUnavailable while one is in the pool of a reservation
-        that has it alone.
+        Raises NotAtHand if hosts are not in the freepool, and CloudUnavailable while one is in the pool of a
+        reservation that has it alone.
         """
         missing = [host for host in hosts if host not in pool.hosts]
         aggregates = self._compute.aggregates() if missing else ()
+        self._check_all_at_hand(missing, pool, aggregates)
         for host in missing:
             self._check_at_hand(host, pool, aggregates)
             self._add(pool, host)
@@ -146,7 +181,13 @@ class HostPools:
         for host in handed_over:
             if host not in kept:
                 LOG.warning("Host %s was in no pool when reservation %s ended; it returns", host, reservation_id)
-                self._add(self._freepool_of(aggregates), host)
+                try:
+                    self._add(self._freepool_of(aggregates), host)
+                except NotFound as error:
+                    if _named(aggregates, self._names.freepool) is None:
+                        raise
+                    # An end that has begun comes to its end: what the cloud has lost does not return.
+                    LOG.warning("Host %s does not return to the freepool: %s", host, error.message)
         return left
 
     def _empty(self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
@@ -169,15 +210,35 @@ class HostPools:
                     self._add(freepool, host)
                 self._remove(pool, host)
         # Also for hosts that a crash stopped on their way in or out, after the removal and before the return.
+        self._return_to_zones(pool, aggregates, hosts)
+        if hosts is None:
+            self._delete(pool)
+        return 0
+
+    def _let_go(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        """Take a host out of a pool that goes on, if nobody's server is on it."""
+        self.confirm_moves_from(host)
+        servers = self._compute.servers_on(host)
+        if servers:
+            raise Conflict(
+                f"host {host} runs {len(servers)} servers of reservation {pool.name}, as {servers[0].id}; move or "
+                f"delete them first"
+            )
+        if host not in freepool.hosts:
+            self._add(freepool, host)
+        # Nova refuses, too, if somebody has booted a server in between, and the host is in both until then.
+        self._remove(pool, host)
+        self._return_to_zones(pool, aggregates, frozenset({host}))
+
+    def _return_to_zones(
+        self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None
+    ) -> None:
         for key, former in pool.metadata.items():
             host = key.removeprefix(FORMER_ZONE)
             if key.startswith(FORMER_ZONE) and (hosts is None or host in hosts):
                 self._return_to_zone(host, former, [a for a in aggregates if a.id != pool.id])
                 if hosts is not None:
                     self._compute.set_aggregate_metadata(pool.id, {key: None})
-        if hosts is None:
-            self._delete(pool)
-        return 0
 
     def _close(self, pool: Aggregate) -> None:
         """Let nobody boot into a reservation that ends: what the scheduler filter asks for goes from the metadata."""
@@ -204,15 +265,20 @@ class HostPools:
                 self._remove(zone, host)
         self._add(pool, host)
 
+    def _check_all_at_hand(self, hosts: Iterable[str], pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        """Raise NotAtHand if hosts are nowhere where reservations take them from: waiting would not help."""
+        kept = {host for a in aggregates if self._is_pool(a) and a.id != pool.id for host in a.hosts}
+        lost = [host for host in hosts if host not in kept]
+        if lost and self._freepool_of(aggregates):
+            raise NotAtHand(lost, self._names.freepool)
+
     def _check_at_hand(self, host: str, pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         others = [a for a in aggregates if host in a.hosts and a.id != pool.id]
         foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
         if foreign:
             raise CloudUnavailable(f"host {host} is still in the pool of reservation {foreign[0].name}")
         if host not in self._freepool_of(aggregates).hosts:
-            raise NotFound(
-                f"host {host} is not in the aggregate {self._names.freepool!r}; it must be there to be handed over"
-            )
+            raise NotAtHand((host,), self._names.freepool)
 
     def _return_to_zone(self, host: str, former: str, aggregates: Iterable[Aggregate]) -> None:
         wanted = {int(identifier) for identifier in former.split(",")}

@@ -21,9 +21,10 @@ from blazar.resources.actions import (
     progress,
     with_action,
 )
-from blazar.resources.base import Action, Done, LookFirst, NotYet, Progress, Work
-from blazar.resources.parameters import check_known, quoted, requirement_of, requirement_text, whole_number
+from blazar.resources.base import Action, Done, LookFirst, NotYet, Progress, Unusable, Work
+from blazar.resources.parameters import by_service, check_known, quoted, requirement_of, requirement_text, whole_number
 from blazar.resources.physical_host import HostSettings
+from blazar.resources.pools import NotAtHand
 from blazar.resources.slots import Slots, Template
 from blazar.resources.snapshots import Snapshots
 
@@ -119,7 +120,10 @@ class VirtualInstance:
         """Ensure that the hosts have their slots and the project can boot servers with the flavor."""
         starting = work.reservation.status is ReservationStatus.PENDING
         artefacts = self._slots.prepare(work, _template(work.reservation.parameters), starting=starting)
-        self._slots.open(work)
+        try:
+            self._slots.open(work)
+        except NotAtHand as error:
+            raise Unusable(by_service(work.resources, error.reasons)) from error
         return Done(artefacts)
 
     def before_end(self, work: Work) -> Progress:

@@ -13,6 +13,7 @@ from blazar.calendar.snapshot import Snapshot
 from blazar.model.demand import Allocation
 from blazar.model.errors import Conflict, StaleCalendar
 from blazar.model.lease import Lease, LeaseRevision, Reservation
+from blazar.model.requests import HostChange
 from blazar.model.resource import Facts, PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.model.usage import Notice, ProjectUse
 from blazar.model.window import Window
@@ -83,6 +84,8 @@ class Store:
         facts: Facts,
         capabilities: Mapping[str, str],
         at: datetime,
+        disabled: bool = False,
+        open_to: Collection[str] | None = None,
     ) -> Resource:
         """Register a resource. Conflict if one of its kind with its id or name is registered."""
 
@@ -95,6 +98,8 @@ class Store:
                 facts=facts,
                 capabilities=capabilities,
                 at=at,
+                disabled=disabled,
+                authorized_projects=None if open_to is None else list(open_to),
             )
             resource_store.raise_version(connection, kind)
             return resource_store.one(connection, kind, external_id)
@@ -108,13 +113,18 @@ class Store:
                 # Somebody else has just been the first to use the same property: now it is there.
         return self._transactions.write(work)
 
-    def change_capabilities(self, resource_id: int, changes: Mapping[str, str | None], *, at: datetime) -> Resource:
-        """Set capabilities and take away those that are None, all or none. NotFound."""
+    def change_resource(self, resource_id: int, change: HostChange, *, at: datetime) -> Resource:
+        """Set capabilities and take away those that are None, disable or enable, say whom it is for. NotFound."""
+        columns: dict[str, object] = {}
+        if change.disabled is not None:
+            columns["disabled"] = change.disabled
+        if change.sets_projects:
+            columns["authorized_projects"] = None if change.open_to is None else list(change.open_to)
 
         def work(connection: Connection) -> Resource:
-            resource_store.change(connection, resource_id, at)
+            resource_store.change(connection, resource_id, at, **columns)
             resource = resource_store.by_ids(connection, [resource_id])[resource_id]
-            resource_store.set_capabilities(connection, resource.kind, resource_id, changes, at)
+            resource_store.set_capabilities(connection, resource.kind, resource_id, change.capabilities, at)
             return resource_store.one(connection, resource.kind, resource.external_id)
 
         for _ in range(CLASHES):
@@ -133,15 +143,6 @@ class Store:
     def set_reservable(self, resource_id: int, reservable: bool, *, at: datetime) -> None:
         """Let a resource take new allocations, or not. NotFound."""
         self._transactions.write(lambda c: resource_store.change(c, resource_id, at, reservable=reservable))
-
-    def set_disabled(self, resource_id: int, disabled: bool, *, at: datetime) -> None:
-        """Let a resource take new allocations, or not, at its operator's word. NotFound."""
-        self._transactions.write(lambda c: resource_store.change(c, resource_id, at, disabled=disabled))
-
-    def set_authorized_projects(self, resource_id: int, projects: Collection[str] | None, *, at: datetime) -> None:
-        """Let only some projects be promised a resource (None: all may). What is promised stays. NotFound."""
-        named = None if projects is None else sorted(projects)
-        self._transactions.write(lambda c: resource_store.change(c, resource_id, at, authorized_projects=named))
 
     def withdraw_resource(self, resource_id: int, *, at: datetime) -> None:
         """Let a resource take no new allocation, if it has none. Conflict if it has; NotFound."""
