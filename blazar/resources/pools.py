@@ -181,13 +181,7 @@ class HostPools:
         for host in handed_over:
             if host not in kept:
                 LOG.warning("Host %s was in no pool when reservation %s ended; it returns", host, reservation_id)
-                try:
-                    self._add(self._freepool_of(aggregates), host)
-                except NotFound as error:
-                    if _named(aggregates, self._names.freepool) is None:
-                        raise
-                    # An end that has begun comes to its end: what the cloud has lost does not return.
-                    LOG.warning("Host %s does not return to the freepool: %s", host, error.message)
+                self._add_if_known(self._freepool_of(aggregates), host)
         return left
 
     def _empty(self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
@@ -289,7 +283,7 @@ class HostPools:
         for zone in zones:
             # An aggregate that its operator deleted in the meantime is nothing to return to.
             if zone.id in wanted and host not in zone.hosts:
-                self._add(zone, host)
+                self._add_if_known(zone, host)
 
     def _is_pool(self, aggregate: Aggregate) -> bool:
         zone = aggregate.availability_zone or ""
@@ -303,6 +297,15 @@ class HostPools:
                 f"zone), or name yours in [nova] aggregate_freepool_name"
             )
         return pool
+
+    def _add_if_known(self, pool: Aggregate, host: str) -> None:
+        """Add a host, unless the cloud has lost it meanwhile: an end that has begun comes to its end all the same."""
+        try:
+            self._add(pool, host)
+        except NotFound as error:
+            if any(hypervisor.service_name == host for hypervisor in self._compute.hypervisors()):
+                raise
+            LOG.warning("Host %s does not return to the aggregate %s: %s", host, pool.name, error.message)
 
     def _add(self, pool: Aggregate, host: str) -> None:
         try:

@@ -58,11 +58,11 @@ def set_well(connection: Connection, ids: Collection[int], at: datetime) -> froz
 
 
 def to_heal(connection: Connection, *, now: datetime, until: datetime | None, after: str, limit: int) -> list[str]:
-    """Return the ids of leases that hold something failed before ``until``, or have something missing noted.
+    """Return the ids of leases that hold something failed by ``until``, or have something missing noted.
 
     One statement, in the order of ids from the one ``after``: a page at a time.
     """
-    horizon = () if until is None else (leases.c.starts_at < until,)
+    horizon = () if until is None else (leases.c.starts_at <= until,)
     failed = (
         sa.select(allocations.c.lease_id)
         .join(resources, resources.c.id == allocations.c.resource_id)

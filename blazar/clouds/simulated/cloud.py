@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from blazar.clouds.ports import Aggregate, Cloud, Hypervisor, Image, Migration, MigrationState, Server
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.keepers import Keeper
+from blazar.clouds.simulated.outages import SimulatedOutages
 from blazar.clouds.simulated.slots import SimulatedSlots, supply_of_host
 from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
 from blazar.clouds.simulated.state import MigrationState as MoveState
@@ -19,7 +20,7 @@ from blazar.model.errors import CloudRefused, Conflict, NotFound
 DEFAULT_ZONE = "nova"
 
 
-class SimulatedCloud(SimulatedSlots):
+class SimulatedCloud(SimulatedSlots, SimulatedOutages):
     """Implements the compute and placement ports over a kept state; rules as in Nova 34 and Placement.
 
     Deletions of servers and snapshots take as long as is said, by the clock.
