@@ -245,10 +245,15 @@ COMPONENTS: Json = {
             "status": {"type": "null"},
             "availability_zone": TEXT,
             "trust_id": TEXT_OR_NULL,
-            "reservable": FLAG,
+            "reservable": {**FLAG, "description": "takes new leases: it is well, and its operator has not disabled it"},
+            "disabled": {**FLAG, "description": "there, and true, while its operator lets it take no new leases"},
+            "failure": {**TEXT, "description": "there while it has failed: how"},
+            "failed_since": _SPACED,
+            "authorized_projects": {**a_list(TEXT), "description": "there if it is for these projects only"},
             "created_at": _SPACED,
             "updated_at": _SPACED_OR_NULL,
         },
+        optional=("disabled", "failure", "failed_since", "authorized_projects"),
         more={**TEXT, "description": "a capability"},
         example=_HOST,
     ),
@@ -347,6 +352,9 @@ COMPONENTS: Json = {
         {"name": "nightly", "reservations": [{"id": _RESERVATION_ID, "max": 3}]},
     ),
     "HostCreate": with_examples(schemas.HOST_CREATE, {"name": "cn12.example", "rack": "r7"}),
-    "HostUpdate": with_examples(schemas.HOST_UPDATE, {"rack": "r8", "gpu": None}),
+    "HostUpdate": with_examples(
+        schemas.HOST_UPDATE, {"rack": "r8", "gpu": None}, {"disabled": True, "authorized_projects": ["physics"]}
+    ),
+    "AllocationUpdate": with_examples(schemas.ALLOCATION_UPDATE, {"reservation_id": _RESERVATION_ID}),
     "PropertyUpdate": with_examples(schemas.PROPERTY_UPDATE, {"private": True}),
 }

@@ -53,11 +53,13 @@ def flagged(
     works: Iterable[Work],
     *,
     changed: Collection[str] = (),
+    unsure: Collection[str] = (),
     now: datetime,
 ) -> Lease:
     """Return a lease with the flags that follow from what it holds; ``changed`` reservations got others while in use.
 
-    ``works`` are what it held before; anything else was found well a moment ago.
+    ``works`` are what it held before; anything else was found well a moment ago. Of ``unsure`` reservations nothing is
+    said to be back: that is still to be handed over.
     """
     sick = {resource.id for work in works for resource in work.resources if resource.failure}
     after = []
@@ -65,8 +67,10 @@ def flagged(
         if reservation.status in FLAGGED:
             held = {a.resource_id for a in allocations if a.reservation_id == reservation.id}
             missing = bool(held & sick) or bool(held & left_out(reservation))
+            missing |= reservation.missing_resources and reservation.id in unsure
             after.append(_flagged(reservation, missing, reservation.id in changed, now))
-    return derived(lifecycle.with_reservations(lease, after))
+    changed_lease = derived(lifecycle.with_reservations(lease, after))
+    return lease if changed_lease == lease else changed_lease
 
 
 def derived(lease: Lease) -> Lease:

@@ -23,7 +23,7 @@ from blazar.manager.flags import failed, flagged, leaving_out, left_out, news
 from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Lost, Replanner
 from blazar.manager.settings import Settings
-from blazar.manager.starting import doing_without
+from blazar.manager.starting import MOST_TURNS, doing_without
 from blazar.manager.updates import union
 from blazar.manager.worker import Worker, memo_of
 from blazar.model.clock import Clock
@@ -179,13 +179,15 @@ class Healing:
 
     def _decided(self, seen: _Seen, lost: Lost, attempt: int, *, avoid: bool = False) -> _Decided:
         now = self._clock.now()
-        if not lost:
-            after = flagged(seen.lease, seen.allocations, seen.works, now=now)
-            return _Decided(seen, after, Plan(seen.allocations, {}, {}), frozenset())
-        exchange = self._replanner.exchange(seen.works, seen.allocations, lost, now=now, attempt=attempt, avoid=avoid)
+        plan, touched = Plan(seen.allocations, {}, {}), frozenset[str]()
+        if lost:
+            exchange = self._replanner.exchange(
+                seen.works, seen.allocations, lost, now=now, attempt=attempt, avoid=avoid
+            )
+            plan, touched = exchange.plan, exchange.touched
         used = {r.id for r in seen.lease.reservations if r.status is ReservationStatus.ACTIVE}
-        after = flagged(seen.lease, exchange.plan.allocations, seen.works, changed=exchange.touched & used, now=now)
-        return _Decided(seen, after, exchange.plan, exchange.touched)
+        after = flagged(seen.lease, plan.allocations, seen.works, unsure=used, now=now)
+        return _Decided(seen, after, plan, touched)
 
     def _commit(self, decided: _Decided | None) -> _Decided | None:
         if decided is None:
@@ -295,7 +297,7 @@ class Healing:
         try:
             for work in self._worker.works_with(updating, plan.allocations):
                 if work.reservation.id in reservation_ids:
-                    started[work.reservation.id] = self._start(work)
+                    started[work.reservation.id] = self._start(work, {a.resource_id for a in decided.seen.allocations})
         except BaseException as error:
             reason = error.message if isinstance(error, BlazarError) else "internal error"
             self._worker.perform(lifecycle.with_event(updating, replace(event, reason=reason)), event.id)
@@ -305,7 +307,8 @@ class Healing:
         noted = lifecycle.with_reservations(
             settled, [leaving_out(r, started[r.id]) for r in settled.reservations if r.id in started]
         )
-        after = flagged(noted, plan.allocations, decided.seen.works, changed=decided.touched, now=now)
+        works = self._worker.works_with(noted, plan.allocations)
+        after = flagged(noted, plan.allocations, works, changed=decided.touched, now=now)
         try:
             saved = self._store.rebook(
                 updating, after, plan.allocations, {}, plan.kinds, cleaning=self._settings.cleaning_time, at=now
@@ -316,24 +319,34 @@ class Healing:
             raise WrongState(f"lease {updating.id} was deleted while it was being healed") from None
         self._tell(decided.seen.lease, saved)
 
-    def _start(self, work: Work) -> frozenset[int]:
-        """Ensure that a reservation in use has what it holds; return what it has to do without all the same."""
-        out = left_out(work.reservation) & frozenset(r.id for r in work.resources if r.failure)
+    def _start(self, work: Work, held: Collection[int]) -> frozenset[int]:
+        """Ensure that a reservation in use has what is promised to it; return what of that it has to do without.
+
+        Conflict if that is something new.
+        """
         kind = self._worker.type_of(work.reservation)
-        try:
-            progress = kind.start(doing_without(work, out))
-        except Unusable as error:
-            self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
-            raise Conflict(str(error)) from error
-        if not isinstance(progress, Done):
-            raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; try again later")
-        return out
+        out = left_out(work.reservation) & frozenset(r.id for r in work.resources if r.failure)
+        for _ in range(MOST_TURNS):
+            try:
+                progress = kind.start(doing_without(work, out))
+            except Unusable as error:
+                self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
+                if not error.reasons.keys() <= set(held) - out:
+                    raise Conflict(str(error)) from error
+                out |= error.reasons.keys()
+                continue
+            if not isinstance(progress, Done):
+                raise CloudUnavailable(f"the resources are not ready: {progress.reason}; try again later")
+            return out
+        raise Conflict(f"more and more of reservation {work.reservation.id} can not be handed over; try again later")
 
 
 def _is_back(work: Work) -> bool:
-    """Tell whether something is well again that was left out of the start."""
+    """Tell whether something of a reservation in use is well again that was said to be missing."""
+    if work.reservation.status is not ReservationStatus.ACTIVE or not work.reservation.missing_resources:
+        return False
     well = {resource.id for resource in work.resources if not resource.failure}
-    return work.reservation.status is ReservationStatus.ACTIVE and bool(well & left_out(work.reservation))
+    return len(well) == len(work.resources) or bool(well & left_out(work.reservation))
 
 
 def _check_gone(plan: Plan, lost: Lost, works: Iterable[Work]) -> None:
