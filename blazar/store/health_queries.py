@@ -80,7 +80,7 @@ def to_heal(connection: Connection, *, now: datetime, until: datetime | None, af
             leases.c.status.in_(HEALED),
             leases.c.ends_at > now,
             leases.c.id > after,
-            sa.or_(leases.c.id.in_(failed), leases.c.id.in_(missing)),
+            leases.c.id.in_(sa.union(failed, missing)),
         )
         .order_by(leases.c.id)
         .limit(limit)

@@ -53,13 +53,6 @@ def compute_stopped(host: str) -> Iterator[None]:
         eventually(lambda: openstack.admin_compute().hypervisor(hostname=host).up, patience=90)
 
 
-def set_service(host: str, status: str) -> None:
-    """Disable or enable a nova-compute, as operators do."""
-    nova = openstack.access("admin").compute
-    (service,) = nova.get(f"/os-services?binary=nova-compute&host={host}", microversion="2.53")["services"]
-    nova.call("PUT", f"/os-services/{service['id']}", body={"status": status}, microversion="2.53")
-
-
 def hosts_of(service: Deployment, lease: str) -> set[str]:
     """Return the names of the hosts that are promised to a lease."""
     names = {host["id"]: host["hypervisor_hostname"] for host in service.call("admin", "GET", "/os-hosts")["hosts"]}
@@ -131,7 +124,7 @@ def test_a_host_that_its_operator_disables_in_nova_is_out_of_use_at_once(service
     # The polls alone would need longer than that.
     within = (LOOKS - 2) * POLL
     for status, expected in (("disabled", False), ("enabled", True)):
-        set_service("compute-2", status)
+        openstack.set_service("compute-2", status=status)
         began = time.monotonic()
         eventually(reservable, lambda seen, expected=expected: seen is expected, patience=within)
         print(f"{status}: known after {time.monotonic() - began:.1f} s")

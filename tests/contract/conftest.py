@@ -24,8 +24,9 @@ class Site:
 
     ``boot`` lets a server run on a host by whatever means the cloud has, ``boot_reserved`` one with a flavor wherever
     the cloud puts it, and ``shelve`` takes one from its host; ``soon`` looks again until it is true, for clouds that
-    take their time. ``inventories`` tells what a host's own provider has, in Placement's words; ``nest`` gives it a
-    nested provider of a name with such inventories, and ``mark`` a trait of its own.
+    take their time. ``service`` lets the nova-compute of a host be up or down, enabled or disabled. ``inventories``
+    tells what a host's own provider has, in Placement's words; ``nest`` gives it a nested provider of a name with such
+    inventories, and ``mark`` a trait of its own.
     """
 
     cloud: Cloud
@@ -38,6 +39,7 @@ class Site:
     inventories: Callable[[str], Mapping[str, Mapping[str, Any]]]
     nest: Callable[[str, str, Mapping[str, Mapping[str, Any]]], None]
     mark: Callable[[str, str], None]
+    service: Callable[..., None]
     patience: float = 0.0
 
     def soon(self, look: Callable[[], Any], good: Callable[[Any], bool] = bool) -> Any:
@@ -83,10 +85,16 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
         with keeper.open(to_change=True) as kept:
             _named(kept, host).traits.append(trait)
 
+    def service(host: str, *, up: bool = True, enabled: bool = True) -> None:
+        (simulated.host_up if up else simulated.host_down)(host)
+        (simulated.host_enabled if enabled else simulated.host_disabled)(host)
+
     with keeper.open(to_change=True) as kept:
         _named(kept, "node-1").inventories = {"VCPU": {"allocation_ratio": 4.0}, "MEMORY_MB": {"reserved": 512}}
     hosts = ["node-1", "node-3", "node-5"]
-    yield Site(simulated.cloud, hosts, "az-2", "p", boot, boot_reserved, simulated.shelve, inventories, nest, mark)
+    yield Site(
+        simulated.cloud, hosts, "az-2", "p", boot, boot_reserved, simulated.shelve, inventories, nest, mark, service
+    )
 
 
 def _named(state: State, name: str) -> HostState:
@@ -120,6 +128,9 @@ def real_site() -> Iterator[Site]:
             assert made["status"] == "ACTIVE", made.get("fault")
             return str(made["id"])
 
+        def service(host: str, *, up: bool = True, enabled: bool = True) -> None:
+            openstack.set_service(host, forced_down=not up, status="enabled" if enabled else "disabled")
+
         def shelve(server_id: str) -> None:
             servers.act(server_id, {"shelve": None})
             servers.settled(server_id, ("SHELVED_OFFLOADED",))
@@ -138,11 +149,14 @@ def real_site() -> Iterator[Site]:
                 providers.inventories,
                 providers.nest,
                 providers.mark,
+                service,
                 patience=openstack.PATIENCE,
             )
         finally:
             providers.clean()
             servers.clean()
+            for host in hosts:
+                service(host)
             openstack.forget_images()
             for aggregate in compute.aggregates():
                 if aggregate.id not in before:

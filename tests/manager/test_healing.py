@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from blazar.manager.settings import Settings
 from blazar.model.errors import CloudUnavailable, Conflict, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import HostChange
+from blazar.model.resource import ResourceKind
 from tests.statements import counted
 from tests.world import NOON, World, a_host, instances
 
@@ -533,6 +535,42 @@ def test_two_managers_see_the_same_and_the_world_hears_of_it_once(world):
     world.manager.monitor.heal()
     second.monitor.heal()
     assert world.now(lease).revision == revision
+
+
+def test_managers_that_heal_at_the_same_time_book_nothing_twice_and_tell_of_it_once(engine):
+    world = World(engine, hosts=9)
+    others = [world.another_manager() for _ in range(3)]
+    leases = [world.lease(start=HOUR) for _ in range(4)]
+    full = world.lease(a_host(5), start=HOUR)
+    before = {name for lease in leases for name in world.hosts_of(lease)}
+    lost = sorted(before)[:2]
+    for name in lost:
+        world.simulated.host_down(name)
+    for name in sorted(world.hosts_of(full))[:2]:
+        world.simulated.host_down(name)
+    world.manager.delete_lease(leases.pop().id)
+    look(world, 1)
+    begin = threading.Barrier(4)
+
+    def heal(manager):
+        begin.wait()
+        for _ in range(3):
+            manager.monitor.run_once()
+
+    threads = [threading.Thread(target=heal, args=(manager,)) for manager in (world.manager, *others)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    while world.manager.monitor.heal():
+        pass
+    promised = [a.resource_id for a in world.store.live_allocations(ResourceKind.HOST)]
+    assert len(promised) == len(set(promised))
+    # Four hosts are down, and one was free: of five that are well and taken nobody lost any.
+    missing = [lease for lease in (*leases, full) if flags(world, lease)[0]]
+    assert sum(world.manager.host(str(n)).failure is not None for n in range(1, 10)) == 4
+    assert told(world) == ["lease.degraded"] * len(missing)
+    assert all(flags(world, lease) == (True, False, True) for lease in missing)
 
 
 def test_a_lease_that_somebody_works_on_is_left_to_them_and_looked_at_again(world):

@@ -141,6 +141,10 @@ resources = st.builds(
     limits=st.dictionaries(texts, st.builds(UnitLimits, *[st.integers(1, 2**31)] * 3), max_size=2),
     # Of several, equal sets would not always print the same.
     traits=st.frozensets(texts, max_size=1),
+    disabled=st.booleans(),
+    failure=maybe_text,
+    failed_since=maybe_instant,
+    authorized_projects=st.none() | st.frozensets(texts, max_size=1),
 )
 allocations = st.builds(
     Allocation,
