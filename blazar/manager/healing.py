@@ -103,7 +103,7 @@ class Healing:
         until = now + self._settings.healing_interval if self._settings.healing_interval else None
         busy, after = 0, ""
         while page := self._store.leases_to_heal(now=now, until=until, after=after, limit=PAGE):
-            busy += sum(not self._look_calmly(lease_id) for lease_id in page)
+            busy += sum(not self.look_calmly(lease_id) for lease_id in page)
             after = page[-1]
         return busy
 
@@ -113,7 +113,7 @@ class Healing:
         ``in_use``: also exchange what is in use, if that is the operator's policy; that needs the cloud.
         """
         try:
-            decided = self._booking.until_it_holds(lambda _: self._decide(lease_id, _), self._commit)
+            decided = self._booking.until_it_holds(lambda attempt: self._decide(lease_id, attempt), self._commit)
         except Contention:
             return False
         if decided is None:
@@ -121,6 +121,20 @@ class Healing:
         if in_use and decided.after.status is LeaseStatus.ACTIVE:
             return self._look_at_what_is_in_use(decided)
         return True
+
+    def look_calmly(self, lease_id: str, *, in_use: bool = True) -> bool:
+        """Do the same, and log what goes wrong: then it has to be looked at again."""
+        try:
+            return self.look_at(lease_id, in_use=in_use)
+        except NotFound:
+            # Deleted a moment ago.
+            return True
+        except BlazarError as error:
+            LOG.warning("Lease %s can not be healed yet: %s", lease_id, error.message)
+        except Exception:
+            # The border of one lease: others are healed whatever is wrong with this one.
+            LOG.exception("Lease %s could not be healed; it is tried again", lease_id)
+        return False
 
     def move_off(self, host: Resource, reservation_id: str) -> None:
         """Give a reservation another resource in the place of this one, or leave everything as it is.
@@ -143,19 +157,6 @@ class Healing:
                 self._booking.until_it_holds(lambda attempt: self._moved(lease_id, lost, attempt), self._commit)
 
     # Before the start: one transaction
-
-    def _look_calmly(self, lease_id: str) -> bool:
-        try:
-            return self.look_at(lease_id)
-        except NotFound:
-            # Deleted a moment ago.
-            return True
-        except BlazarError as error:
-            LOG.warning("Lease %s can not be healed yet: %s", lease_id, error.message)
-        except Exception:
-            # The border of one lease: others are healed whatever is wrong with this one.
-            LOG.exception("Lease %s could not be healed; it is tried again", lease_id)
-        return False
 
     def _see(self, lease_id: str) -> _Seen | None:
         """Return a lease that nothing is going on with; None if there is."""

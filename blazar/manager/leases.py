@@ -124,10 +124,9 @@ class LeaseService:
         """Change a lease and return it as it is then; or leave it as it was."""
         try:
             lease = self._updates.update(lease_id, change)
-            if lease.degraded and self._healing.look_at(lease_id, in_use=False):
-                # The change may have brought others in the place of what was missing.
-                lease = self._store.lease(lease_id)
-            return lease
+            # The change may have brought others in the place of what was missing.
+            seen = lease.degraded and self._healing.look_calmly(lease_id, in_use=False)
+            return self._store.lease(lease_id) if seen else lease
         finally:
             self._wake()
 

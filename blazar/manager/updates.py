@@ -365,9 +365,9 @@ class Updates:
         try:
             return kind.start(work)
         except Unusable as error:
-            # The same change may find others, now that these are known to be of no use.
+            # What is known to be of no use is not chosen the next time.
             self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
-            raise Conflict(f"{error}; try again, and others are taken") from error
+            raise Conflict(f"{error}; try again later") from error
 
     def _prepare_anew(self, lease: Lease, reservation_ids: Collection[str]) -> Lease:
         """Make what must exist before the start by the new parameters.

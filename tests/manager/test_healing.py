@@ -515,6 +515,24 @@ def test_an_exchange_that_fails_half_way_leaves_the_lease_as_it_was_and_comes_la
     assert flags(world, lease) == (False, True, True)
 
 
+@pytest.mark.parametrize("kind", ["hosts", "instances"])
+def test_a_change_of_a_lease_that_has_lost_a_host_for_good_comes_to_an_end(a_world, kind):
+    world = a_world(hosts=4)
+    lease = world.lease(a_host(2) if kind == "hosts" else instances(2, affinity=False))
+    world.run()
+    lost = sorted(world.hosts_of(lease))[0]
+    world.simulated.host_vanishes(lost)
+    more = {"min": 3, "max": 3} if kind == "hosts" else {"amount": 3}
+    with pytest.raises(Conflict, match=lost):
+        world.resize(lease, **more)
+    world.run_to(NOON + timedelta(minutes=5))
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert lost in world.hosts_of(lease)
+    assert len(world.hosts_of(lease)) == 2
+    world.run_to(NOON + 2 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+
+
 # Several managers
 
 
