@@ -28,6 +28,7 @@ from blazar.model.requests import (
     ReservationRequest,
 )
 from blazar.model.resource import Resource
+from blazar.resources.flavor_instance import FlavorInstance
 from blazar.resources.physical_host import HostSettings, PhysicalHost
 from blazar.resources.registration import HostRegistration
 from blazar.resources.virtual_instance import VirtualInstance
@@ -112,7 +113,7 @@ class World:
         cloud = self.simulated.cloud
         return ManagerService(
             self.store,
-            [PhysicalHost(cloud, self.host_settings), VirtualInstance(cloud, self.host_settings)],
+            [plugin(cloud, self.host_settings) for plugin in (PhysicalHost, VirtualInstance, FlavorInstance)],
             HostRegistration(cloud, self.host_settings.pools),
             self.notifier,
             self.clock,
@@ -236,6 +237,15 @@ def instances(
             "resource_properties": needs,
             "before_end": before_end,
         },
+    )
+
+
+def flavored(
+    amount: int = 1, flavor_id: object = "small", *, affinity: object = None, **more: Any
+) -> ReservationRequest:
+    """Ask for servers of a flavor."""
+    return ReservationRequest(
+        "flavor:instance", {"flavor_id": flavor_id, "amount": amount, "affinity": affinity, **more}
     )
 
 

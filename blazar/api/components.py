@@ -77,6 +77,13 @@ _INSTANCES: Json = {
     "resources_changed": False,
     **_MADE,
 }
+_OF_FLAVOR: Json = {
+    **_INSTANCES,
+    "resource_type": "flavor:instance",
+    "resource_properties": '{"id": "3", "name": "m1.medium", "vcpus": 2, "ram": 4096, "disk": 20, '
+    '"OS-FLV-EXT-DATA:ephemeral": 0, "swap": "", "rxtx_factor": 1.0, "os-flavor-access:is_public": true, '
+    '"OS-FLV-DISABLED:disabled": false, "extra_specs": {"hw:cpu_policy": "dedicated"}}',
+}
 _LEASE: Json = {
     "id": _LEASE_ID,
     "name": "nightly-ci",
@@ -181,8 +188,8 @@ COMPONENTS: Json = {
         example=_EVENT,
     ),
     "Reservation": {
-        "oneOf": [ref("HostReservation"), ref("InstanceReservation")],
-        "examples": [_RESERVATION, _INSTANCES],
+        "oneOf": [ref("HostReservation"), ref("InstanceReservation"), ref("FlavorReservation")],
+        "examples": [_RESERVATION, _INSTANCES, _OF_FLAVOR],
     },
     "HostReservation": an_object(
         {
@@ -212,6 +219,29 @@ COMPONENTS: Json = {
             "server_group_id": {**TEXT_OR_NULL, "description": "null without affinity"},
         },
         example=_INSTANCES,
+    ),
+    "FlavorReservation": an_object(
+        {
+            **_OF_ANY_TYPE,
+            "resource_type": {"enum": ["flavor:instance"]},
+            "amount": _COUNT,
+            "vcpus": {**_COUNT, "description": "of the source flavor"},
+            "memory_mb": {**_COUNT, "description": "of the source flavor, in MiB"},
+            "disk_gb": {"type": "integer", "minimum": 0, "description": "the root disk of the source flavor, in GiB"},
+            "affinity": {"type": ["boolean", "null"]},
+            "resource_properties": {
+                **TEXT,
+                "description": "JSON text: the source flavor as it was when it was chosen, with the keys of Nova",
+            },
+            "before_end": {"enum": list(CHOICES)},
+            "flavor_id": {
+                **TEXT_OR_NULL,
+                "description": "boot servers with this flavor, which is not the source; null until it exists",
+            },
+            "aggregate_id": {"type": ["integer", "null"]},
+            "server_group_id": {**TEXT_OR_NULL, "description": "null without affinity"},
+        },
+        example=_OF_FLAVOR,
     ),
     "Lease": an_object(
         {

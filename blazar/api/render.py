@@ -11,7 +11,8 @@ from blazar.model.lease import REQUEST_EVENTS, Event, Lease, Reservation
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
 
 Json = dict[str, Any]
-_SHOWN_ARTEFACTS = {"virtual:instance": ("flavor_id", "aggregate_id", "server_group_id")}
+_OF_SLOTS = ("flavor_id", "aggregate_id", "server_group_id")
+_SHOWN_ARTEFACTS = {"virtual:instance": _OF_SLOTS, "flavor:instance": _OF_SLOTS}
 """What a type made in the cloud and its users need to know; null until it is made."""
 _HIDDEN = frozenset(str(kind) for kind in REQUEST_EVENTS)
 

@@ -34,13 +34,14 @@ _OF_TYPES: Schema = {
         "snapshot (an image of every server) or, for physical:host, migration (servers move to hosts in no pool)"
     },
     "before_end_action": {"description": "another name of before_end"},
-    "amount": {"description": "virtual:instance: so many servers, a whole number from 1"},
+    "flavor_id": {"description": "flavor:instance: the id of a flavor that your project can use"},
+    "amount": {"description": "virtual:instance, flavor:instance: so many servers, a whole number from 1"},
     "vcpus": {"description": "virtual:instance: the VCPUs of a server, a whole number from 1"},
     "memory_mb": {"description": "virtual:instance: the memory of a server in MiB, a whole number from 1"},
     "disk_gb": {"description": "virtual:instance: the disk of a server in GiB, a whole number; 0 to boot from volumes"},
     "affinity": {
-        "description": "virtual:instance: true (all servers on one host), false (each on another) or null (anywhere); "
-        "also as a text, as 'True' or 'None'"
+        "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on another) or "
+        "null (anywhere); also as a text, as 'True' or 'None'"
     },
 }
 """Told here, checked by the resource type: what these mean depends on ``resource_type``."""

@@ -67,7 +67,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """A private flavor. ``memory_mb`` in MiB, ``disk_gb`` and ``ephemeral_gb`` in GiB, ``swap_mb`` in MiB."""
+    """A flavor. ``memory_mb`` in MiB, ``disk_gb`` and ``ephemeral_gb`` in GiB, ``swap_mb`` in MiB.
+
+    One that is not ``public`` can be used by the projects that have access to it.
+    """
 
     id: str
     name: str
@@ -77,6 +80,8 @@ class Flavor:
     ephemeral_gb: int = 0
     swap_mb: int = 0
     extra_specs: Mapping[str, str] = field(default_factory=dict)
+    rxtx_factor: float = 1.0
+    public: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,7 @@ class Compute(Protocol):
         """Return the flavor with this id."""
 
     def create_flavor(self, flavor: Flavor) -> None:
-        """Create a flavor that nobody has access to. Conflict if there is one with its id or name."""
+        """Create a private flavor that nobody has access to. Conflict if there is one with its id or name."""
 
     def set_flavor_specs(self, flavor_id: str, specs: Mapping[str, str | None]) -> None:
         """Set extra specs, and take away those whose value is None; others stay. NotFound."""
@@ -182,7 +187,7 @@ class Compute(Protocol):
         """Delete a flavor; servers keep what it said. NotFound."""
 
     def flavor_access(self, flavor_id: str) -> frozenset[str]:
-        """Return the projects that may boot servers with a private flavor. NotFound."""
+        """Return the projects that may boot servers with a private flavor. NotFound, also for a public one."""
 
     def give_flavor(self, flavor_id: str, project_id: str) -> None:
         """Let a project boot servers with a private flavor. NotFound; Conflict if it may already."""

@@ -15,9 +15,10 @@ from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, CloudError, Conflict, InvalidInput, NotFound
 from blazar.model.lease import Reservation
 from blazar.model.requests import HostChange, HostRequest
-from blazar.model.requirements import keys, parse_requirement
+from blazar.model.requirements import keys
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
-from blazar.resources.parameters import HOST_PROPERTIES
+from blazar.resources import physical_host, virtual_instance
+from blazar.resources.parameters import HOST_PROPERTIES, requirement_of
 from blazar.resources.registration import HostRegistration
 from blazar.store.store import Store
 
@@ -25,6 +26,8 @@ LOG = logging.getLogger(__name__)
 
 LONGEST_KEY = 64
 HOST = ResourceKind.HOST
+REQUIREMENTS = {module.RESOURCE_TYPE: module.REQUIREMENTS for module in (physical_host, virtual_instance)}
+"""Which parameters of a resource type ask for properties of hosts; of others (flavors) none do."""
 
 
 class HostService:
@@ -220,8 +223,5 @@ def _check_keys(capabilities: Mapping[str, str | None]) -> None:
 
 
 def _asked(reservation: Reservation) -> frozenset[str]:
-    asked: frozenset[str] = frozenset()
-    for field in ("hypervisor_properties", "resource_properties"):
-        if field in reservation.parameters:
-            asked |= keys(parse_requirement(reservation.parameters[field], field=field))
-    return asked
+    fields = REQUIREMENTS.get(reservation.resource_type, ())
+    return keys(requirement_of(reservation.parameters, fields))

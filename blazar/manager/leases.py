@@ -94,7 +94,9 @@ class LeaseService:
         window = dates.new_window(request.start, request.end, now)
         before_end = dates.new_before_end(window, request.before_end, self._settings.before_end_lead)
         checked = [(self._type(r.resource_type), r.resource_type, r.parameters) for r in request.reservations]
-        parameters = [kind.parameters(given) for kind, _, given in checked]
+        with scope(limit=self._settings.request_limit):
+            resolved = [kind.resolve(given, project_id=request.project_id) for kind, _, given in checked]
+        parameters = [kind.parameters(given) for (kind, _, _), given in zip(checked, resolved, strict=True)]
         saves = any(kind.action(values).saves_work for (kind, _, _), values in zip(checked, parameters, strict=True))
         if before_end is None and saves:
             # No warning beforehand, and yet work to save: at the end itself, before anything is deleted.

@@ -47,10 +47,10 @@ from blazar.model.lease import (
     Reservation,
     ReservationStatus,
 )
-from blazar.model.requests import Actor, LeaseChange
+from blazar.model.requests import Actor, LeaseChange, ReservationChange
 from blazar.model.window import Window
 from blazar.resources.actions import BEFORE_END, names_action
-from blazar.resources.base import Done, LookFirst, Progress, Unusable, Work
+from blazar.resources.base import Done, LookFirst, Progress, ResolveFirst, Unusable, Work
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -145,18 +145,44 @@ class Updates:
     ) -> tuple[_Change | _Nothing, Lease]:
         """Decide and write; where it depends on what is in use, look at that in between, while nobody waits."""
         seen: dict[str, Mapping[int, int]] = {}
-        # Each look is at one reservation; none needs a second one.
-        for _ in range(len(change.reservations) + 1):
+        # Each look is at one reservation; none needs a second one. All are resolved at once.
+        for _ in range(len(change.reservations) + 2):
             try:
-                return self._booking.until_it_holds(
-                    lambda attempt: self._decide(lease_id, change, attempt, seen),
-                    lambda found: (found, self._commit(found, change, gate)),
-                    check,
-                )
+                return self._decided_with(lease_id, change, gate, check, seen)
+            except ResolveFirst:
+                change = self._resolved(lease_id, change)
             except LookFirst as look:
                 reservation = look.work.reservation
                 seen[reservation.id] = self._worker.type_of(reservation).in_use(look.work)
         raise Contention(f"the reservations of lease {lease_id} are being used and changed too fast; please try again")
+
+    def _decided_with(
+        self,
+        lease_id: str,
+        change: LeaseChange,
+        gate: Gate,
+        check: Callable[[_Change | _Nothing], None] | None,
+        seen: Mapping[str, Mapping[int, int]],
+    ) -> tuple[_Change | _Nothing, Lease]:
+        return self._booking.until_it_holds(
+            lambda attempt: self._decide(lease_id, change, attempt, seen),
+            lambda found: (found, self._commit(found, change, gate)),
+            check,
+        )
+
+    def _resolved(self, lease_id: str, change: LeaseChange) -> LeaseChange:
+        """Complete what a change gives by what the cloud knows, while nobody waits."""
+        lease = self._store.lease(lease_id)
+
+        def resolved(asked: ReservationChange) -> ReservationChange:
+            reservation = lease.reservation(asked.id)
+            if reservation is None:
+                return asked
+            kind = self._worker.type_of(reservation)
+            given = kind.resolve(asked.parameters, project_id=lease.project_id, reservation=reservation)
+            return replace(asked, parameters=given)
+
+        return replace(change, reservations=tuple(map(resolved, change.reservations)))
 
     def _decide(
         self, lease_id: str, change: LeaseChange, attempt: int, seen: Mapping[str, Mapping[int, int]]

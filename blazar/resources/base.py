@@ -71,6 +71,13 @@ class LookFirst(Exception):
         self.work = work
 
 
+class ResolveFirst(Exception):
+    """What a change gives has to be completed by what the cloud knows (``ResourceType.resolve``); then ask again.
+
+    Raised by ``changed``, where the calendar may be open to nobody else.
+    """
+
+
 class Unusable(Exception):
     """Resources that are promised to a reservation can not be handed over as they are; others should take their place.
 
@@ -98,11 +105,21 @@ class ResourceType(Protocol):
     def kind(self) -> ResourceKind:
         """The kind of resource that reservations of this type take."""
 
+    def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
+        """Return what a project's request gives, completed by what the cloud knows of it (the flavor of an id, say).
+
+        Called before anything is read or booked, so that it may take its time; ``reservation`` is the one to change,
+        None for a new one. NotFound and InvalidInput name the field.
+        """
+
     def parameters(self, given: Parameters) -> Parameters:
-        """Return the parameters of a new reservation, checked and completed; InvalidInput names the field."""
+        """Return the parameters of a new reservation, checked and completed; InvalidInput names the field.
+
+        ``given`` is resolved.
+        """
 
     def changed(self, current: Parameters, change: Parameters) -> Parameters:
-        """Return the parameters after a change, checked; InvalidInput names the field."""
+        """Return the parameters after a change, checked; InvalidInput names the field, ResolveFirst."""
 
     def action(self, parameters: Parameters) -> Action:
         """Return what is done when the end of a reservation comes near."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from blazar.clouds.ports import Cloud, Server
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotEnoughResources
-from blazar.model.lease import EventType, Parameters, ReservationStatus
+from blazar.model.lease import EventType, Parameters, Reservation, ReservationStatus
 from blazar.model.requirements import matches
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import (
@@ -60,6 +60,10 @@ class PhysicalHost:
         self._compute = cloud.compute
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
         self._migrations = Migrations(cloud, self._pools)
+
+    def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
+        """Return what a request gives; there is nothing to ask the cloud."""
+        return given
 
     def parameters(self, given: Parameters) -> Parameters:
         """Return min, max, both requirements and ``before_end``; keys of other types are left out."""

@@ -30,7 +30,10 @@ AFFINITY_ID = "affinity_id"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What a server in a slot is like. ``policy`` is that of the server group, None for no group."""
+    """What a server in a slot is like. ``policy`` is that of the server group, None for no group.
+
+    ``exact``: the flavor has these extra specs and our own, and no others; else those that somebody adds stay.
+    """
 
     vcpus: int
     memory_mb: int
@@ -38,6 +41,8 @@ class Template:
     ephemeral_gb: int = 0
     swap_mb: int = 0
     extra_specs: Mapping[str, str] = field(default_factory=dict)
+    rxtx_factor: float = 1.0
+    exact: bool = False
     policy: str | None = None
 
 
@@ -188,7 +193,7 @@ class Slots:
                 found = self._compute.flavor(reservation_id)
                 if found is None or _size(found) != _size(wanted):
                     raise
-        specs = _difference(found.extra_specs, wanted.extra_specs)
+        specs = _difference(found.extra_specs, wanted.extra_specs, exact=template.exact)
         if specs:
             self._compute.set_flavor_specs(reservation_id, specs)
         return None
@@ -342,6 +347,7 @@ def _flavor(reservation_id: str, template: Template, affinity: Mapping[str, str]
         disk_gb=template.disk_gb,
         ephemeral_gb=template.ephemeral_gb,
         swap_mb=template.swap_mb,
+        rxtx_factor=template.rxtx_factor,
         extra_specs={
             **template.extra_specs,
             "aggregate_instance_extra_specs:reservation": reservation_id,
@@ -351,15 +357,19 @@ def _flavor(reservation_id: str, template: Template, affinity: Mapping[str, str]
     )
 
 
-def _size(flavor: Flavor) -> tuple[int, ...]:
-    return flavor.vcpus, flavor.memory_mb, flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb
+def _size(flavor: Flavor) -> tuple[float, ...]:
+    """Return what can not be changed about a flavor."""
+    sizes = flavor.vcpus, flavor.memory_mb, flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb
+    return *sizes, flavor.rxtx_factor
 
 
-def _difference(found: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str | None]:
-    """Return what to set so that all that is wanted is there; what others have added stays."""
+def _difference(
+    found: Mapping[str, str], wanted: Mapping[str, str], *, exact: bool = False
+) -> Mapping[str, str | None]:
+    """Return what to set so that all that is wanted is there; what others have added stays, unless it is ``exact``."""
     changes: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
-    if AFFINITY_ID in found and AFFINITY_ID not in wanted:
-        changes[AFFINITY_ID] = None
+    surplus = found.keys() - wanted.keys()
+    changes.update(dict.fromkeys(surplus if exact else surplus & {AFFINITY_ID}))
     return changes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy.engine import Row
@@ -199,13 +200,24 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         reservable=row.reservable and not row.disabled and row.failed_since is None,
         created_at=row.created_at,
         updated_at=row.updated_at,
-        limits={name: UnitLimits(*values) for name, values in (row.limits or {}).items()},
-        traits=frozenset(row.traits or ()),
+        limits=_limits(tuple((name, *values) for name, values in (row.limits or {}).items())),
+        traits=_traits(tuple(row.traits or ())),
         disabled=row.disabled,
         failure=row.failure,
         failed_since=row.failed_since,
         authorized_projects=None if row.authorized_projects is None else frozenset(row.authorized_projects),
     )
+
+
+# Hosts of one make tell the same: a thousand of them share one value.
+@lru_cache(maxsize=1024)
+def _limits(rows: tuple[tuple[str, int, int, int], ...]) -> Mapping[str, UnitLimits]:
+    return {name: UnitLimits(*values) for name, *values in rows}
+
+
+@lru_cache(maxsize=1024)
+def _traits(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(names)
 
 
 def facts_row(facts: Facts) -> dict[str, Any]:

@@ -42,6 +42,7 @@ SERVERS = {
     "affinity": None,
     "resource_properties": "",
 }
+OF_FLAVOR = {"resource_type": "flavor:instance", "flavor_id": "small", "amount": 1, "affinity": None}
 LEASE = {"name": "x", "start_date": "2030-05-01 10:00", "end_date": "2030-05-01 12:00", "reservations": [ROOM]}
 
 
@@ -59,6 +60,14 @@ def room_without(key: str) -> dict[str, Any]:
 
 def servers(**changes: Any) -> dict[str, Any]:
     return {**LEASE, "reservations": [{**SERVERS, **changes}]}
+
+
+def flavored(**changes: Any) -> dict[str, Any]:
+    return {**LEASE, "reservations": [{**OF_FLAVOR, **changes}]}
+
+
+def flavored_without(key: str) -> dict[str, Any]:
+    return {**LEASE, "reservations": [{k: v for k, v in OF_FLAVOR.items() if k != key}]}
 
 
 def servers_without(key: str) -> dict[str, Any]:
@@ -246,6 +255,40 @@ INSTANCES = [
     post("more servers than there is room for", servers(amount=2**31 - 1), "Not enough hosts", 409),
     post("a server larger than any host", servers(vcpus=2**31 - 1), "0 units fit", 409),
     post("servers apart on more hosts than there are", servers(amount=99, affinity=False), "Not enough", 409),
+    *(
+        post(f"a flavor's servers without {key}", flavored_without(key), f"Missing parameter {key}")
+        for key in ("flavor_id", "amount", "affinity")
+    ),
+    *(
+        post(f"a flavor's servers, amount {v!r}", flavored(amount=v), "amount")
+        for v in (0, -1, "", "foo", 1.5, None, True, [], {}, 2**31, 2**70, "9" * 30, "٣")
+    ),
+    *(
+        post(f"a flavor {v!r}"[:40], flavored(flavor_id=v), "flavor_id")
+        for v in (None, "", True, 1.5, [], {}, "a/b", "..", "../servers", "a?b", "a\nb", "f" * 256)
+    ),
+    *(post(f"a flavor {v!r}", flavored(flavor_id=v), "there is no flavor", 404) for v in ("foreign", "none", 77, -1)),
+    *(
+        post(f"a flavor that is {flavor}", flavored(flavor_id=flavor), says)
+        for flavor, says in (
+            ("nothing", "take nothing"),
+            ("grouped", "resources1:VGPU"),
+            ("undecided", "trait:HW_X"),
+            ("endless", "resources:VCPU"),
+            ("negative", "resources:VCPU"),
+            ("ours", "the flavor of a reservation"),
+        )
+    ),
+    post("a flavor larger than any host", flavored(flavor_id="huge"), "0 units fit", 409),
+    post("a flavor with a trait that no host has", flavored(flavor_id="rare"), "0 hosts match", 409),
+    post("more of a flavor than there is room for", flavored(amount=2**31 - 1), "Not enough hosts", 409),
+    post("a flavor apart on more hosts than there are", flavored(amount=99, affinity=False), "Not enough", 409),
+    *(post(f"a flavor, affinity {v!r}", flavored(affinity=v), "affinity") for v in (0, 1, "yes", [], {})),
+    *(
+        post(f"a flavor, requirement {v!r}", flavored(resource_properties=v), "resource_properties")
+        for v in ("x", '[">", "$vcpus", "1"]', 5, {"a": 1})
+    ),
+    post("a flavor that moves out", flavored(before_end="migration"), "'migration'"),
     post("servers with a host's keys only", room(resource_type="virtual:instance"), "Missing parameter amount"),
 ]
 
@@ -278,6 +321,22 @@ CHANGES = [
     change("servers, no amount", "amount", id="{servers}", lease="{instances}", amount=0),
     change("servers, more than fit", "Not enough", 409, id="{servers}", lease="{instances}", amount=10**6),
     change("servers that move out", "'migration'", id="{servers}", lease="{instances}", before_end="migration"),
+    *(
+        change(f"a flavor's servers, {key} {v!r}", key, id="{flavored}", lease="{of_flavor}", **{key: v})
+        for key in ("amount", "affinity", "before_end", "vcpus", "memory_mb", "disk_gb", "flavor_id")
+        for v in (-2, "x?", [], 2**40)
+        if key != "flavor_id" or isinstance(v, (str, list)) and v != 2**40
+    ),
+    change("a foreign flavor", "there is no flavor", 404, id="{flavored}", lease="{of_flavor}", flavor_id="foreign"),
+    change("a flavor that is nothing", "take nothing", id="{flavored}", lease="{of_flavor}", flavor_id="nothing"),
+    change("a huge flavor", "0 units fit", 409, id="{flavored}", lease="{of_flavor}", flavor_id="huge"),
+    change(
+        "hosts for a flavor",
+        "resource_properties",
+        id="{flavored}",
+        lease="{of_flavor}",
+        resource_properties='["==", "$vcpus", "16"]',
+    ),
     *(
         change(f"servers in use, {key}", key, 409, id="{booted}", lease="{used}", **{key: v})
         for key, v in {"vcpus": 2, "memory_mb": 1024, "disk_gb": 2, "affinity": True, "amount": 1}.items()

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
+from blazar.clouds.ports import Flavor
 from blazar.model.requests import NOW, HostChange
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
@@ -21,7 +22,25 @@ from blazar.store.tables import metadata
 from tests.api import bad_requests, bad_requests_v2
 from tests.api.bad_requests import Bad
 from tests.api.conftest import client_of
-from tests.world import World, a_host, instances
+from tests.world import World, a_host, flavored, instances
+
+FLAVORS = (
+    Flavor("small", "m1.small", 1, 512, 1, public=True),
+    Flavor("foreign", "x1.foreign", 1, 512, 1),
+    Flavor("huge", "x1.huge", 2**31 - 1, 512, 1, public=True),
+    *(
+        Flavor(name, f"x1.{name}", 1, 512, 1, extra_specs=specs, public=True)
+        for name, specs in {
+            "nothing": {f"resources:{resource}": "0" for resource in ("VCPU", "MEMORY_MB", "DISK_GB")},
+            "grouped": {"resources1:VGPU": "1"},
+            "undecided": {"trait:HW_X": "maybe"},
+            "endless": {"resources:VCPU": "9" * 100_000},
+            "negative": {"resources:VCPU": "-1"},
+            "ours": {"aggregate_instance_extra_specs:reservation": "x"},
+            "rare": {"trait:CUSTOM_RARE": "required"},
+        }.items()
+    ),
+)
 
 ALL = [*bad_requests.ALL, *bad_requests_v2.ALL]
 
@@ -45,6 +64,9 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
     for _ in range(2):
         world.simulated.boot_reserved(used.reservations[0].id, project_id="physics")
     pending = world.lease(instances(), start=timedelta(days=40))
+    for flavor in FLAVORS:
+        world.simulated.offer_flavor(flavor, projects=() if flavor.public else ["art"])
+    of_flavor = world.lease(flavored(), start=timedelta(days=40))
     foreign = world.lease(start=timedelta(days=80), project="art")
     names = {
         "lease": lease.id,
@@ -58,6 +80,8 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
         "servers": pending.reservations[0].id,
         "used": used.id,
         "booted": used.reservations[0].id,
+        "of_flavor": of_flavor.id,
+        "flavored": of_flavor.reservations[0].id,
     }
     assert NOW is not None
     return world, client_of(create_app(world.manager, identity=StandaloneIdentity())), names

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.api.rendered import RenderedLeases
+from blazar.clouds.ports import Flavor
 from blazar.model.errors import StoreUnavailable
 from tests.api.conftest import token
 from tests.world import NOON
@@ -50,6 +51,68 @@ def test_a_reservation_of_instances_has_all_keys_that_clients_know(http):
     assert reservation["before_end"] == "default"
     anywhere = create(http, reservations=[{**SERVERS, "affinity": "None"}])["reservations"][0]
     assert (anywhere["affinity"], anywhere["server_group_id"]) == (None, None)
+
+
+@pytest.fixture
+def offered(world):
+    """Flavors to choose from: one for everybody, one for the art project."""
+    specs = {"hw:cpu_policy": "shared"}
+    for flavor in (
+        Flavor("3", "m1.medium", 2, 4096, 20, 5, 512, specs, public=True),
+        Flavor("theirs", "x1.theirs", 1, 512, 1),
+    ):
+        world.simulated.offer_flavor(flavor, projects=() if flavor.public else ["art"])
+
+
+# As the client of the command line makes it, and as Tempest adds to it.
+OF_FLAVOR = {"resource_type": "flavor:instance", "flavor_id": 3, "amount": 2, "affinity": "None"}
+
+
+def test_a_reservation_of_a_flavor_has_all_keys_that_clients_know(http, offered):
+    for more in ({}, {"resource_properties": ""}, {"hypervisor_properties": "", "vcpus": 99}):
+        reservation = create(http, reservations=[{**OF_FLAVOR, **more}])["reservations"][0]
+        shown = {key: reservation[key] for key in ("amount", "vcpus", "memory_mb", "disk_gb", "affinity")}
+        assert shown == {"amount": 2, "vcpus": 2, "memory_mb": 4096, "disk_gb": 20, "affinity": None}
+        assert reservation["flavor_id"] == reservation["id"]
+        assert reservation["server_group_id"] is None
+        assert json.loads(reservation["resource_properties"]) == {
+            "id": "3",
+            "name": "m1.medium",
+            "vcpus": 2,
+            "ram": 4096,
+            "disk": 20,
+            "OS-FLV-EXT-DATA:ephemeral": 5,
+            "swap": 512,
+            "rxtx_factor": 1.0,
+            "os-flavor-access:is_public": True,
+            "OS-FLV-DISABLED:disabled": False,
+            "extra_specs": {"hw:cpu_policy": "shared"},
+        }
+
+
+def test_what_is_shown_of_a_reservation_of_a_flavor_may_be_sent_back(http, offered):
+    lease = create(http, reservations=[OF_FLAVOR])
+    shown = lease["reservations"][0]
+    ours = ("created_at", "updated_at", "lease_id", "resource_id", "status", "missing_resources", "resources_changed")
+    change = {"reservations": [{key: value for key, value in shown.items() if key not in ours} | {"amount": 3}]}
+    changed = http.put(f"/v1/leases/{lease['id']}", json=change, headers=token())
+    assert changed.status_code == 200, changed.text
+    assert changed.json["lease"]["reservations"][0] == {
+        **shown,
+        "amount": 3,
+        "updated_at": changed.json["lease"]["reservations"][0]["updated_at"],
+    }
+
+
+def test_a_flavor_belongs_to_the_project_of_the_lease_whoever_asks(http, offered):
+    theirs = {"reservations": [{**OF_FLAVOR, "flavor_id": "theirs"}]}
+    body = {**LEASE, **theirs}
+    assert http.post("/v1/leases", json=body, headers=token("curie", "physics", "admin")).status_code == 404
+    assert http.post("/v1/leases", json=body, headers=token("frida", "art")).status_code == 201
+    lease = create(http, reservations=[OF_FLAVOR])
+    change = {"reservations": [{"id": lease["reservations"][0]["id"], "flavor_id": "theirs"}]}
+    answer = http.put(f"/v1/leases/{lease['id']}", json=change, headers=token("root", "art", "admin"))
+    assert answer.status_code == 404, answer.text
 
 
 def test_a_reservation_of_instances_can_be_changed_as_clients_do_it(http):

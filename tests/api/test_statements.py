@@ -8,6 +8,7 @@ import pytest
 
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
+from blazar.clouds.ports import Flavor
 from tests.statements import counted
 from tests.world import World, a_host
 
@@ -16,6 +17,7 @@ STATEMENTS = {
     "create for ten hosts": 11,
     "create with three reservations": 11,
     "create with instances": 11,
+    "create with a flavor": 11,
     "create with hosts and instances": 11,
     "show": 3,
     "list, cold": 4,
@@ -24,6 +26,9 @@ STATEMENTS = {
     "rename": 7,
     "prolong": 17,
     "grow": 17,
+    "more instances": 17,
+    "more of a flavor": 17,
+    "another flavor": 23,
     "delete": 15,
     "hosts": 2,
     "host": 2,
@@ -65,7 +70,12 @@ def cost_of_everything(world: World, root: str) -> dict[str, int]:
     lease = ask("create", "POST", "/leases", body(1))
     ten = ask("create for ten hosts", "POST", "/leases", body(10))
     ask("create with three reservations", "POST", "/leases", body(1, 1, 1))
-    ask("create with instances", "POST", "/leases", {**later, "reservations": [servers]})
+    booked = ask("create with instances", "POST", "/leases", {**later, "reservations": [servers]})
+    of_flavor = {"resource_type": "flavor:instance", "flavor_id": "small", "amount": 2, "affinity": None}
+    for flavor_id in ("small", "large"):
+        flavor = Flavor(flavor_id, flavor_id, 2, 512, 1, extra_specs={"resources:DISK_GB": "1"}, public=True)
+        world.simulated.offer_flavor(flavor)
+    chosen = ask("create with a flavor", "POST", "/leases", {**later, "reservations": [of_flavor]})
     both = [{**room, "min": 1, "max": 1}, servers]
     ask("create with hosts and instances", "POST", "/leases", {**later, "reservations": both})
     ask("show", "GET", f"/leases/{lease['id']}")
@@ -76,6 +86,11 @@ def cost_of_everything(world: World, root: str) -> dict[str, int]:
     ask("list, one changed", "GET", "/leases")
     more = {"id": lease["reservations"][0]["id"], "min": 2, "max": 2}
     ask("grow", "PUT", f"/leases/{lease['id']}", {"reservations": [more]})
+    for name, made in (("more instances", booked), ("more of a flavor", chosen)):
+        more = {"id": made["reservations"][0]["id"], "amount": 3}
+        ask(name, "PUT", f"/leases/{made['id']}", {"reservations": [more]})
+    other = {"id": chosen["reservations"][0]["id"], "flavor_id": "large"}
+    ask("another flavor", "PUT", f"/leases/{chosen['id']}", {"reservations": [other]})
     ask("hosts", "GET", "/os-hosts")
     ask("host", "GET", "/os-hosts/1")
     if root == "/v1":

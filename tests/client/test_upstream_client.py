@@ -190,6 +190,22 @@ def test_everything_that_the_upstream_client_does_works(service):
     assert service.json("host-list") == []
 
 
+def test_the_upstream_client_reserves_servers_of_a_flavor(service):
+    service.run("host-create", "node-3")
+    end = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(days=2)
+    for flavor, fits in (("3", "4"), ("gpu", "4")):
+        room = f"resource_type=flavor:instance,flavor_id={flavor},amount="
+        made = service.json("lease-create", f"of-{flavor}", "--reservation", room + fits, "--end-date", minute(end))
+        (reservation,) = service.lease(made["name"])["reservations"]
+        assert json.loads(reservation["resource_properties"])["id"] == flavor
+    refused = service.try_("lease-create", "more", "--reservation", room + "1", "--end-date", minute(end))
+    assert "Not enough hosts available" in refused.stdout + refused.stderr
+    service.run(
+        "lease-update", "of-3", "--reservation", f"id={service.lease('of-3')['reservations'][0]['id']},amount=6"
+    )
+    assert service.lease("of-3")["reservations"][0]["amount"] == 6
+
+
 def test_the_service_stops_on_ctrl_c_and_goes_on_where_it_was(service):
     service.run("host-create", "node-1")
     end = datetime.now(UTC) + timedelta(hours=3)

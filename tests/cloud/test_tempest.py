@@ -52,6 +52,7 @@ WORKS = (
     "api.test_blazar_api.leases_get_new_lease.test_request",
     "api.test_blazar_api.leases_delete_new_lease.test_request",
     "api.test_blazar_api.leases_get_no_lease.test_request",
+    "scenario.test_flavor_reservation.TestFlavorReservationScenario.test_flavor_instance_reservation[smoke]",
     "scenario.test_host_reservation.TestHostReservationScenario.test_host_reservation[smoke]",
     "scenario.test_host_reservation.TestHostReservationScenario.test_lease_expiration[smoke]",
     "scenario.test_host_reservation.TestHostReservationScenario.test_update_host_reservation[smoke]",
@@ -60,13 +61,6 @@ WORKS = (
     "scenario.test_instance_reservation.TestInstanceReservationScenario.test_update_instance_reservation[smoke]",
     "scenario.test_reservation_concurrency.TestReservationConcurrencyScenario.test_concurrent_list_lease",
 )
-
-COMES_LATER = {
-    "scenario.test_flavor_reservation.TestFlavorReservationScenario.test_flavor_instance_reservation[smoke]": (
-        "flavor:instance"
-    ),
-}
-"""What needs a resource type that we do not have yet, and which."""
 
 CONF = """
 [DEFAULT]
@@ -191,17 +185,9 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Out
 
 
 def test_every_test_of_the_plugin_is_named_here(outcomes: dict[str, Outcome]):
-    assert set(outcomes) == {*WORKS, *COMES_LATER}
+    assert set(outcomes) == set(WORKS)
 
 
 @pytest.mark.parametrize("name", WORKS)
 def test_upstream_says_that_it_works(name: str, outcomes: dict[str, Outcome]):
     assert outcomes[name].status == "success", outcomes[name].told
-
-
-@pytest.mark.parametrize(("name", "resource_type"), COMES_LATER.items(), ids=list(COMES_LATER))
-def test_a_resource_type_that_comes_later_is_refused_by_name(
-    name: str, resource_type: str, outcomes: dict[str, Outcome]
-):
-    assert outcomes[name].status == "fail"
-    assert f"'{resource_type}' is not offered" in outcomes[name].told

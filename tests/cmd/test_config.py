@@ -341,7 +341,7 @@ def test_a_message_bus_that_can_not_be_is_refused_without_its_password(load, url
 @pytest.mark.parametrize(
     ("plugins", "words"),
     [
-        ("dummy.vm.plugin", "there are: physical.host.plugin, virtual.instance.plugin"),
+        ("dummy.vm.plugin", "there are: flavor.instance.plugin, physical.host.plugin, "),
         ("physical.host.plugin,physical.host.plugin", "more than one plugin for physical:host"),
     ],
 )

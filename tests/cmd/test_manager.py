@@ -62,8 +62,8 @@ def test_a_database_without_our_tables_is_refused_with_the_command_that_makes_th
 
 
 def test_an_unknown_plugin_is_refused(run, working):
-    with pytest.raises(ConfigurationError, match="plugins names flavor.instance.plugin"):
-        run(*working(), "plugins = physical.host.plugin,flavor.instance.plugin")
+    with pytest.raises(ConfigurationError, match="plugins names no.such.plugin"):
+        run(*working(), "plugins = physical.host.plugin,no.such.plugin")
 
 
 def test_an_unknown_filter_is_refused(run, working):

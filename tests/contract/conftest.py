@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import Cloud, Server
+from blazar.clouds.ports import Cloud, Flavor, Server
 from blazar.clouds.simulated import FileKeeper, MemoryKeeper, SimulatedCloud, State, of_size
 from blazar.clouds.simulated.state import HostState
 from tests import openstack
@@ -26,7 +26,7 @@ class Site:
     the cloud puts it, and ``shelve`` takes one from its host; ``soon`` looks again until it is true, for clouds that
     take their time. ``service`` lets the nova-compute of a host be up or down, enabled or disabled. ``inventories``
     tells what a host's own provider has, in Placement's words; ``nest`` gives it a nested provider of a name with such
-    inventories, and ``mark`` a trait of its own.
+    inventories, and ``mark`` a trait of its own. ``public_flavor`` is the id of one.
     """
 
     cloud: Cloud
@@ -40,6 +40,7 @@ class Site:
     nest: Callable[[str, str, Mapping[str, Mapping[str, Any]]], None]
     mark: Callable[[str, str], None]
     service: Callable[..., None]
+    public_flavor: str
     patience: float = 0.0
 
     def soon(self, look: Callable[[], Any], good: Callable[[Any], bool] = bool) -> Any:
@@ -89,11 +90,23 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
         (simulated.host_up if up else simulated.host_down)(host)
         (simulated.host_enabled if enabled else simulated.host_disabled)(host)
 
+    simulated.offer_flavor(Flavor("tiny", "tiny", 1, 64, 0, public=True))
     with keeper.open(to_change=True) as kept:
         _named(kept, "node-1").inventories = {"VCPU": {"allocation_ratio": 4.0}, "MEMORY_MB": {"reserved": 512}}
     hosts = ["node-1", "node-3", "node-5"]
     yield Site(
-        simulated.cloud, hosts, "az-2", "p", boot, boot_reserved, simulated.shelve, inventories, nest, mark, service
+        simulated.cloud,
+        hosts,
+        "az-2",
+        "p",
+        boot,
+        boot_reserved,
+        simulated.shelve,
+        inventories,
+        nest,
+        mark,
+        service,
+        "tiny",
     )
 
 
@@ -150,6 +163,7 @@ def real_site() -> Iterator[Site]:
                 providers.nest,
                 providers.mark,
                 service,
+                servers.flavor_id("tiny"),
                 patience=openstack.PATIENCE,
             )
         finally:

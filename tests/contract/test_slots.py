@@ -69,6 +69,23 @@ def test_a_flavor_without_disk_swap_and_specs_is_one_all_the_same(compute, reser
     assert compute.flavor(reservation) == made
 
 
+def test_a_flavor_has_its_rxtx_factor_swap_and_ephemeral_disk(compute, reservation):
+    made = Flavor(reservation, f"reservation:{reservation}", 2, 128, 3, 4, 512, {"a": "1"}, 2.5)
+    compute.create_flavor(made)
+    assert compute.flavor(reservation) == made
+
+
+def test_a_public_flavor_says_so_and_has_no_list_of_projects(site, compute):
+    assert compute.flavor(site.public_flavor).public
+    with pytest.raises(NotFound):
+        compute.flavor_access(site.public_flavor)
+
+
+@pytest.mark.parametrize("flavor_id", ["nothing", "no thing", "0", "-1", "x" * 255, "..x", "détente"])
+def test_a_flavor_that_nobody_made_is_none(compute, flavor_id):
+    assert compute.flavor(flavor_id) is None
+
+
 def test_the_id_and_the_name_of_a_flavor_are_its_own(compute, reservation):
     compute.create_flavor(a_flavor(reservation))
     for rival in (a_flavor(reservation), Flavor(reservation, "other", 1, 64, 1)):

@@ -12,6 +12,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
 
+from blazar.clouds.ports import Flavor
 from blazar.clouds.simulated import of_size
 from blazar.clouds.simulated.state import HostState
 from blazar.manager import lifecycle
@@ -24,9 +25,14 @@ from blazar.model.resource import ResourceKind
 from blazar.resources.slots import resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
-from tests.world import PROJECT, World, a_host, instances
+from tests.world import PROJECT, World, a_host, flavored, instances
 
 HOSTS = 3
+FLAVORS = (
+    Flavor("plain", "plain", 3, 1024, 5, public=True),
+    Flavor("pinned", "pinned", 2, 1024, 0, extra_specs={"hw:cpu_policy": "dedicated"}, public=True),
+    Flavor("picky", "picky", 1, 4096, 0, 1, 1, {"trait:CUSTOM_A": "forbidden", "resources:VCPU": "9"}, public=True),
+)
 TTL = timedelta(seconds=30)
 
 
@@ -44,8 +50,15 @@ class Life(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.engine = connect(f"sqlite:///{Path(self.folder.name) / 'blazar.sqlite'}")
         upgrade(self.engine)
+        state = of_size(HOSTS + 1)
+        # Hosts of several kinds: with reserved memory and a ratio, with dedicated CPUs alone, with a trait.
+        state.hosts["1"].inventories = {"VCPU": {"allocation_ratio": 1.5}, "MEMORY_MB": {"reserved": 512}}
+        state.hosts["2"].inventories = {"VCPU": {"total": 0}, "PCPU": {"total": 8}}
+        state.hosts["3"].traits = ["CUSTOM_A"]
         settings = Settings(claim_ttl=TTL, heal_active=heal_active, healing_interval=timedelta(0))
-        self.world = World(self.engine, hosts=HOSTS, settings=settings, state=of_size(HOSTS + 1))
+        self.world = World(self.engine, hosts=HOSTS, settings=settings, state=state)
+        for flavor in FLAVORS:
+            self.world.simulated.offer_flavor(flavor)
         self.seen: dict[str, LeaseStatus] = {}
         self.away: dict[str, HostState] = {}
         self.ever_away: set[str] = set()
@@ -75,7 +88,7 @@ class Life(RuleBasedStateMachine):
     @rule(
         target=leases,
         amount=st.integers(1, 4),
-        vcpus=st.sampled_from([1, 7, 16]),
+        size=st.sampled_from([1, 7, 16, "plain", "pinned", "picky"]),
         affinity=st.sampled_from([None, True, False]),
         with_host=st.booleans(),
         start=st.integers(0, 4),
@@ -85,14 +98,17 @@ class Life(RuleBasedStateMachine):
     def create_instances(
         self,
         amount: int,
-        vcpus: int,
+        size: int | str,
         affinity: bool | None,
         with_host: bool,
         start: int,
         minutes: int,
         action: str,
     ) -> object:
-        servers = instances(amount, vcpus=vcpus, affinity=affinity, before_end=action)
+        if isinstance(size, int):
+            servers = instances(amount, vcpus=size, affinity=affinity, before_end=action)
+        else:
+            servers = flavored(amount, size, affinity=affinity, before_end=action)
         rooms = [servers, a_host(1)] if with_host else [servers]
         when = timedelta(hours=start) if start else NOW
         lease = self.attempt(lambda: self.world.lease(*rooms, start=when, hours=minutes / 60))
@@ -102,8 +118,8 @@ class Life(RuleBasedStateMachine):
         lease=leases,
         amount=st.integers(1, 5),
         more=st.dictionaries(
-            st.sampled_from(["vcpus", "memory_mb", "affinity"]),
-            st.sampled_from([1, 2, 9, True, False, None]),
+            st.sampled_from(["vcpus", "memory_mb", "affinity", "flavor_id"]),
+            st.sampled_from([1, 2, 9, True, False, None, "plain", "pinned", "picky"]),
             max_size=1,
         ),
     )
@@ -185,6 +201,13 @@ class Life(RuleBasedStateMachine):
                     raise kind(f"{name} went wrong") if kind is not Crash else Crash()
 
         self.world.faults.on_call = strike
+
+    @rule(host=st.sampled_from(["1", "2", "3"]), vcpus=st.sampled_from([8, 16, 64]))
+    def a_host_is_rebuilt(self, host: str, vcpus: int) -> None:
+        """It never shrinks below what it had at first: then promises would be more than it has, as is known."""
+        with self.world.simulated._keeper.open(to_change=True) as state:
+            state.hosts[host].vcpus = max(vcpus, state.hosts[host].vcpus)
+        self.attempt(self.world.host_service.refresh_all)
 
     @rule()
     def trouble_ends(self) -> None:
@@ -373,7 +396,8 @@ class Life(RuleBasedStateMachine):
         assert world.reservation_pools() == []
         assert world.pool() == {f"node-{n}" for n in range(1, HOSTS + 1)}
         with world.simulated._keeper.open(to_change=False) as state:
-            assert (state.flavors, state.groups, state.classes) == ({}, {}, [])
+            assert set(state.flavors) == {flavor.id for flavor in FLAVORS}
+            assert (state.groups, state.classes) == ({}, [])
             assert all(not totals for totals in state.inventories.values())
             assert {a.name for a in state.aggregates.values()} == {"freepool", "az-1", "az-2"}
         zones = [a.hosts for a in world.aggregates() if a.zone]

@@ -27,6 +27,7 @@ def _renamed(values: Json) -> Json:
 
 _RESERVATION = _renamed(_example("HostReservation"))
 _INSTANCES = _renamed(_example("InstanceReservation"))
+_OF_FLAVOR = _renamed(_example("FlavorReservation"))
 _LEASE = {
     **_example("Lease"),
     "before_end_date": "2030-04-01T19:00:00.000000",
@@ -59,11 +60,12 @@ _HOST_PROPERTIES = {
 
 COMPONENTS: Json = {
     "ReservationV2": {
-        "oneOf": [ref("HostReservationV2"), ref("InstanceReservationV2")],
-        "examples": [_RESERVATION, _INSTANCES],
+        "oneOf": [ref("HostReservationV2"), ref("InstanceReservationV2"), ref("FlavorReservationV2")],
+        "examples": [_RESERVATION, _INSTANCES, _OF_FLAVOR],
     },
     "HostReservationV2": an_object(_renamed(_properties("HostReservation")), example=_RESERVATION),
     "InstanceReservationV2": an_object(_renamed(_properties("InstanceReservation")), example=_INSTANCES),
+    "FlavorReservationV2": an_object(_renamed(_properties("FlavorReservation")), example=_OF_FLAVOR),
     "LeaseV2": an_object(
         {key: _LEASE_PROPERTIES[key] for key in LEASE_KEYS}, example={key: _LEASE[key] for key in LEASE_KEYS}
     ),

@@ -45,6 +45,7 @@ class OpenStackFlavors:
                 "disk": flavor.disk_gb,
                 "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeral_gb,
                 "swap": flavor.swap_mb,
+                "rxtx_factor": flavor.rxtx_factor,
                 "os-flavor-access:is_public": False,
             }
         }
@@ -138,4 +139,6 @@ def _flavor(item: Json) -> Flavor:
         # Nova writes a swap of nothing as an empty text.
         swap_mb=int(item.get("swap") or 0),
         extra_specs=dict(item.get("extra_specs") or {}),
+        rxtx_factor=float(item.get("rxtx_factor") or 1.0),
+        public=bool(item.get("os-flavor-access:is_public")),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import yaml
 
-from blazar.clouds.simulated.state import HostState, State
+from blazar.clouds.simulated.state import FlavorState, HostState, State
 
 FREEPOOL = "freepool"
 
@@ -14,7 +14,8 @@ FREEPOOL = "freepool"
 def of_yaml(text: str) -> State:
     """Return the cloud that a YAML text describes: ``zones``, and ``hosts`` with name, zone and sizes (MiB, GiB).
 
-    A host may have ``traits``, ``inventories`` and ``nested`` as well, as in HostState.
+    A host may have ``traits``, ``inventories`` and ``nested`` as well, as in HostState. ``flavors`` are public unless
+    they name ``projects``, with keys as in FlavorState.
     """
     data = yaml.safe_load(text)
     hosts = [
@@ -34,7 +35,10 @@ def of_yaml(text: str) -> State:
         )
         for number, entry in enumerate(data["hosts"], start=1)
     ]
-    return _state(hosts, data["zones"])
+    state = _state(hosts, data["zones"])
+    flavors = (FlavorState(**{"public": "projects" not in entry, **entry}) for entry in data.get("flavors", []))
+    state.flavors.update((flavor.id, flavor) for flavor in flavors)
+    return state
 
 
 def of_size(count: int) -> State:

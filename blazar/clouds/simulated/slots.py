@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from blazar.clouds.ports import Flavor, Inventory, Server, ServerGroup
 from blazar.clouds.simulated.state import FlavorState, GroupState, HostState, ServerState, State
-from blazar.clouds.supplies import supply_of
+from blazar.clouds.supplies import OUR_CLASSES, supply_of
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.model.resource import Supply
 
@@ -61,7 +61,8 @@ class SimulatedSlots:
                 raise CloudRefused(f"a flavor can not have {flavor.vcpus} VCPUs and {flavor.memory_mb} MiB")
             if any(flavor.id == known.id or flavor.name == known.name for known in state.flavors.values()):
                 raise Conflict(f"there is a flavor {flavor.id} or {flavor.name} already")
-            state.flavors[flavor.id] = FlavorState(**{**asdict(flavor), "extra_specs": dict(flavor.extra_specs)})
+            specs = dict(flavor.extra_specs)
+            state.flavors[flavor.id] = FlavorState(**{**asdict(flavor), "extra_specs": specs, "public": False})
 
     def set_flavor_specs(self, flavor_id: str, specs: Mapping[str, str | None]) -> None:
         """Set and take away extra specs."""
@@ -82,7 +83,10 @@ class SimulatedSlots:
     def flavor_access(self, flavor_id: str) -> frozenset[str]:
         """Return who has access."""
         with self._call("flavor_access"), self._reading() as state:
-            return frozenset(_existing(state, flavor_id).projects)
+            found = _existing(state, flavor_id)
+            if found.public:
+                raise NotFound(f"flavor {flavor_id} is public and has no list of projects")
+            return frozenset(found.projects)
 
     def give_flavor(self, flavor_id: str, project_id: str) -> None:
         """Give a project access."""
@@ -169,13 +173,20 @@ class SimulatedSlots:
 
     # What only a simulation can do
 
+    def offer_flavor(self, flavor: Flavor, *, projects: Collection[str] = ()) -> None:
+        """Have a flavor, as an operator makes it: public, or for some projects."""
+        with self._changing() as state:
+            more = {"extra_specs": dict(flavor.extra_specs), "projects": list(projects)}
+            state.flavors[flavor.id] = FlavorState(**{**asdict(flavor), **more})
+
     def boot_reserved(self, flavor_id: str, *, project_id: str, user_id: str = "u", name: str = "work") -> Server:
         """Boot a server as a user would, with a flavor whose extra specs ask for a slot; Conflict if none is free."""
         with self._changing() as state:
             flavor = state.flavors.get(flavor_id)
             if flavor is None or project_id not in flavor.projects:
                 raise NotFound(f"there is no flavor {flavor_id}")
-            wanted = [key.removeprefix("resources:") for key in flavor.extra_specs if key.startswith("resources:")]
+            slots = [key for key in flavor.extra_specs if key.startswith(f"resources:{OUR_CLASSES}")]
+            wanted = [key.removeprefix("resources:") for key in slots]
             pool = flavor.extra_specs["aggregate_instance_extra_specs:reservation"]
             inside = {h for a in state.aggregates.values() if a.metadata.get("reservation") == pool for h in a.hosts}
             for host in state.hosts.values():
@@ -239,4 +250,6 @@ def _flavor(flavor: FlavorState) -> Flavor:
         flavor.ephemeral_gb,
         flavor.swap_mb,
         dict(flavor.extra_specs),
+        flavor.rxtx_factor,
+        flavor.public,
     )

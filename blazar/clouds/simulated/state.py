@@ -76,7 +76,7 @@ class ServerState:
 
 @dataclass(slots=True)
 class FlavorState:
-    """A private flavor, with the projects that have access."""
+    """A flavor; if it is private, with the projects that have access."""
 
     id: str
     name: str
@@ -87,6 +87,8 @@ class FlavorState:
     swap_mb: int = 0
     extra_specs: dict[str, str] = field(default_factory=dict)
     projects: list[str] = field(default_factory=list)
+    rxtx_factor: float = 1.0
+    public: bool = False
 
 
 @dataclass(slots=True)

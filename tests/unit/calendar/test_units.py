@@ -16,9 +16,9 @@ from blazar.calendar.placement import place
 from blazar.calendar.snapshot import Snapshot
 from blazar.calendar.strategies import Strategy
 from blazar.model.amounts import Amounts
-from blazar.model.demand import Affinity, Allocation, Demand
+from blazar.model.demand import Affinity, Allocation, Demand, TraitNeeds
 from blazar.model.errors import NotEnoughResources
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import Resource, ResourceKind, UnitLimits
 from tests.unit.builders import a_host, hours
 
 CASES = int(os.environ.get("BLAZAR_CASES", "300"))
@@ -103,14 +103,22 @@ def test_who_takes_anything_leaves_room_for_who_does_not():
 # Against brute force
 
 sizes = st.builds(amounts, st.integers(1, 3), st.integers(1, 3))
+limits = st.dictionaries(
+    st.just("VCPU"), st.builds(UnitLimits, st.integers(1, 2), st.integers(2, 3), st.integers(1, 2))
+)
+traits = st.frozensets(st.just("FAST"))
+needs = st.sampled_from(
+    [TraitNeeds()] * 4 + [TraitNeeds(frozenset({"FAST"})), TraitNeeds(forbidden=frozenset({"FAST"}))]
+)
 spans = st.tuples(st.integers(0, 11), st.integers(1, 5)).map(lambda t: (t[0], t[0] + t[1]))
 
 
 @st.composite
 def cases(draw):
-    hosts = [
+    plain = [
         a_sized_host(n, draw(st.integers(1, 5)), draw(st.integers(1, 5))) for n in range(1, draw(st.integers(1, 3)) + 1)
     ]
+    hosts = [replace(host, limits=draw(limits), traits=draw(traits)) for host in plain]
     allocations = [
         promised(draw(st.integers(1, len(hosts))), hours(*span), draw(st.one_of(st.none(), sizes)))
         for span in draw(st.lists(spans, max_size=3))
@@ -124,7 +132,8 @@ def cases(draw):
         if unit is not None and draw(st.integers(0, 3)) == 0:
             most = 1 if affinity is Affinity.APART else least
             kept = {draw(st.integers(1, len(hosts))): draw(st.integers(1, most))}
-        demands.append(ask(least, unit, most=least + draw(st.integers(0, 1)), affinity=affinity, kept=kept))
+        most = least + draw(st.integers(0, 1))
+        demands.append(ask(least, unit, most=most, affinity=affinity, kept=kept, traits=draw(needs)))
     return hosts, allocations, demands
 
 
@@ -171,6 +180,11 @@ def fits(demands, hosts, allocations, counts) -> bool:
             return False
         if any(row[id_ - 1] < n for id_, n in demand.kept.items()):
             return False
+        for host, n in zip(hosts, row, strict=True):
+            if n > demand.kept.get(host.id, 0) and not demand.traits.met_by(host.traits):
+                return False
+            if n and demand.unit and not all(host.limits[c].allow(m) for c, m in demand.unit if c in host.limits):
+                return False
     return True
 
 

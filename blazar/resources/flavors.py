@@ -1,0 +1,151 @@
+"""What a server of a flavor takes of its host, by the rules of Nova (34).
+
+The rules are those of ``nova.scheduler.utils.ResourceRequest``: sizes of the flavor, unless its extra specs name the
+class; dedicated CPUs; traits that are required or forbidden. What a flavor asks beyond that, and we could not promise,
+makes it one that can not be reserved: better no promise than one that Nova does not keep.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from blazar.clouds.ports import Flavor
+from blazar.clouds.supplies import OUR_CLASSES
+from blazar.model.amounts import Amounts
+from blazar.model.demand import TraitNeeds
+from blazar.model.errors import InvalidInput
+from blazar.resources.parameters import MOST, quoted
+
+_GROUP = re.compile(r"(resources|trait)[^:]+:")
+"""Classes or traits of a group of their own, which has to come from another provider than the rest."""
+
+_NAME = re.compile(r"[A-Z0-9_]{1,255}")
+
+_SINGLE: Mapping[str, str] = {
+    "pci_passthrough:alias": "PCI devices",
+    "accel:device_profile": "accelerators",
+    "hw:pmem": "persistent memory",
+}
+_YES = frozenset({"1", "t", "true", "on", "y", "yes"})
+
+_TRAITS: Mapping[tuple[str, str], tuple[str, bool]] = {
+    ("hw:cpu_thread_policy", "require"): ("HW_CPU_HYPERTHREADING", True),
+    ("hw:cpu_thread_policy", "isolate"): ("HW_CPU_HYPERTHREADING", False),
+    ("hw:maxphysaddr_mode", "passthrough"): ("COMPUTE_ADDRESS_SPACE_PASSTHROUGH", True),
+    ("hw:maxphysaddr_mode", "emulate"): ("COMPUTE_ADDRESS_SPACE_EMULATED", True),
+    ("hw:tpm_model", "tpm-tis"): ("COMPUTE_SECURITY_TPM_TIS", True),
+    ("hw:tpm_model", "tpm-crb"): ("COMPUTE_SECURITY_TPM_CRB", True),
+    ("hw:tpm_version", "1.2"): ("COMPUTE_SECURITY_TPM_1_2", True),
+    ("hw:tpm_version", "2.0"): ("COMPUTE_SECURITY_TPM_2_0", True),
+    ("os:secure_boot", "required"): ("COMPUTE_SECURITY_UEFI_SECURE_BOOT", True),
+}
+"""Extra specs that Nova turns into traits, and whether the host must have or must not have these."""
+
+
+def unit_of(flavor: Flavor) -> Amounts:
+    """Return what one server takes of a host. InvalidInput if that is nothing, or can not be promised."""
+    for key, value in flavor.extra_specs.items():
+        _check_reservable(flavor, key, value)
+    named = {
+        key.removeprefix("resources:"): _amount(flavor, key, value)
+        for key, value in flavor.extra_specs.items()
+        if key.startswith("resources:")
+    }
+    if flavor.extra_specs.get("hw:cpu_policy") == "dedicated":
+        isolated = flavor.extra_specs.get("hw:emulator_threads_policy") == "isolate"
+        named["PCPU"] = flavor.vcpus + int(isolated)
+    amounts = {"MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb(flavor), **named}
+    if not named.keys() & {"VCPU", "PCPU"}:
+        amounts["VCPU"] = flavor.vcpus
+    if not any(amounts.values()):
+        raise InvalidInput(
+            f"flavor_id: the servers of flavor {flavor.id} take nothing of a host, which can not be reserved"
+        )
+    return Amounts.of(amounts)
+
+
+def traits_of(flavor: Flavor) -> TraitNeeds:
+    """Return the traits that a host must and must not have. InvalidInput if that is not to be understood."""
+    wanted: dict[bool, set[str]] = {True: set(), False: set()}
+    specs = dict(flavor.extra_specs)
+    if "hw:tpm_version" in specs:
+        specs.setdefault("hw:tpm_model", "tpm-tis")
+    for key, value in specs.items():
+        if (key, value) in _TRAITS:
+            trait, needed = _TRAITS[key, value]
+            wanted[needed].add(trait)
+        elif key.startswith("trait:"):
+            if value not in ("required", "forbidden") or not _NAME.fullmatch(key.removeprefix("trait:")):
+                raise _unusable(flavor, key, f"is {quoted(value)}; a trait can be 'required' or 'forbidden'")
+            wanted[value == "required"].add(key.removeprefix("trait:"))
+    return TraitNeeds(frozenset(wanted[True]), frozenset(wanted[False]))
+
+
+def disk_gb(flavor: Flavor) -> int:
+    """Return the disk that a server takes: root, ephemeral, and swap in whole GiB."""
+    return flavor.disk_gb + flavor.ephemeral_gb - (-flavor.swap_mb // 1024)
+
+
+def text_of(flavor: Flavor) -> str:
+    """Return a flavor as JSON with the keys of Nova, as reservations keep and show it."""
+    return json.dumps(
+        {
+            "id": flavor.id,
+            "name": flavor.name,
+            "vcpus": flavor.vcpus,
+            "ram": flavor.memory_mb,
+            "disk": flavor.disk_gb,
+            "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeral_gb,
+            # As in Nova: nothing is an empty text.
+            "swap": flavor.swap_mb or "",
+            "rxtx_factor": flavor.rxtx_factor,
+            "os-flavor-access:is_public": flavor.public,
+            "OS-FLV-DISABLED:disabled": False,
+            "extra_specs": dict(sorted(flavor.extra_specs.items())),
+        }
+    )
+
+
+def of_text(text: str) -> Flavor:
+    """Return the flavor that ``text_of`` wrote."""
+    kept = json.loads(text)
+    return Flavor(
+        id=kept["id"],
+        name=kept["name"],
+        vcpus=kept["vcpus"],
+        memory_mb=kept["ram"],
+        disk_gb=kept["disk"],
+        ephemeral_gb=kept["OS-FLV-EXT-DATA:ephemeral"],
+        swap_mb=kept["swap"] or 0,
+        rxtx_factor=kept["rxtx_factor"],
+        public=kept["os-flavor-access:is_public"],
+        extra_specs=kept["extra_specs"],
+    )
+
+
+def _check_reservable(flavor: Flavor, key: str, value: str) -> None:
+    if key == "aggregate_instance_extra_specs:reservation" or key.startswith(f"resources:{OUR_CLASSES}"):
+        raise InvalidInput(
+            f"flavor_id: {flavor.id} is the flavor of a reservation; give the one that it was made from, or another"
+        )
+    if _GROUP.match(key):
+        raise _unusable(flavor, key, "asks for a group of resources of its own, which can not be reserved")
+    if key in _SINGLE:
+        raise _unusable(flavor, key, f"asks for {_SINGLE[key]}, which can not be reserved")
+    if key == "hw:mem_encryption" and value.lower() in _YES:
+        raise _unusable(flavor, key, "asks for encrypted memory, which can not be reserved")
+    if key == "hw:cpu_policy" and value == "mixed":
+        raise _unusable(flavor, key, "asks for dedicated and shared CPUs together, which can not be reserved")
+
+
+def _amount(flavor: Flavor, key: str, value: str) -> int:
+    name = key.removeprefix("resources:")
+    if not _NAME.fullmatch(name) or not re.fullmatch(r"\d{1,10}", value, re.ASCII) or int(value) > MOST:
+        raise _unusable(flavor, key, f"is {quoted(value)}; an amount is a whole number of at most {MOST}")
+    return int(value)
+
+
+def _unusable(flavor: Flavor, key: str, what: str) -> InvalidInput:
+    return InvalidInput(f"flavor_id: extra spec {key[:80]} of flavor {flavor.id} {what}; use another flavor")

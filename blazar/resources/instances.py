@@ -1,0 +1,203 @@
+"""What all types have in common that reserve room for servers on shared hosts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from blazar.clouds.ports import Cloud
+from blazar.model.demand import Affinity, Demand
+from blazar.model.errors import Conflict, InvalidInput
+from blazar.model.lease import Parameters, Reservation, ReservationStatus
+from blazar.model.requirements import matches
+from blazar.model.resource import Resource, ResourceKind
+from blazar.resources.actions import BEFORE_END, LOOK_AGAIN, action_of, asked_at, checked_action, progress
+from blazar.resources.base import Action, Done, LookFirst, NotYet, Progress, Unusable, Work
+from blazar.resources.parameters import by_service, quoted, requirement_of, whole_number
+from blazar.resources.physical_host import HostSettings
+from blazar.resources.pools import NotAtHand
+from blazar.resources.slots import Slots, Template
+from blazar.resources.snapshots import Snapshots
+
+_AFFINITIES = {None: Affinity.ANY, True: Affinity.TOGETHER, False: Affinity.APART}
+_POLICIES = {None: None, True: "affinity", False: "anti-affinity"}
+_WORDS = {"none": None, "": None, "true": True, "false": False}
+
+
+class Instances(ABC):
+    """A resource type of slots. A subclass says what its parameters are and what a server in a slot is like."""
+
+    resource_type: ClassVar[str]
+    kind = ResourceKind.HOST
+
+    fixed: ClassVar[tuple[str, ...]]
+    """What can not change any more while servers may be there."""
+    free: ClassVar[tuple[str, ...]]
+    """What can."""
+    requirements: ClassVar[tuple[str, ...]] = ()
+    """Parameters that require something of a host."""
+
+    def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
+        self._settings = settings
+        self._slots = Slots(cloud, settings.pools)
+        self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
+
+    # What differs
+
+    def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
+        """Return what a request gives; there is nothing to ask the cloud."""
+        return given
+
+    @abstractmethod
+    def parameters(self, given: Parameters) -> Parameters:
+        """Return the parameters of a new reservation."""
+
+    @abstractmethod
+    def changed(self, current: Parameters, change: Parameters) -> Parameters:
+        """Return the parameters after a change."""
+
+    @abstractmethod
+    def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+        """Say what a reservation asks of the calendar."""
+
+    @abstractmethod
+    def template(self, parameters: Parameters) -> Template:
+        """Return what a server in a slot is like."""
+
+    # What is the same
+
+    def action(self, parameters: Parameters) -> Action:
+        """Return what is done before the end; an operator's choice that only hosts can do comes to a notification."""
+        action = action_of(parameters, self._settings.before_end)
+        return Action.NOTIFICATION if action is Action.MIGRATION else action
+
+    def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+        """Ask for the slots held, and more or fewer; a reservation in use keeps every slot that is in use."""
+        fresh = self.demand(parameters, known=known)
+        if work.reservation.status is ReservationStatus.PENDING:
+            return replace(fresh, preferred=frozenset(work.units))
+        self._check_changeable(work, parameters, fresh)
+        held = sum(work.units.values())
+        amount = fresh.min_units
+        if amount == work.reservation.parameters["amount"]:
+            # New dates alone bring no new slots, even if some were lost.
+            return replace(fresh, min_units=max(1, held), max_units=max(1, held), kept=dict(work.units))
+        return replace(fresh, kept=dict(work.units) if amount >= held else _fewer(work, amount))
+
+    def in_use(self, work: Work) -> Mapping[int, int]:
+        """Return how many slots have a server."""
+        return self._slots.in_use(work)
+
+    def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
+        """Tell whether the flavor or the server group change."""
+        return any(before[field] != after[field] for field in self.fixed)
+
+    def prepare(self, work: Work) -> Parameters:
+        """Ensure flavor, server group, aggregate and resource class, which nobody can use before the start."""
+        return self._slots.prepare(work, self.template(work.reservation.parameters), starting=False)
+
+    def start(self, work: Work) -> Progress:
+        """Ensure that the hosts have their slots and the project can boot servers with the flavor."""
+        starting = work.reservation.status is ReservationStatus.PENDING
+        artefacts = self._slots.prepare(work, self.template(work.reservation.parameters), starting=starting)
+        try:
+            self._slots.open(work)
+        except NotAtHand as error:
+            raise Unusable(by_service(work.resources, error.reasons)) from error
+        return Done(artefacts)
+
+    def before_end(self, work: Work) -> Progress:
+        """Ensure an image of every server, if that is the action."""
+        if self.action(work.reservation.parameters) is not Action.SNAPSHOT:
+            return Done()
+        # One that found no host has never run: there is nothing to save.
+        servers = [s for s in self._slots.servers(work) if s.host is not None or s.status != "ERROR"]
+        tally = self._snapshots.ensure(
+            work.reservation.id, servers, project_id=work.lease.project_id, since=asked_at(work)
+        )
+        return progress(work, tally, "images being made")
+
+    def end(self, work: Work) -> Progress:
+        """Ensure that all servers are gone, and then flavor, server group, aggregate and slots."""
+        left = self._slots.close(work)
+        return NotYet(LOOK_AGAIN, f"{left} servers are being deleted") if left else Done()
+
+    def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
+        """Ensure the slots from before; a reservation that has not started has none."""
+        if work.reservation.status is not ReservationStatus.ACTIVE:
+            return Done()
+        left = self._slots.restore(work)
+        return NotYet(LOOK_AGAIN, f"{left} servers are being deleted") if left else Done()
+
+    def _check_changeable(self, work: Work, parameters: Parameters, fresh: Demand) -> None:
+        before = work.reservation.parameters
+        changed = [field for field in self.fixed if parameters[field] != before[field]]
+        if changed:
+            raise Conflict(
+                f"{', '.join(changed)} can not be changed: reservation {work.reservation.id} is "
+                f"{work.reservation.status}, and only {', '.join(self.free[:-1])} and {self.free[-1]} can"
+            )
+        if fresh.requirement != requirement_of(before, self.requirements):
+            misfits = sorted(r.name for r in work.resources if not matches(fresh.requirement, r.properties))
+            if misfits:
+                raise Conflict(
+                    f"resource_properties can not be changed like that: reservation {work.reservation.id} is in use on "
+                    f"{', '.join(misfits)}, which would no longer match"
+                )
+
+
+def checked_amount(parameters: Parameters) -> int:
+    """Return how many servers; InvalidInput."""
+    return whole_number(parameters["amount"], "amount", least=1, what="a whole number of servers")
+
+
+def checked_affinity(parameters: Parameters) -> bool | None:
+    """Return the affinity; clients write it as a word as well. InvalidInput."""
+    value = parameters["affinity"]
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in _WORDS:
+        return _WORDS[value.lower()]
+    raise InvalidInput(
+        f"affinity is {quoted(value)}; give true (all servers on one host), false (each on another) or null"
+    )
+
+
+def checked_before_end(parameters: Parameters) -> str:
+    """Return the action before the end; InvalidInput if servers in slots can not do it."""
+    action = checked_action(parameters)
+    if action == Action.MIGRATION:
+        raise InvalidInput(
+            f"{BEFORE_END} is 'migration', which servers of an instance reservation can not do: they need its slots, "
+            f"and no other host has any; use 'snapshot', 'notification' or 'none'"
+        )
+    return action
+
+
+def affinity_of(parameters: Parameters) -> Affinity:
+    """Return how units lie towards each other."""
+    return _AFFINITIES[parameters["affinity"]]
+
+
+def policy_of(parameters: Parameters) -> str | None:
+    """Return the policy of the server group."""
+    return _POLICIES[parameters["affinity"]]
+
+
+def _fewer(work: Work, amount: int) -> Mapping[int, int]:
+    """Return which slots to keep of more, so that none in use goes, and as few hosts as can be have any."""
+    if work.in_use is None:
+        raise LookFirst(work)
+    kept = {id_: min(units, work.in_use.get(id_, 0)) for id_, units in work.units.items()}
+    used = sum(kept.values())
+    if used > amount:
+        raise Conflict(
+            f"amount can not be {amount}: {used} servers use reservation {work.reservation.id}; delete "
+            f"{used - amount} of them first"
+        )
+    for id_ in sorted(kept, key=lambda id_: (-kept[id_], -work.units[id_], id_)):
+        more = min(work.units[id_], kept[id_] + amount - sum(kept.values()))
+        kept[id_] = more
+    return {id_: units for id_, units in kept.items() if units}
