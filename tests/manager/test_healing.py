@@ -7,13 +7,15 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.clouds.ports import Flavor
+from blazar.clouds.simulated import of_size
 from blazar.manager.settings import Settings
 from blazar.model.errors import CloudUnavailable, Conflict, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import HostChange
 from blazar.model.resource import ResourceKind
 from tests.statements import counted
-from tests.world import NOON, World, a_host, instances
+from tests.world import NOON, World, a_host, flavored, instances
 
 HOUR = timedelta(hours=1)
 ON_NODE_1 = '["==", "$hypervisor_hostname", "node-1"]'
@@ -323,6 +325,29 @@ def test_slots_for_which_there_is_no_room_are_missing_and_the_others_move(a_worl
     units = {a.resource_id: a.units for a in world.store.lease_allocations(lease.id)}
     assert units == {world.manager.host("1").id: 1, world.manager.host("2").id: 4}
     assert flags(world, lease) == (True, False, True)
+
+
+def test_reservations_of_a_flavor_move_to_hosts_that_have_its_traits(a_world):
+    world = a_world(hosts=3, state=marked("1", "3"))
+    fast = Flavor("fast", "c1.fast", 4, 1024, 0, public=True, extra_specs={"trait:CUSTOM_A": "required"})
+    world.simulated.offer_flavor(fast)
+    lease = world.lease(flavored(2, "fast"), start=HOUR)
+    (host,) = world.hosts_of(lease)
+    world.simulated.host_down(host)
+    look(world)
+    assert world.hosts_of(lease) == {"node-1", "node-3"} - {host}
+    (other,) = world.hosts_of(lease)
+    world.simulated.host_down(other)
+    look(world)
+    assert world.hosts_of(lease) == {other}, "node-2 does not have the trait"
+    assert flags(world, lease) == (True, False, True)
+
+
+def marked(*ids: str):
+    state = of_size(3)
+    for id_ in ids:
+        state.hosts[id_].traits = ["CUSTOM_A"]
+    return state
 
 
 # At the start
