@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from blazar.manager.settings import Settings
 from blazar.model.clock import Clock
@@ -101,3 +102,9 @@ class Health:
             else:
                 LOG.info("%s %s is well again", kind, names[id_])
         return bool(changed)
+
+    def forget(self, kind: ResourceKind, *, before: datetime) -> None:
+        """Let what failed so long ago count as well: for kinds that no monitor looks at."""
+        resources = self._store.inventory(kind).resources
+        old = [r.id for r in resources if r.failed_since is not None and r.failed_since <= before]
+        self._store.set_well(kind, old, at=self._clock.now())

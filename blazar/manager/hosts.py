@@ -104,7 +104,7 @@ class HostService:
         """Read anew what the cloud tells of a host (sizes, zone, capacity, limits, traits) and return it; NotFound.
 
         What is promised of it stays promised, even if it has less by now. A host that the cloud had lost and has again
-        enters the freepool anew.
+        enters the freepool anew. Whether it is well or has failed counts at once, as somebody asks for it.
         """
         with scope(limit=self._limit):
             host = self.one(host_id)
@@ -112,6 +112,11 @@ class HostService:
             if not self._registration.is_pooled(hypervisor):
                 self._registration.ensure_entered(hypervisor)
             self.refresh_all((hypervisor,))
+            failure = self._registration.failures((hypervisor,))[host.name]
+        if failure is not None:
+            self._store.set_failed(HOST, {host.id: failure}, at=self._clock.now())
+        else:
+            self._store.set_well(HOST, (host.id,), at=self._clock.now())
         return self.one(host_id)
 
     def refresh_all(self, hypervisors: Collection[Hypervisor] | None = None) -> frozenset[str]:

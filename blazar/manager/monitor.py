@@ -58,6 +58,7 @@ class Monitor:
         self._silent: set[ResourceKind] = set()
         self._lock = threading.Lock()
         self._woken = threading.Event()
+        self._due = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
@@ -78,13 +79,25 @@ class Monitor:
             self._said.add(name)
         self._woken.set()
 
+    def heal_soon(self) -> None:
+        """Heal in the thread, as soon as it comes to that: something may have failed or recovered."""
+        self._due.set()
+        self._woken.set()
+
     def run_once(self) -> None:
         """Look at everything, and heal if that changed anything. For tests, tools, and the thread."""
         if self._look():
             self._healing.run()
 
     def heal(self) -> int:
-        """Heal what there is to heal; return how many leases have to be looked at again soon."""
+        """Heal what there is to heal; return how many leases have to be looked at again soon.
+
+        What no monitor looks at, and only a start has found to have failed, counts as well again after an hour.
+        """
+        seen = {watch.kind for watch in self._watches} if self._settings.polling_interval else set()
+        for kind in ResourceKind:
+            if kind not in seen:
+                self._health.forget(kind, before=self._clock.now() - HOURLY)
         return self._healing.run()
 
     def _look(self) -> bool:
@@ -115,14 +128,15 @@ class Monitor:
         while not self._stopping.is_set():
             try:
                 now = self._clock.now()
-                heal = now >= heal_at
+                heal = now >= heal_at or self._due.is_set()
+                self._due.clear()
                 if (look_at is not None and now >= look_at) or self._heard():
                     heal |= self._look()
                     look_at = now + self._settings.polling_interval if self._settings.polling_interval else None
                     if self._heard():
                         look_at = now + SOON if look_at is None else min(look_at, now + SOON)
                 if heal:
-                    busy = self._healing.run()
+                    busy = self.heal()
                     heal_at = now + (SOON if busy else self._settings.healing_interval or HOURLY)
             except BlazarError as error:
                 LOG.error("Nothing can be watched or healed (%s); trying again soon", error.message)

@@ -133,7 +133,9 @@ class ManagerService:
 
     def refresh_host(self, host_id: str) -> Resource:
         """Read anew what the cloud tells of a host."""
-        return self._hosts.refresh(host_id)
+        host = self._hosts.refresh(host_id)
+        self.monitor.heal_soon()
+        return host
 
     def move_reservation(self, host_id: str, reservation_id: str) -> ResourceAllocations:
         """Give a reservation another host in the place of this one."""

@@ -411,8 +411,8 @@ def test_a_start_does_without_what_nothing_can_take_the_place_of_and_brings_it_i
     world.simulated.host_returns(gone)
     look(world)
     assert flags(world, lease)[0], "it is in no pool yet"
-    world.manager.refresh_host("2")
-    look(world)
+    assert world.manager.refresh_host("2").reservable
+    world.manager.monitor.heal()
     assert world.pool(reservation) == {"node-1", "node-2", "node-3"}
     assert flags(world, lease) == (False, False, False)
     assert world.now(lease).status is LeaseStatus.ACTIVE
@@ -745,6 +745,28 @@ def test_only_what_is_promised_of_a_host_is_moved_off_it(world):
         world.manager.move_reservation("1", "no-such-reservation")
     with pytest.raises(NotFound):
         world.manager.move_reservation("77", lease.reservations[0].id)
+
+
+def test_to_read_a_host_anew_is_a_look_at_it(world):
+    world.simulated.host_down("node-1")
+    assert world.manager.refresh_host("1").failure == "its nova-compute is down"
+    world.simulated.host_up("node-1")
+    assert world.manager.refresh_host("1").reservable
+
+
+def test_what_no_monitor_looks_at_is_tried_again_after_an_hour(a_world):
+    world = a_world(settings=Settings(polling_interval=timedelta(0), claim_ttl=timedelta(seconds=30)))
+    lease = world.lease(a_host(1, needs=ON_NODE_1))
+    freepool = world.simulated.aggregate("freepool")
+    world.simulated.remove_host(freepool.id, "node-1")
+    world.run()
+    assert world.now(lease).status is LeaseStatus.ERROR
+    assert not world.manager.host("1").reservable
+    world.manager.monitor.heal()
+    assert not world.manager.host("1").reservable
+    world.clock.by(hours=1)
+    world.manager.monitor.heal()
+    assert world.manager.host("1").reservable
 
 
 def test_a_host_that_the_cloud_has_lost_can_be_deleted(world):
