@@ -206,7 +206,8 @@ class Life(RuleBasedStateMachine):
     def a_host_is_rebuilt(self, host: str, vcpus: int) -> None:
         """It never shrinks below what it had at first: then promises would be more than it has, as is known."""
         with self.world.simulated._keeper.open(to_change=True) as state:
-            state.hosts[host].vcpus = max(vcpus, state.hosts[host].vcpus)
+            if host in state.hosts:
+                state.hosts[host].vcpus = max(vcpus, state.hosts[host].vcpus)
         self.attempt(self.world.host_service.refresh_all)
 
     @rule()
