@@ -8,12 +8,14 @@ import logging
 import platform
 import sys
 from dataclasses import asdict
+from functools import partial
 
 from bench import bus, requests, starts
+from bench.kinds import KINDS
 from bench.requests import Figure
 from blazar.cmd import memory
 
-ROW = "{:<27}{:<17}{:>7}{:>9}{:>11}{:>11}{:>12}"
+ROW = "{:<27}{:<18}{:<19}{:>7}{:>9}{:>11}{:>11}{:>12}"
 
 
 def main() -> int:
@@ -21,12 +23,14 @@ def main() -> int:
     parser.add_argument("--hosts", default="10,100,1000,10000")
     parser.add_argument("--leases", default="0,1000,10000,100000")
     parser.add_argument("--databases", default="sqlite,postgresql")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="resource types, with commas")
     parser.add_argument("--only", choices=["grid", "bus", "throughput", "starts"])
     parser.add_argument("--json", action="store_true", help="figures for machines, on standard output")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     memory.settle()
     hosts, leases = ([int(n) for n in text.split(",")] for text in (options.hosts, options.leases))
+    kinds = [KINDS[name] for name in options.kinds.split(",")]
     out = sys.stderr if options.json else sys.stdout
 
     def say(text: str) -> None:
@@ -34,13 +38,15 @@ def main() -> int:
 
     def say_figure(f: Figure) -> None:
         times = (f"{f.median_ms:.1f}", f"{f.p99_ms:.1f}")
-        say(ROW.format(f.database, f.request, f.hosts, f.leases, *times, f.statements))
+        say(ROW.format(f.database, f.type, f.request, f.hosts, f.leases, *times, f.statements))
 
     report: dict[str, object] = {"machine": platform.platform(), "python": platform.python_version()}
     if options.only in (None, "grid"):
-        say(ROW.format("database", "request", "hosts", "leases", "median ms", "p99 ms", "statements"))
+        say(ROW.format("database", "type", "request", "hosts", "leases", "median ms", "p99 ms", "statements"))
         figures = [
-            f for kind in options.databases.split(",") for f in requests.measure(kind, hosts, leases, say_figure)
+            figure
+            for base in options.databases.split(",")
+            for figure in requests.measure(base, hosts, leases, kinds, say_figure)
         ]
         report["requests"] = [asdict(figure) for figure in figures]
         report["growth"] = requests.exponents(figures)
@@ -51,16 +57,16 @@ def main() -> int:
         say("\nover the message bus")
         bused = [f for kind in options.databases.split(",") for f in bus.measure(kind, 1000, 10_000, say_figure)]
         report["bus"] = [asdict(figure) for figure in bused]
-    for name, measure in (
-        ("throughput", requests.throughput),
-        ("starts", starts.burst),
-        ("starts", starts.beside_slow_ends),
+    for only, name, measure in (
+        ("throughput", "throughput", requests.throughput),
+        *(("starts", "burst", partial(starts.burst, kind=kind)) for kind in kinds),
+        ("starts", "beside_slow_ends", starts.beside_slow_ends),
     ):
-        if options.only in (None, name):
-            for kind in options.databases.split(","):
-                figures_of = measure(kind)
-                report.setdefault(measure.__name__, []).append(figures_of)
-                say(f"\n{measure.__name__}: " + ", ".join(f"{key} {value}" for key, value in figures_of.items()))
+        if options.only in (None, only):
+            for base in options.databases.split(","):
+                figures_of = measure(base)
+                report.setdefault(name, []).append(figures_of)
+                say(f"\n{name}: " + ", ".join(f"{key} {value}" for key, value in figures_of.items()))
     if options.json:
         json.dump(report, sys.stdout, indent=2)
         print()

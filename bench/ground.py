@@ -13,6 +13,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
+from bench.kinds import KINDS, Kind
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, of_size
@@ -21,7 +22,7 @@ from blazar.manager.settings import Settings
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
 from blazar.model.resource import ResourceKind
-from blazar.resources.physical_host import HostSettings, PhysicalHost
+from blazar.resources.physical_host import HostSettings
 from blazar.resources.registration import HostRegistration
 from blazar.store import resource_queries
 from blazar.store.engine import WRITES, connect
@@ -78,12 +79,14 @@ class Ground:
         engine: Engine,
         hosts: int,
         *,
+        kind: Kind = KINDS["physical:host"],
         faults: Faults | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         deletion_takes: timedelta = timedelta(0),
     ) -> None:
         self.engine = engine
+        self.kind = kind
         self.store = Store(engine)
         self.clock = clock or SystemClock()
         state = of_size(hosts)
@@ -96,7 +99,7 @@ class Ground:
         registration = HostRegistration(cloud, host_settings.pools)
         self.manager = ManagerService(
             self.store,
-            [PhysicalHost(cloud, host_settings)],
+            [each.make(cloud, host_settings) for each in KINDS.values()],
             registration,
             Quiet(),
             self.clock,
@@ -123,13 +126,14 @@ class Ground:
                     capabilities={},
                     at=now,
                 )
+                self.simulated.create_reservation_provider(hypervisor.hypervisor_hostname)
             resource_queries.raise_version(connection, ResourceKind.HOST)
         self.ids = sorted(r.id for r in self.store.resources(ResourceKind.HOST))
         # A tenth of the hosts stays free: there has to be something to find.
         self.busy = self.ids[: len(self.ids) - max(1, len(self.ids) // 10)]
 
     def fill(self, count: int, *, most: int) -> None:
-        """Bring the calendar to ``count`` leases of one host, side by side in the month."""
+        """Bring the calendar to ``count`` leases with something of one host each, side by side in the month."""
         slot = MONTH / -(-most // len(self.busy))
         for begin in range(self.filled, count, 5000):
             self._insert(range(begin, min(begin + 5000, count)), slot)
@@ -141,6 +145,7 @@ class Ground:
     def _insert(self, numbers: range, slot: timedelta) -> None:
         rows: dict[sa.Table, list[dict[str, object]]] = {leases: [], reservations: [], events: [], allocations: []}
         now = datetime.now(UTC)
+        unit = None if self.kind.unit is None else dict(self.kind.unit.items)
         for number in numbers:
             start = (BEGIN + slot * (number // len(self.busy))).replace(microsecond=0)
             end = max((start + slot).replace(microsecond=0), start + timedelta(seconds=1))
@@ -151,11 +156,14 @@ class Ground:
                 | {"starts_at": start, "ends_at": end, "status": "PENDING", "degraded": False, "revision": 0}
                 | {"deleted_at": None, **stamps}
             )
-            parameters = {"min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
             rows[reservations].append(
-                {"id": reservation_id, "lease_id": lease_id, "position": 0, "resource_type": "physical:host"}
+                {"id": reservation_id, "lease_id": lease_id, "position": 0, "resource_type": self.kind.resource_type}
                 | {"resource_id": str(uuid.uuid4()), "status": "pending", "missing_resources": False}
-                | {"resources_changed": False, "parameters": {**parameters, "before_end": "default"}, "artefacts": {}}
+                | {
+                    "resources_changed": False,
+                    "parameters": {**self.kind.filled, "before_end": "default"},
+                    "artefacts": {},
+                }
                 | stamps
             )
             times = (("start_lease", start), ("end_lease", end), ("before_end_lease", start))
@@ -168,7 +176,7 @@ class Ground:
             rows[allocations].append(
                 {"kind": "host", "resource_id": self.busy[number % len(self.busy)], "lease_id": lease_id}
                 | {"reservation_id": reservation_id, "starts_at": start, "ends_at": end, "blocks_until": end}
-                | {"units": 1, "unit": None, "released_at": None}
+                | {"units": self.kind.units, "unit": unit, "released_at": None}
             )
         with self.engine.execution_options(**{WRITES: True}).begin() as connection:
             for table, values in rows.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import statistics
 import threading
@@ -12,6 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from bench.ground import BEGIN, END, Ground, database
+from bench.kinds import Kind, Room
 from tests.statements import counted
 
 FORMAT = "%Y-%m-%d %H:%M"
@@ -23,6 +25,7 @@ class Figure:
     """One measurement; times in milliseconds."""
 
     database: str
+    type: str
     request: str
     hosts: int
     leases: int
@@ -32,41 +35,33 @@ class Figure:
     samples: int
 
 
-def room(count: int) -> dict[str, object]:
-    return {
-        "resource_type": "physical:host",
-        "min": count,
-        "max": count,
-        "hypervisor_properties": "",
-        "resource_properties": "",
-    }
-
-
-def body(count: int, shift: int = 0) -> dict[str, object]:
+def body(kind: Kind, room: Room, shift: int = 0) -> dict[str, object]:
     start, end = BEGIN + timedelta(minutes=shift), END + timedelta(minutes=shift)
     return {
         "name": "measured",
         "start_date": f"{start:{FORMAT}}",
         "end_date": f"{end:{FORMAT}}",
-        "reservations": [room(count)],
+        "reservations": [{"resource_type": kind.resource_type, **room}],
     }
 
 
-def measure(kind: str, hosts: list[int], leases: list[int], say: Callable[[Figure], None]) -> Iterator[Figure]:
-    """Measure every request on every cell of the grid."""
-    for number in hosts:
-        with database(kind) as engine:
-            ground = Ground(engine, number)
+def measure(
+    base: str, hosts: list[int], leases: list[int], kinds: list[Kind], say: Callable[[Figure], None]
+) -> Iterator[Figure]:
+    """Measure every request on every cell of the grid, each type among leases of its own."""
+    for kind, number in itertools.product(kinds, hosts):
+        with database(base) as engine:
+            ground = Ground(engine, number, kind=kind)
             for count in leases:
                 ground.fill(count, most=max(leases))
-                for figure in cell(kind, ground, number, count):
+                for figure in cell(base, ground, number, count):
                     say(figure)
                     yield figure
 
 
-def cell(kind: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]:
+def cell(base: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]:
     """Measure one cell."""
-    http = ground.http
+    http, type_ = ground.http, ground.kind.resource_type
 
     def timed(name: str, samples: int, act: Callable[[], object], after: Callable[[], None] = lambda: None) -> Figure:
         spans = []
@@ -82,13 +77,13 @@ def cell(kind: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
             spans.append(1000 * (time.perf_counter() - begin))
             after()
         p99 = sorted(spans)[max(0, math.ceil(0.99 * len(spans)) - 1)]
-        return Figure(kind, name, hosts, leases, statistics.median(spans), p99, statements.count, samples)
+        return Figure(base, type_, name, hosts, leases, statistics.median(spans), p99, statements.count, samples)
 
     made: list[str] = []
 
-    def create(count: int) -> Callable[[], None]:
+    def create(room: Room) -> Callable[[], None]:
         def act() -> None:
-            answer = http.post("/v1/leases", json=body(count))
+            answer = http.post("/v1/leases", json=body(ground.kind, room))
             assert answer.status_code == 201, answer.text
             made.append(answer.json["lease"]["id"])
 
@@ -106,10 +101,10 @@ def cell(kind: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
         return act
 
     free = hosts - len(ground.busy)
-    yield timed("create 1 host", 100, create(1), remove)
-    if free >= 10:
-        yield timed("create 10 hosts", 40, create(10), remove)
-    create(1)()
+    for number, (name, room) in enumerate(ground.kind.creates.items()):
+        if free >= ground.kind.least_free.get(name, 0):
+            yield timed(name, 40 if number else 100, create(room), remove)
+    create(ground.kind.filled)()
     yield timed("show", 50, get(f"/v1/leases/{made[0]}"))
     remove()
     slow = leases >= 100_000 or hosts >= 10_000
@@ -118,7 +113,7 @@ def cell(kind: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
         ground.app.extensions["blazar"].rendered["v1"].forget()
         get("/v1/leases")()
     span = 1000 * (time.perf_counter() - begin)
-    yield Figure(kind, "list, cold", hosts, leases, span, span, statements.count, 1)
+    yield Figure(base, type_, "list, cold", hosts, leases, span, span, statements.count, 1)
     yield timed("list", 5, get("/v1/leases"))
     yield timed("allocations", 1 if slow else 5, get("/v1/os-hosts/allocations"))
 
@@ -134,7 +129,9 @@ def throughput(kind: str, *, hosts: int = 1000, leases: int = 1000, each: int = 
             http = ground.app.test_client()
             for turn in range(each):
                 # After the month of the ground, where all hosts are free: the rivals want the same hosts.
-                statuses.append(http.post("/v1/leases", json=body(1, shift=60 * 24 * 40)).status_code)
+                statuses.append(
+                    http.post("/v1/leases", json=body(ground.kind, ground.kind.filled, shift=60 * 24 * 40)).status_code
+                )
                 assert turn >= 0 <= number
 
         threads = [threading.Thread(target=creator, args=(number,)) for number in range(CREATORS)]
@@ -161,15 +158,22 @@ def exponents(figures: list[Figure]) -> list[dict[str, object]]:
     for axis, other in (("leases", "hosts"), ("hosts", "leases")):
         groups: dict[tuple[object, ...], list[dict[str, object]]] = {}
         for figure in map(asdict, figures):
-            groups.setdefault((figure["database"], figure["request"], figure[other]), []).append(figure)
-        for (base, request, size), group in groups.items():
+            groups.setdefault((figure["database"], figure["type"], figure["request"], figure[other]), []).append(figure)
+        for (base, type_, request, size), group in groups.items():
             points = sorted((f for f in group if f[axis]), key=lambda f: f[axis])
             if len(points) < 2:
                 continue
             first, last = points[0], points[-1]
             growth = math.log(last["median_ms"] / first["median_ms"]) / math.log(last[axis] / first[axis])
             found.append(
-                {"database": base, "request": request, "in": axis, other: size, "exponent": round(growth, 2)}
+                {
+                    "database": base,
+                    "type": type_,
+                    "request": request,
+                    "in": axis,
+                    other: size,
+                    "exponent": round(growth, 2),
+                }
                 | {"from": first[axis], "to": last[axis]}
             )
     return found

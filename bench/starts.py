@@ -7,12 +7,12 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from bench.ground import Ground, database
+from bench.kinds import Kind
 from blazar.clouds.simulated import Faults
 from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import LeaseRequest, ReservationRequest
 
 LATENCY = timedelta(milliseconds=50)
-ROOM = {"min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
 
 
 class ShiftedClock:
@@ -25,11 +25,11 @@ class ShiftedClock:
         return datetime.now(UTC) + self.ahead
 
 
-def burst(kind: str, count: int = 500) -> dict[str, object]:
+def burst(base: str, kind: Kind, count: int = 500) -> dict[str, object]:
     """Start ``count`` leases that are due at once in a cloud that takes 50 ms for every call."""
-    with database(kind) as engine:
+    with database(base) as engine:
         clock, faults = ShiftedClock(), Faults()
-        ground = Ground(engine, count, faults=faults, clock=clock)
+        ground = Ground(engine, count, kind=kind, faults=faults, clock=clock)
         start = clock.now().replace(second=0, microsecond=0) + timedelta(hours=2)
         for _ in range(count):
             create(ground, start)
@@ -42,7 +42,8 @@ def burst(kind: str, count: int = 500) -> dict[str, object]:
         ground.manager.stop()
         late = lateness(leases, EventType.START, start)
     return {
-        "database": kind,
+        "database": base,
+        "type": kind.resource_type,
         "starts": count,
         "latency_ms": 50,
         "calls_each": round((faults.calls.total() - calls) / count, 1),
@@ -84,7 +85,8 @@ def beside_slow_ends(kind: str, starts: int = 10, ends: int = 3) -> dict[str, ob
 
 
 def create(ground: Ground, start: datetime, end: datetime | None = None, *, needs: str = "") -> Lease:
-    reservation = ReservationRequest("physical:host", {**ROOM, "resource_properties": needs})
+    room = {**ground.kind.starts, "resource_properties": needs}
+    reservation = ReservationRequest(ground.kind.resource_type, room)
     until = end or start + timedelta(hours=5)
     return ground.manager.create_lease(LeaseRequest("x", "u", "p", start, until, reservations=(reservation,)))
 

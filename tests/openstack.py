@@ -77,9 +77,13 @@ class Servers:
         flavor: str = "tiny",
         flavor_id: str | None = None,
         group: str | None = None,
+        forced: str | None = None,
         wait: bool = True,
     ) -> dict[str, Any]:
-        """Boot a server and return it when it is ACTIVE or ERROR."""
+        """Boot a server and return it when it is ACTIVE or ERROR.
+
+        ``forced`` puts it onto a host past all filters of the scheduler, as operators can.
+        """
         server: dict[str, Any] = {
             "name": name,
             "imageRef": self.image_id,
@@ -88,6 +92,8 @@ class Servers:
         }
         if host:
             server["host"] = host
+        if forced:
+            server["availability_zone"] = f"nova:{forced}"
         body: dict[str, Any] = {"server": server}
         hints = {name: value for name, value in (("reservation", hint), ("group", group)) if value}
         if hints:

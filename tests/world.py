@@ -133,6 +133,7 @@ class World:
         name: str = "a lease",
         before_end: datetime | None = None,
         project: str = PROJECT,
+        operator: bool = False,
     ) -> Lease:
         """Create a lease; by default on one host, from now on, for two hours."""
         begins = self.clock.now() + start if isinstance(start, timedelta) else start
@@ -148,6 +149,7 @@ class World:
                 end=end or base + timedelta(hours=hours),
                 before_end=before_end,
                 reservations=reservations or (a_host(),),
+                operator=operator,
             )
         )
 

@@ -34,6 +34,7 @@ LIBRARIES = """\
 | `[keystone]` | another way for the manager to log in than the `os_*` options: any plugin, as application credentials | [keystoneauth](https://docs.openstack.org/keystoneauth/latest/plugin-options.html) |
 | `[keystone_authtoken]` | how the API checks tokens | [keystonemiddleware](https://docs.openstack.org/keystonemiddleware/latest/middlewarearchitecture.html) |
 | `[DEFAULT] transport_url`, `rpc_response_timeout`, `[oslo_messaging_rabbit]`, … | the message bus between API and managers | [oslo.messaging](https://docs.openstack.org/oslo.messaging/latest/configuration/opts.html) |
+| `[oslo_limit]` | how Keystone is asked for limits, with `[enforcement] limits_source = unified_limits` | [oslo.limit](https://docs.openstack.org/oslo.limit/latest/user/usage.html) |
 | `[oslo_messaging_notifications]` | where notifications go; by default nowhere | [oslo.messaging](https://docs.openstack.org/oslo.messaging/latest/configuration/opts.html) |
 | `[DEFAULT] debug`, `log_file`, `log_dir`, … | logs | [oslo.log](https://docs.openstack.org/oslo.log/latest/configuration/index.html) |
 | `[oslo_policy]` | the policy file | [oslo.policy](https://docs.openstack.org/oslo.policy/latest/configuration/index.html) |
@@ -42,6 +43,7 @@ LIBRARIES = """\
 
 TYPES = {
     "boolean value": "true or false",
+    "dict value": "name:number, with commas",
     "floating point value": "number",
     "host address value": "address or name",
     "integer value": "whole number",
@@ -98,8 +100,8 @@ def _type(option: cfg.Opt) -> str:
 
 def _default(option: cfg.Opt) -> str:
     value = option.default
-    if value in (None, "", []):
-        return "empty" if value in ("", []) else "none"
+    if value in (None, "", [], {}):
+        return "none" if value is None else "empty"
     if isinstance(value, list):
         value = ",".join(value)
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"

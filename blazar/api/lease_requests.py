@@ -17,7 +17,7 @@ from blazar.model.requests import (
 )
 
 
-def new_lease(body: Json, form: LeaseForm, caller: Caller) -> LeaseRequest:
+def new_lease(body: Json, form: LeaseForm, caller: Caller, *, operator: bool) -> LeaseRequest:
     """Read a lease that is to be, for the caller in the caller's project whatever the body says."""
     before_end = body.get("before_end_date")
     return LeaseRequest(
@@ -31,10 +31,11 @@ def new_lease(body: Json, form: LeaseForm, caller: Caller) -> LeaseRequest:
             ReservationRequest(item["resource_type"], _parameters(item)) for item in body.get("reservations", [])
         ),
         events=tuple(_event(item, form) for item in body.get("events", [])),
+        operator=operator,
     )
 
 
-def lease_change(body: Json, form: LeaseForm, caller: Caller) -> LeaseChange:
+def lease_change(body: Json, form: LeaseForm, caller: Caller, *, operator: bool) -> LeaseChange:
     """Read what is to change in a lease, at the wish of the caller."""
     items = body.get("reservations", [])
     if any("id" not in item for item in items):
@@ -51,7 +52,7 @@ def lease_change(body: Json, form: LeaseForm, caller: Caller) -> LeaseChange:
         reservations=tuple(
             ReservationChange(item["id"], _parameters(item), item.get("resource_type")) for item in items
         ),
-        asked_by=Actor(caller.user_id, caller.project_id),
+        asked_by=Actor(caller.user_id, caller.project_id, operator),
     )
 
 

@@ -33,9 +33,8 @@ class Leases:
 
     def index(self) -> Response:
         """List leases: the caller's project's, or all for operators."""
-        policy = services().policy
-        policy.check("blazar:leases:get", caller())
-        project_id = None if policy.allows(ADMIN, caller()) else caller().project_id
+        services().policy.check("blazar:leases:get", caller())
+        project_id = None if _is_operator() else caller().project_id
         texts = services().rendered[self._form.version].all(services().manager, project_id)
         array = f"[{','.join(texts)}]"
         key = self._form.many
@@ -46,7 +45,8 @@ class Leases:
         services().policy.check("blazar:leases:post", caller())
         body = read_object(request)
         schemas.check(body, self._form.created)
-        return self._shown(services().manager.create_lease(new_lease(body, self._form, caller()))), 201
+        wanted = new_lease(body, self._form, caller(), operator=_is_operator())
+        return self._shown(services().manager.create_lease(wanted)), 201
 
     def show(self, lease_id: str) -> Response:
         """Show a lease."""
@@ -58,7 +58,8 @@ class Leases:
         services().policy.check("blazar:leases:put", caller(), _target(lease))
         body = read_object(request)
         schemas.check(body, self._form.changed)
-        return self._shown(services().manager.update_lease(lease.id, lease_change(body, self._form, caller())))
+        change = lease_change(body, self._form, caller(), operator=_is_operator())
+        return self._shown(services().manager.update_lease(lease.id, change))
 
     def delete(self, lease_id: str) -> tuple[str, int]:
         """Delete a lease."""
@@ -79,6 +80,10 @@ def _visible(lease_id: str) -> Lease:
     lease = services().manager.lease(key)
     services().policy.check("blazar:leases:get", caller(), _target(lease))
     return lease
+
+
+def _is_operator() -> bool:
+    return services().policy.allows(ADMIN, caller())
 
 
 def _target(lease: Lease) -> dict[str, str]:

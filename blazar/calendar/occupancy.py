@@ -6,11 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.resource import Resource
 from blazar.model.window import Window
+
+Use = tuple[int, datetime, datetime, int, Amounts | None]
+"""A use of a resource: its id, from when to when, and so many units of these amounts; None takes it whole."""
+
+Span = tuple[datetime, datetime, int]
+"""From when to when so much of something is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +42,25 @@ class Occupancy:
 
         Windows may have been widened by the cleaning time before.
         """
+        return cls.of_uses(
+            (a.resource_id, a.window.start, a.window.end, a.units, a.unit)
+            for a in allocations
+            if a.window.overlaps(window)
+        )
+
+    @classmethod
+    def of_uses(cls, uses: Iterable[Use]) -> Occupancy:
+        """Build from uses, all of which overlap the window: what a search on a large calendar spends its time on.
+
+        Hence the plain tuples, of which all instants are aware or none is.
+        """
         taken: set[int] = set()
-        shared: dict[int, list[Allocation]] = defaultdict(list)
-        for allocation in allocations:
-            if not allocation.window.overlaps(window):
-                continue
-            if allocation.unit is None:
-                taken.add(allocation.resource_id)
+        shared: dict[int, list[Use]] = defaultdict(list)
+        for use in uses:
+            if use[4] is None:
+                taken.add(use[0])
             else:
-                shared[allocation.resource_id].append(allocation)
+                shared[use[0]].append(use)
         return cls(frozenset(taken), {resource_id: _peak(parts) for resource_id, parts in shared.items()})
 
     def is_free(self, resource_id: int) -> bool:
@@ -60,18 +77,34 @@ class Occupancy:
         return resource.units_beside(self.peaks.get(resource.id, Amounts()), unit)
 
 
-def _peak(allocations: Iterable[Allocation]) -> Amounts:
-    steps: list[tuple[datetime, int, Amounts]] = []
-    for allocation in allocations:
-        amounts = allocation.amounts or Amounts()
-        steps.append((allocation.window.start, 1, amounts))
-        steps.append((allocation.window.end, 0, amounts))
-    # At one instant ends come before starts: windows that touch never add up.
-    steps.sort(key=lambda step: (step[0], step[1]))
-    now: dict[str, int] = defaultdict(int)
-    peak: dict[str, int] = defaultdict(int)
-    for _, begins, amounts in steps:
-        for name, amount in amounts:
-            now[name] += amount if begins else -amount
-            peak[name] = max(peak[name], now[name])
-    return Amounts.of(peak)
+def _peak(uses: list[Use]) -> Amounts:
+    """Return of each class the most that is taken of a resource at any one instant."""
+    first = uses[0][4] or Amounts()
+    if all(unit is first or unit == first for _, _, _, _, unit in uses):
+        # Servers of one size, as they mostly are: what is counted is servers.
+        return _times(first, _most([(start, end, units) for _, start, end, units, _ in uses]))
+    by_class: dict[str, list[Span]] = defaultdict(list)
+    for _, start, end, units, unit in uses:
+        for name, amount in unit or ():
+            by_class[name].append((start, end, units * amount))
+    return Amounts.of({name: _most(spans) for name, spans in by_class.items()})
+
+
+def _most(spans: list[Span]) -> int:
+    """Return the highest sum of what overlaps. At one instant ends come before starts: what touches never adds up."""
+    if len(spans) == 1:
+        return spans[0][2]
+    steps = [(start, amount) for start, _, amount in spans]
+    steps += [(end, -amount) for _, end, amount in spans]
+    steps.sort()
+    now = most = 0
+    for _, step in steps:
+        now += step
+        if now > most:
+            most = now
+    return most
+
+
+@lru_cache(maxsize=1024)
+def _times(unit: Amounts, count: int) -> Amounts:
+    return unit.times(count)

@@ -162,12 +162,11 @@ def _place_mixed(
         if demand.whole:
             _check_pinned(index, demands, candidates[index], snapshot)
     search = UnitSearch(demands, candidates, snapshot)
-    for index in range(len(demands)):
-        if lost := search.overdrawn(index):
-            raise NotEnoughResources(
-                f"{', '.join(lost)} is in use by the reservation and too much of it is promised to other leases in "
-                f"that time"
-            )
+    if lost := search.overdrawn():
+        raise NotEnoughResources(
+            f"{', '.join(lost)} is in use by the reservation and too much of it is promised to other leases in "
+            f"that time"
+        )
     if not search.fill():
         worst = max(range(len(demands)), key=lambda i: demands[i].min_units - search.room(i))
         raise _not_enough(worst, demands, search.room(worst), find, jointly=len(demands) > 1)

@@ -87,13 +87,23 @@ class UnitSearch:
                 return sum(1 for count in counts if count)
         return sum(counts)
 
-    def overdrawn(self, index: int) -> list[str]:
-        """Return the names of the resources that have no room any more for what a demand keeps there."""
-        demand = self._demands[index]
-        if demand.unit is None or demand.entitled:
-            return []
-        kept = [(self._kept[id_], units) for id_, units in demand.kept.items()]
-        return sorted(r.name for r, units in kept if self._occupancy.units_free(r, demand.unit) < units)
+    def overdrawn(self) -> list[str]:
+        """Return the names of the resources that have no room for all that the demands keep there together.
+
+        What demands are entitled to is not asked about.
+        """
+        asked = {id_ for demand in self._demands if not demand.entitled for id_ in demand.kept}
+        return sorted(self._kept[id_].name for id_ in asked if self._is_overdrawn(self._kept[id_]))
+
+    def _is_overdrawn(self, resource: Resource) -> bool:
+        if resource.id in self._whole:
+            return True
+        for demand in self._demands:
+            units = demand.kept.get(resource.id, 0)
+            if demand.unit is not None and self._occupancy.units_free(resource, demand.unit) < units:
+                return True
+        total = self._used[resource.id] + self._occupancy.peaks.get(resource.id, Amounts())
+        return any(amount > resource.capacity.get(name) for name, amount in total)
 
     def _begin(self) -> None:
         self._whole: set[int] = set()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from blazar.model.amounts import Amounts
 from blazar.model.resource import Supply
 
 
@@ -52,7 +53,8 @@ class Aggregate:
 class Server:
     """An instance. ``host`` is the service name of the host it is on (None: on none, as when shelved).
 
-    ``flavor`` is the name of its flavor, which may be gone by now.
+    ``flavor`` is the name of its flavor, which may be gone by now; ``extra_specs`` and ``amounts`` are what that said
+    when the server was booted or resized. ``created_at`` is ISO 8601.
     """
 
     id: str
@@ -63,6 +65,9 @@ class Server:
     status: str
     locked: bool = False
     flavor: str | None = None
+    extra_specs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    amounts: Amounts = field(default_factory=Amounts)
+    created_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +264,9 @@ class Placement(Protocol):
 
     def inventory(self, hypervisor_hostname: str, resource_class: str) -> Inventory | None:
         """Return what a host's reservation provider has of a class; None if it has none, or is absent."""
+
+    def slots(self, hypervisor_hostname: str) -> Mapping[str, int]:
+        """Return the totals of all classes that a host's reservation provider has; none if it is absent."""
 
     def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
         """Give a host's reservation provider so much of a class, to be taken one by one; its other classes stay.

@@ -146,8 +146,8 @@ ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
         "enabled_filters",
         default=[],
         help="What every new lease and every change of one must pass, in this order: MaxLeaseDurationFilter, "
-        "MaxConcurrentLeasesFilter, MaxUnitsFilter, StartWindowFilter, ExternalServiceFilter, or the name of an entry "
-        "point in blazar.enforcement.filters.",
+        "MaxConcurrentLeasesFilter, MaxUnitsFilter, ResourceHoursFilter, StartWindowFilter, ExternalServiceFilter, or "
+        "the name of an entry point in blazar.enforcement.filters.",
     ),
     cfg.ListOpt(
         "exempt_projects",
@@ -291,10 +291,18 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "placement": cloud.PLACEMENT_OPTIONS,
 }
 
-NAMESPACES = ("blazar", "oslo.log", "oslo.messaging", "oslo.middleware", "oslo.policy", "keystonemiddleware.auth_token")
+NAMESPACES = (
+    "blazar",
+    "oslo.limit",
+    "oslo.log",
+    "oslo.messaging",
+    "oslo.middleware",
+    "oslo.policy",
+    "keystonemiddleware.auth_token",
+)
 """Whose options an existing file may have; the same as in ``etc/blazar/blazar-config-generator.conf``."""
 
-NOT_OURS = frozenset({"keystone_authtoken", "keystone", "service_auth", "oslo_concurrency", "cache"})
+NOT_OURS = frozenset({"keystone_authtoken", "keystone", "oslo_limit", "service_auth", "oslo_concurrency", "cache"})
 """Groups whose options depend on plugins, or are another library's."""
 
 NEVER_EMPTY = frozenset({("manager", "rpc_topic"), ("nova", "aggregate_freepool_name"), ("nova", "blazar_owner")})
@@ -394,6 +402,8 @@ def _wanted(kind: types.ConfigType) -> str:
             return number + least + ("" if kind.max is None else f" to {kind.max}")
         case types.List(item_type=types.String(choices=choices)) if choices:
             return f"any of {', '.join(choices)}, with commas between them"
+        case types.Dict(value_type=types.Integer()):
+            return "names with whole numbers, as name:10, with commas between them"
         case types.String() if kind.choices:
             return f"one of {', '.join(choice or 'nothing' for choice in kind.choices)}"
     return "a value"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import stevedore
 from oslo_config import cfg
 
+from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import ExternalServiceFilter
 from blazar.enforcement.limits import (
     MaxConcurrentLeasesFilter,
@@ -16,8 +17,11 @@ from blazar.enforcement.limits import (
     MaxUnitsFilter,
     StartWindowFilter,
 )
-from blazar.enforcement.values import Context, Filter, News, Occasion, Question
+from blazar.enforcement.unified import UnifiedLimits
+from blazar.enforcement.unified import options as unified_options
+from blazar.enforcement.values import Context, FarSighted, Filter, News, Occasion, Question
 from blazar.model.errors import BlazarError, InvalidInput
+from blazar.model.window import Window
 
 NAMESPACE = "blazar.enforcement.filters"
 
@@ -27,6 +31,7 @@ BUILTIN: Mapping[str, Any] = {
         MaxLeaseDurationFilter,
         MaxConcurrentLeasesFilter,
         MaxUnitsFilter,
+        ResourceHoursFilter,
         StartWindowFilter,
         ExternalServiceFilter,
     )
@@ -52,11 +57,13 @@ class Identity:
     region_name: str | None = None
     tokens: Tokens | None = None
     cafile: str | None = None
+    limits: UnifiedLimits | None = None
+    """Limits from Keystone, if those of the configuration do not count."""
 
 
 def builtin_options() -> list[cfg.Opt]:
     """Return the options of our own filters."""
-    return [option for kind in BUILTIN.values() for option in kind.options]
+    return [*unified_options(), *(option for kind in BUILTIN.values() for option in kind.options)]
 
 
 class Enforcement:
@@ -70,20 +77,31 @@ class Enforcement:
         self._exempt = frozenset(exempt)
         self.enabled = bool(filters)
         self.needs_use = any(each.needs_use for each in filters)
+        self._far_sighted = tuple(each for each in filters if isinstance(each, FarSighted))
         self._hears = frozenset(occasion for each in filters for occasion in each.hears)
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
         """Return what ``[enforcement]`` says; InvalidInput if that can not be."""
-        kinds = find(conf.enforcement.enabled_filters)
-        for kind in kinds:
-            conf.register_opts(kind.options, group="enforcement")
-        filters = [kind.configured(conf.enforcement, identity) for kind in kinds]
+        identity = replace(identity, limits=UnifiedLimits.configured(conf, keystone=bool(identity.tokens)))
+        filters = []
+        for name, kind in find(conf.enforcement.enabled_filters).items():
+            try:
+                conf.register_opts(kind.options, group="enforcement")
+                filters.append(kind.configured(conf.enforcement, identity))
+            except (cfg.Error, ValueError) as error:
+                # Ours are read before; those of others may clash with them, or have a value that can not be.
+                raise InvalidInput(f"[enforcement] {name} can not be used as it is set: {error}") from error
         return cls(filters, identity=identity, exempt=conf.enforcement.exempt_projects)
 
     def context(self, user_id: str, project_id: str) -> Context:
         """Return who asks, with what is known of the cloud."""
         return Context(user_id, project_id, self._identity.auth_url, self._identity.region_name)
+
+    def reach(self, window: Window) -> Window | None:
+        """Return the time that counts for a lease of this window, None if it is its own."""
+        far = [each.reach(window) for each in self._far_sighted]
+        return Window(min(each.start for each in far), max(each.end for each in far)) if far else None
 
     def hears(self, occasion: Occasion) -> bool:
         """Tell whether some filter wants to be told of an occasion."""
@@ -122,7 +140,7 @@ class Enforcement:
         return tuple(know)
 
 
-def find(names: Sequence[str]) -> list[Any]:
+def find(names: Sequence[str]) -> Mapping[str, Any]:
     """Return the classes of filters by name, in order. InvalidInput names those there are."""
     wanted = [name for name in names if name not in BUILTIN]
     others: dict[str, Any] = {}
@@ -135,7 +153,9 @@ def find(names: Sequence[str]) -> list[Any]:
             f"[enforcement] enabled_filters names {', '.join(unknown)}, which is not installed; there are: "
             f"{', '.join(sorted({*BUILTIN, *others}))}"
         )
-    twice = sorted({name for name in names if list(names).count(name) > 1})
+    kinds = [BUILTIN.get(name) or others[name] for name in names]
+    # One that is named by its entry point and by its class would be told of everything once, and asked twice.
+    twice = sorted({name for name, kind in zip(names, kinds, strict=True) if kinds.count(kind) > 1})
     if twice:
         raise InvalidInput(f"[enforcement] enabled_filters names {', '.join(twice)} more than once; once is enough")
-    return [BUILTIN.get(name) or others[name] for name in names]
+    return dict(zip(names, kinds, strict=True))

@@ -19,11 +19,11 @@ import requests
 import tenacity
 import urllib3
 from oslo_config import cfg
-from requests.adapters import HTTPAdapter
 
 from blazar import __version__
 from blazar.clouds.scope import current
 from blazar.enforcement import payload
+from blazar.enforcement.punctual import PunctualAdapter
 from blazar.enforcement.values import News, Occasion, Question
 from blazar.model.errors import BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
 
@@ -180,7 +180,7 @@ class ExternalServiceFilter:
         self._session = requests.Session()
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         for scheme in ("http://", "https://"):
-            self._session.mount(scheme, HTTPAdapter(pool_maxsize=POOL))
+            self._session.mount(scheme, PunctualAdapter(pool_maxsize=POOL))
 
     @property
     def hears(self) -> frozenset[Occasion]:

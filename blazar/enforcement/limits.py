@@ -12,10 +12,12 @@ from typing import Any, ClassVar
 
 from oslo_config import cfg
 
+from blazar.enforcement.unified import UnifiedLimits
 from blazar.enforcement.values import News, Occasion, Question
 from blazar.model.clock import to_minute
-from blazar.model.errors import UsageDenied
-from blazar.model.usage import peak
+from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.usage import longest_below, peak
+from blazar.model.window import Window
 
 NOTHING: frozenset[Occasion] = frozenset()
 
@@ -50,7 +52,8 @@ class MaxLeaseDurationFilter(Limit):
             default=-1,
             min=-1,
             help="Seconds before its end in which a lease that has started may be extended, for "
-            "MaxLeaseDurationFilter; -1 for at any time.",
+            "MaxLeaseDurationFilter, and then by max_lease_duration once more; -1 for at any time, up to a length of "
+            "max_lease_duration in all.",
         ),
     ]
 
@@ -74,25 +77,58 @@ class MaxLeaseDurationFilter(Limit):
         """Deny a lease that is too long, or an extension that comes too early."""
         if question.wanted.project_id in self._exempt:
             return
-        window, current = question.wanted.window, question.current
-        before = current.window if current else None
+        window = question.wanted.window
+        before = question.current.window if question.current else None
+        if before is None or self._extension is None or not before.start <= question.now < before.end:
+            self._check_length(window, before)
+        elif window.end > before.end:
+            self._check_extension(window, before, self._extension, question.now)
+
+    def _check_length(self, window: Window, before: Window | None) -> None:
         if (
             self._longest is not None
             and window.duration > self._longest
             and (before is None or window.duration > before.duration)
         ):
             raise UsageDenied(
-                f"end_date: the lease would last {_span(window.duration)}, and {_span(self._longest)} is the most "
-                f"(max_lease_duration); let it end by {_said(window.start + self._longest)}"
+                f"end_date: the lease would last {span(window.duration)}, and {span(self._longest)} is the most "
+                f"(max_lease_duration); let it end by {said(window.start + self._longest)}"
             )
-        if self._extension is None or before is None or window.end <= before.end or question.now < before.start:
-            return
-        opens = before.end - self._extension
-        if question.now < opens:
+
+    def _check_extension(self, window: Window, before: Window, extension: timedelta, now: datetime) -> None:
+        """Deny an extension that comes too early. One in time begins a new length, at the end that the lease had."""
+        opens = before.end - extension
+        if now < opens:
             raise UsageDenied(
-                f"end_date: a running lease can be extended in the last {_span(self._extension)} before its end "
-                f"(reservation_extension_window); try again from {_said(opens)} on"
+                f"end_date: a running lease can be extended in the last {span(extension)} before its end "
+                f"(reservation_extension_window); try again from {said(opens)} on"
             )
+        if self._longest is not None and window.end > before.end + self._longest:
+            raise UsageDenied(
+                f"end_date: the lease would be extended by {span(window.end - before.end)}, and "
+                f"{span(self._longest)} is the most at a time (max_lease_duration); let it end by "
+                f"{said(before.end + self._longest)}"
+            )
+
+
+class _Number:
+    """A limit that is one number: what the configuration says for all, or what Keystone says for each project."""
+
+    def __init__(self, option: str, most: int | None, registered: str, unified: UnifiedLimits | None) -> None:
+        self.name = option if unified is None else registered
+        self._most = most
+        self._unified = unified
+
+    def of(self, project_id: str) -> int | None:
+        """Return the limit of a project, None if there is none. EnforcementUnavailable."""
+        if self._unified is None:
+            return self._most
+        found = self._unified.of(project_id)
+        if self.name not in found:
+            raise EnforcementUnavailable(
+                f"Keystone has no registered limit {self.name}; an operator must create it before leases can be granted"
+            )
+        return _number(found[self.name])
 
 
 class MaxConcurrentLeasesFilter(Limit):
@@ -108,25 +144,29 @@ class MaxConcurrentLeasesFilter(Limit):
         ),
     ]
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, most: int | None, *, unified: UnifiedLimits | None = None) -> None:
+        self._limit = _Number("max_concurrent_leases", most, "blazar:leases", unified)
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> MaxConcurrentLeasesFilter:
         """Return the filter as the configuration says."""
-        return cls(_number(section.max_concurrent_leases))
+        return cls(_number(section.max_concurrent_leases), unified=identity.limits)
 
     def check(self, question: Question) -> None:
         """Deny a lease at a time when the project has enough others."""
         window, current = question.wanted.window, question.current
-        if self._most is None or (current is not None and current.window.covers(window)):
+        if current is not None and current.window.covers(window):
             return
-        others = peak(window, ((use.window, 1) for use in question.others))
-        if others + 1 > self._most:
+        most = self._limit.of(question.wanted.project_id)
+        if most is None:
+            return
+        uses = [(use.window, 1) for use in question.others]
+        others = peak(window, uses)
+        if others + 1 > most:
             raise UsageDenied(
-                f"start_date, end_date: the project has {others} other leases at one time between "
-                f"{_said(window.start)} and {_said(window.end)}, and may have {self._most} at a time "
-                f"(max_concurrent_leases); choose other dates, or end one of them"
+                f"start_date, end_date: the project has {others} other {_plural(others, 'lease')} at one time between "
+                f"{said(window.start)} and {said(window.end)}, and may have {most} at a time "
+                f"({self._limit.name}); {_when(window, uses, most - 1)}, or end one of them"
             )
 
 
@@ -144,27 +184,32 @@ class MaxUnitsFilter(Limit):
         ),
     ]
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, most: int | None, *, unified: UnifiedLimits | None = None) -> None:
+        self._limit = _Number("max_units", most, "blazar:hosts", unified)
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> MaxUnitsFilter:
         """Return the filter as the configuration says."""
-        return cls(_number(section.max_units))
+        return cls(_number(section.max_units), unified=identity.limits)
 
     def check(self, question: Question) -> None:
         """Deny a lease with more hosts than are left to the project at that time."""
         wanted, current = question.wanted, question.current
-        if self._most is None or not wanted.hosts:
+        if not wanted.hosts:
             return
         if current is not None and current.window.covers(wanted.window) and wanted.hosts <= current.hosts:
             return
-        others = peak(wanted.window, ((use.window, use.hosts) for use in question.others))
-        if others + wanted.hosts > self._most:
+        most = self._limit.of(wanted.project_id)
+        if most is None:
+            return
+        uses = [(use.window, use.hosts) for use in question.others]
+        left = max(0, most - peak(wanted.window, uses))
+        if wanted.hosts > left:
             raise UsageDenied(
-                f"reservations: the lease would have {wanted.hosts} hosts, and of the {self._most} that the project "
-                f"may have at a time (max_units) {max(0, self._most - others)} are left between "
-                f"{_said(wanted.window.start)} and {_said(wanted.window.end)}; ask for fewer, or choose other dates"
+                f"reservations: the lease would have {wanted.hosts} {_plural(wanted.hosts, 'host')}, and of the "
+                f"{most} that the project may have at a time ({self._limit.name}) {left} "
+                f"{'is' if left == 1 else 'are'} left between {said(wanted.window.start)} and "
+                f"{said(wanted.window.end)}; ask for fewer, or {_when(wanted.window, uses, most - wanted.hosts)}"
             )
 
 
@@ -192,8 +237,14 @@ class StartWindowFilter(Limit):
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> StartWindowFilter:
-        """Return the filter as the configuration says."""
-        return cls(_seconds(section.earliest_start), _seconds(section.latest_start))
+        """Return the filter as the configuration says; InvalidInput if no start would do."""
+        earliest, latest = _seconds(section.earliest_start), _seconds(section.latest_start)
+        if earliest is not None and latest is not None and earliest > latest:
+            raise InvalidInput(
+                f"[enforcement] earliest_start is {section.earliest_start} and latest_start {section.latest_start}, so "
+                "that no lease could start at all; give a latest_start that is not before earliest_start"
+            )
+        return cls(earliest, latest)
 
     def check(self, question: Question) -> None:
         """Deny a new start that is too near or too far."""
@@ -204,13 +255,13 @@ class StartWindowFilter(Limit):
         minute = to_minute(question.now)
         if self._earliest is not None and start < minute + self._earliest:
             raise UsageDenied(
-                f"start_date: a lease must be asked for {_span(self._earliest)} ahead (earliest_start); the earliest "
-                f"start is {_said(_next_minute(question.now) + self._earliest)}"
+                f"start_date: a lease must be asked for {span(self._earliest)} ahead (earliest_start); the earliest "
+                f"start is {said(_next_minute(question.now) + self._earliest)}"
             )
         if self._latest is not None and start > minute + self._latest:
             raise UsageDenied(
-                f"start_date: a lease can start at most {_span(self._latest)} from now (latest_start), by "
-                f"{_said(minute + self._latest)}"
+                f"start_date: a lease can start at most {span(self._latest)} from now (latest_start), by "
+                f"{said(minute + self._latest)}"
             )
 
 
@@ -222,17 +273,31 @@ def _number(value: int) -> int | None:
     return None if value < 0 else value
 
 
+def _plural(number: int, word: str) -> str:
+    return word if number == 1 else f"{word}s"
+
+
+def _when(window: Window, uses: Collection[tuple[Window, int]], most: int) -> str:
+    """Return what other dates to choose: the longest part of a window in which no more than ``most`` is used."""
+    part = longest_below(window, uses, most)
+    # People speak in minutes, and a part is only of use to them if it has some.
+    start = _next_minute(part.start) if part else window.end
+    end = to_minute(part.end) if part else window.end
+    return f"choose other dates, as from {said(start)} to {said(end)}" if start < end else "choose other dates"
+
+
 def _next_minute(instant: datetime) -> datetime:
     """Return the first whole minute that is not before an instant: a proposal that holds for as long as it is typed."""
     minute = to_minute(instant)
     return minute if minute == instant else minute + timedelta(minutes=1)
 
 
-def _said(instant: datetime) -> str:
+def said(instant: datetime) -> str:
+    """Return an instant as users write it."""
     return f"{instant:%Y-%m-%d %H:%M}"
 
 
-def _span(length: timedelta) -> str:
+def span(length: timedelta) -> str:
     """Return a length in the largest units that say it exactly: ``2 days``, ``1 hour 30 minutes``."""
     left = int(length.total_seconds())
     words = []

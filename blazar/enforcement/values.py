@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from oslo_config import cfg
 
+from blazar.model.amounts import Amounts
 from blazar.model.lease import EventType, Lease
-from blazar.model.resource import Resource
+from blazar.model.resource import Resource, ResourceKind
+from blazar.model.spending import Hold
 from blazar.model.usage import LeaseUse
 from blazar.model.window import Window
 
@@ -41,6 +43,8 @@ class Holding:
     resource: Resource
     units: int = 1
     whole: bool = True
+    unit: Amounts | None = None
+    """What one unit takes of the resource, where that is not all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,12 @@ class LeaseView:
     @property
     def hosts(self) -> int:
         """Return how many whole hosts it has."""
-        return sum(holding.units for holding in self.holdings if holding.whole)
+        hosts = (h for h in self.holdings if h.whole and h.resource.kind is ResourceKind.HOST)
+        return sum(holding.units for holding in hosts)
+
+    def holds(self, window: Window) -> list[Hold]:
+        """Return what it holds for a part of its time."""
+        return [Hold(self.lease.id, str(h.resource.kind), window, h.units, h.unit) for h in self.holdings]
 
     @property
     def before_end(self) -> datetime | None:
@@ -84,6 +93,8 @@ class Question:
     """May this lease be? ``current`` is the lease before a change of it, None for a new one.
 
     ``others`` is what the project has besides at the time of the lease; only looked up if a filter ``needs_use``.
+    For filters with a ``reach``, ``held`` is what was, is and will be held over all of it by the project, by the lease
+    itself too where it has given that back; ``mine`` is what the lease holds as it is without the change.
     """
 
     context: Context
@@ -91,6 +102,8 @@ class Question:
     wanted: LeaseView
     current: LeaseView | None = None
     others: tuple[LeaseUse, ...] = ()
+    held: tuple[Hold, ...] = ()
+    mine: tuple[Hold, ...] = ()
 
     @property
     def substance(self) -> tuple[object, ...]:
@@ -131,3 +144,11 @@ class Filter(Protocol):
 
     def tell(self, news: News) -> None:
         """Hear of an occasion. Whatever is raised, the lease goes its way, and the filter is told again later."""
+
+
+@runtime_checkable
+class FarSighted(Protocol):
+    """A filter for which it counts what the project holds at other times than the lease's. It ``needs_use``, too."""
+
+    def reach(self, window: Window) -> Window:
+        """Return the time that counts for a lease of this window."""

@@ -25,7 +25,7 @@ def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> Lea
         found |= store.resources_by_id(gone)
     return LeaseView(
         lease,
-        tuple(Holding(a.reservation_id, found[a.resource_id], a.units, a.unit is None) for a in allocations),
+        tuple(Holding(a.reservation_id, found[a.resource_id], a.units, a.unit is None, a.unit) for a in allocations),
     )
 
 
@@ -52,13 +52,22 @@ class Gate:
         before: tuple[Lease, Collection[Allocation]] | None = None,
     ) -> None:
         """Return if the lease may be booked, or changed from what it was ``before``. UsageDenied, and others."""
+        now = self._clock.now()
         if self._enforcement.needs_use:
-            self.use = self._store.use_of_project(lease.project_id, lease.window, besides=lease.id)
+            self.use = self._store.use_of_project(
+                lease.project_id,
+                lease.window,
+                besides=lease.id,
+                reach=self._enforcement.reach(lease.window),
+                now=now,
+            )
         question = Question(
             self._enforcement.context(actor.user_id, actor.project_id),
-            self._clock.now(),
+            now,
             view(self._store, lease, allocations),
             view(self._store, *before) if before else None,
             self.use.leases if self.use else (),
+            self.use.held if self.use else (),
+            self.use.mine if self.use else (),
         )
         self._enforcement.check(question, self._passed)

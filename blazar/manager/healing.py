@@ -23,14 +23,13 @@ from blazar.manager.flags import failed, flagged, leaving_out, left_out, news
 from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Lost, Replanner
 from blazar.manager.settings import Settings
-from blazar.manager.starting import MOST_TURNS, doing_without
+from blazar.manager.starting import MOST_TURNS, doing_without, patiently
 from blazar.manager.updates import union
 from blazar.manager.worker import Worker, memo_of
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import (
     BlazarError,
-    CloudUnavailable,
     Conflict,
     Contention,
     NotEnoughResources,
@@ -40,7 +39,7 @@ from blazar.model.errors import (
 )
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.resource import Resource
-from blazar.resources.base import Done, Unusable, Work
+from blazar.resources.base import Unusable, Work
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -329,15 +328,13 @@ class Healing:
         out = left_out(work.reservation) & frozenset(r.id for r in work.resources if r.failure)
         for _ in range(MOST_TURNS):
             try:
-                progress = kind.start(doing_without(work, out))
+                patiently(kind, doing_without(work, out))
             except Unusable as error:
                 self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
                 if not error.reasons.keys() <= set(held) - out:
                     raise Conflict(str(error)) from error
                 out |= error.reasons.keys()
                 continue
-            if not isinstance(progress, Done):
-                raise CloudUnavailable(f"the resources are not ready: {progress.reason}; try again later")
             return out
         raise Conflict(f"more and more of reservation {work.reservation.id} can not be handed over; try again later")
 

@@ -13,12 +13,10 @@ from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, CloudError, Conflict, InvalidInput, NotFound
-from blazar.model.lease import Reservation
 from blazar.model.requests import HostChange, HostRequest
-from blazar.model.requirements import keys
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
-from blazar.resources import physical_host, virtual_instance
-from blazar.resources.parameters import HOST_PROPERTIES, requirement_of
+from blazar.resources.asked import asked_about
+from blazar.resources.parameters import HOST_PROPERTIES
 from blazar.resources.registration import HostRegistration
 from blazar.store.store import Store
 
@@ -26,8 +24,6 @@ LOG = logging.getLogger(__name__)
 
 LONGEST_KEY = 64
 HOST = ResourceKind.HOST
-REQUIREMENTS = {module.RESOURCE_TYPE: module.REQUIREMENTS for module in (physical_host, virtual_instance)}
-"""Which parameters of a resource type ask for properties of hosts; of others (flavors) none do."""
 
 
 class HostService:
@@ -93,7 +89,7 @@ class HostService:
         changed = {k for k, v in change.capabilities.items() if host.capabilities.get(k) != v}
         if changed & host.capabilities.keys():
             for reservation in self._store.live_reservations_on(host.id):
-                needed = sorted(changed & host.capabilities.keys() & _asked(reservation))
+                needed = sorted(changed & host.capabilities.keys() & asked_about(reservation))
                 if needed:
                     raise Conflict(
                         f"{', '.join(needed)} can not be changed: reservation {reservation.id} asks for it on this host"
@@ -225,8 +221,3 @@ def _check_keys(capabilities: Mapping[str, str | None]) -> None:
             raise InvalidInput("a capability needs a name; its key is empty")
         if key in HOST_PROPERTIES:
             raise InvalidInput(f"{key} is read from the cloud and can not be set; choose another key")
-
-
-def _asked(reservation: Reservation) -> frozenset[str]:
-    fields = REQUIREMENTS.get(reservation.resource_type, ())
-    return keys(requirement_of(reservation.parameters, fields))

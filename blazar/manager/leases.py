@@ -111,7 +111,7 @@ class LeaseService:
             until=self._claims.until(now),
         )
         wishes = [
-            Wish(reservation.id, self._demand(kind, reservation.parameters))
+            Wish(reservation.id, self._demand(kind, reservation.parameters, private=request.operator))
             for reservation, (kind, _, _) in zip(lease.reservations, checked, strict=True)
         ]
         with self._claims, scope(limit=self._settings.request_limit):
@@ -167,12 +167,12 @@ class LeaseService:
             self._wake()
             return
 
-    def _demand(self, kind: ResourceType, parameters: Parameters) -> Demand:
+    def _demand(self, kind: ResourceType, parameters: Parameters, *, private: bool) -> Demand:
         try:
-            return kind.demand(parameters, known=self._store.known_properties(kind.kind))
+            return kind.demand(parameters, known=self._store.known_properties(kind.kind, private=private))
         except InvalidInput:
             # It may ask for a property that has come since this process last looked.
-            return kind.demand(parameters, known=self._store.inventory(kind.kind).keys())
+            return kind.demand(parameters, known=self._store.inventory(kind.kind).keys(private=private))
 
     def _type(self, resource_type: str) -> ResourceType:
         if resource_type not in self._types:

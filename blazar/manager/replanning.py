@@ -60,7 +60,7 @@ class Replanner:
         kinds = {resource.id: str(resource.kind) for work in works for resource in work.resources}
         for kind in sorted({kind for w in works if lost.get(w.reservation.id) and (kind := self._kind(w))}):
             mine = [work for work in works if self._kind(work) is kind and held[work.reservation.id]]
-            known = self._store.inventory(kind).keys()
+            known = self._store.inventory(kind).keys(private=True)
             rooms = [
                 _Room(work, held[work.reservation.id], shed, self._demand(work, shed, known))
                 for work in mine

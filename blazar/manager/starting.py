@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
+from blazar.clouds.scope import current
 from blazar.manager import lifecycle
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claims
@@ -13,9 +15,9 @@ from blazar.manager.replanning import Lost, Replanner
 from blazar.manager.settings import Settings
 from blazar.manager.works import works_with
 from blazar.model.clock import Clock
-from blazar.model.errors import WrongState
+from blazar.model.errors import CloudUnavailable, WrongState
 from blazar.model.lease import Lease
-from blazar.resources.base import Work
+from blazar.resources.base import NotYet, ResourceType, Work
 from blazar.store.store import Store
 
 MOST_TURNS = 5
@@ -73,6 +75,15 @@ class Substitutes:
             lease, after, plan.allocations, plan.generations, plan.kinds, cleaning=cleaning, at=now
         )
         return lease, saved
+
+
+def patiently(kind: ResourceType, work: Work) -> None:
+    """Hand resources over, and wait for what is in the way as long as our caller may. CloudUnavailable, Unusable."""
+    while isinstance(progress := kind.start(work), NotYet):
+        left, pause = current().remaining(), progress.after.total_seconds()
+        if left is None or left <= pause:
+            raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; try again later")
+        time.sleep(pause)
 
 
 def doing_without(work: Work, ids: frozenset[int]) -> Work:

@@ -24,13 +24,12 @@ from blazar.manager.flags import left_out
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import UPDATED, WARNING_OFF, Notifier
 from blazar.manager.settings import Settings
-from blazar.manager.starting import doing_without
+from blazar.manager.starting import doing_without, patiently
 from blazar.manager.worker import Worker, memo_of
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import (
     BlazarError,
-    CloudUnavailable,
     Conflict,
     Contention,
     InvalidInput,
@@ -50,7 +49,8 @@ from blazar.model.lease import (
 from blazar.model.requests import Actor, LeaseChange, ReservationChange
 from blazar.model.window import Window
 from blazar.resources.actions import BEFORE_END, names_action
-from blazar.resources.base import Done, LookFirst, Progress, ResolveFirst, Unusable, Work
+from blazar.resources.asked import asked_about
+from blazar.resources.base import LookFirst, ResolveFirst, Unusable, Work
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -205,7 +205,8 @@ class Updates:
             replace(work, in_use=seen.get(work.reservation.id)) for work in self._worker.works_with(lease, allocations)
         )
         draft = self._draft(lease, works, change, now)
-        plan = self._plan(lease, draft, works, allocations, now=now, attempt=attempt)
+        private = change.asked_by is not None and change.asked_by.operator
+        plan = self._plan(lease, draft, works, allocations, private=private, now=now, attempt=attempt)
         new = _changed_in_use(draft.after, works, plan.allocations)
         return _Change(lease, draft, plan, works, allocations, new)
 
@@ -290,6 +291,7 @@ class Updates:
         works: Collection[Work],
         allocations: tuple[Allocation, ...],
         *,
+        private: bool,
         now: datetime,
         attempt: int,
     ) -> Plan:
@@ -304,7 +306,10 @@ class Updates:
             # The state counts as it will be (a failed reservation is pending again), the parameters as they were.
             was = replace(work, reservation=replace(work.reservation, status=reservation.status))
             kind = self._worker.type_of(reservation)
-            known = self._store.inventory(kind.kind).keys()
+            # What a reservation was granted with it keeps, also if its properties have been hidden since.
+            inventory = self._store.inventory(kind.kind)
+            granted = asked_about(work.reservation) & inventory.keys(private=True)
+            known = inventory.keys(private=private) | granted
             demand = kind.demand_again(was, reservation.parameters, known=known)
             # For the time that it has already, nobody has to give up what a host that shrank can no longer bear.
             wishes.append(Wish(reservation.id, replace(demand, entitled=lease.window.covers(after.window))))
@@ -348,11 +353,7 @@ class Updates:
             for work in self._worker.works_with(wanted, growth.plan.allocations):
                 if work.reservation.id not in growth.new:
                     continue
-                failed = frozenset(resource.id for resource in work.resources if resource.failure)
-                usable = doing_without(work, left_out(work.reservation) & failed)
-                progress = self._started(usable)
-                if not isinstance(progress, Done):
-                    raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; try again later")
+                self._start(work)
         except BlazarError as error:
             self._undo(updating, event, error.message)
             raise
@@ -386,10 +387,12 @@ class Updates:
             self._worker.perform(fresh, event.id)
             raise WrongState(f"lease {updating.id} was deleted while it was being changed") from None
 
-    def _started(self, work: Work) -> Progress:
+    def _start(self, work: Work) -> None:
+        """Hand resources over, but for what was left out before and has not recovered."""
         kind = self._worker.type_of(work.reservation)
+        failed = frozenset(resource.id for resource in work.resources if resource.failure)
         try:
-            return kind.start(work)
+            patiently(kind, doing_without(work, left_out(work.reservation) & failed))
         except Unusable as error:
             # What is known to be of no use is not chosen the next time.
             self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())

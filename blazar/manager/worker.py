@@ -112,7 +112,7 @@ class Worker:
             except Exception as error:
                 # The border of a worker: a bug must neither kill the engine nor lose the event.
                 LOG.exception("Event %s of lease %s failed unexpectedly", kind, lease.id)
-                result = Again(f"internal error: {type(error).__name__}")
+                result = Again(_internal(error))
             return self._conclude(lease, event, result)
 
     def works(self, lease: Lease) -> tuple[Work, ...]:
@@ -292,6 +292,12 @@ class Worker:
                     failed_here = True
                     reasons.append(error.message)
                 continue
+            except Exception as error:
+                # The border of a reservation: a bug in one type keeps no other reservation of the lease from its turn.
+                LOG.exception("Reservation %s of lease %s failed unexpectedly", work.reservation.id, work.lease.id)
+                failed_here = True
+                reasons.append(_internal(error))
+                continue
             if isinstance(progress, NotYet):
                 after = progress.after if after is None else min(after, progress.after)
                 reasons.append(progress.reason)
@@ -431,6 +437,10 @@ def _note(result: Over | Again) -> str | None:
 
 def _event(lease: Lease, event_id: str) -> Event:
     return next(event for event in lease.events if event.id == event_id)
+
+
+def _internal(error: Exception) -> str:
+    return f"internal error: {type(error).__name__}"
 
 
 def _all_failed(lease: Lease, now: datetime) -> Lease:

@@ -22,10 +22,14 @@ Moment = datetime | Now
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks, and in which project: not always the owner of the lease, as operators change leases, too."""
+    """Who asks, and in which project: not always the owner of the lease, as operators change leases, too.
+
+    An ``operator`` may ask about what is for operators only.
+    """
 
     user_id: str
     project_id: str
+    operator: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,10 @@ class EventRequest:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """A new lease for a user of a project. ``before_end`` None means the operator's default lead time."""
+    """A new lease for a user of a project. ``before_end`` None means the operator's default lead time.
+
+    ``operator`` tells that the user is one, who may ask about what is for operators only.
+    """
 
     name: str
     user_id: str
@@ -56,6 +63,7 @@ class LeaseRequest:
     before_end: datetime | None = None
     reservations: tuple[ReservationRequest, ...] = ()
     events: tuple[EventRequest, ...] = ()
+    operator: bool = False
 
 
 @dataclass(frozen=True, slots=True)

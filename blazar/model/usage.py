@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from blazar.model.spending import Hold
 from blazar.model.window import Window
 
 
@@ -29,6 +30,9 @@ class ProjectUse:
     project_id: str
     version: int
     leases: tuple[LeaseUse, ...]
+    held: tuple[Hold, ...] = ()
+    """What it holds over a longer time, if that was asked for: see ``Question``."""
+    mine: tuple[Hold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +65,26 @@ def peak(window: Window, uses: Iterable[tuple[Window, int]]) -> int:
         total += change
         highest = max(highest, total)
     return highest
+
+
+def longest_below(window: Window, uses: Iterable[tuple[Window, int]], most: int) -> Window | None:
+    """Return the longest part of a window, the first of those, in which the sum is never above ``most``."""
+    changes: dict[datetime, int] = {window.start: 0, window.end: 0}
+    for use, amount in uses:
+        if use.overlaps(window):
+            begin, end = max(use.start, window.start), min(use.end, window.end)
+            changes[begin] = changes.get(begin, 0) + amount
+            changes[end] = changes.get(end, 0) - amount
+    instants = sorted(changes)
+    best: Window | None = None
+    begins: datetime | None = None
+    total = 0
+    for instant, following in zip(instants, instants[1:], strict=False):
+        total += changes[instant]
+        if total > most:
+            begins = None
+            continue
+        begins = instant if begins is None else begins
+        if best is None or following - begins > best.duration:
+            best = Window(begins, following)
+    return best

@@ -103,9 +103,11 @@ class Instances(ABC):
         starting = work.reservation.status is ReservationStatus.PENDING
         artefacts = self._slots.prepare(work, self.template(work.reservation.parameters), starting=starting)
         try:
-            self._slots.open(work)
+            left = self._slots.open(work)
         except NotAtHand as error:
             raise Unusable(by_service(work.resources, error.reasons)) from error
+        if left:
+            return NotYet(LOOK_AGAIN, f"{left} preemptible servers are being deleted")
         return Done(artefacts)
 
     def before_end(self, work: Work) -> Progress:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from blazar.clouds.ports import Cloud, Server
 from blazar.model.demand import Demand
-from blazar.model.errors import InvalidInput, NotEnoughResources
+from blazar.model.errors import CloudUnavailable, InvalidInput, NotEnoughResources
 from blazar.model.lease import EventType, Parameters, Reservation, ReservationStatus
 from blazar.model.requirements import matches
 from blazar.model.resource import Resource, ResourceKind
@@ -136,11 +136,15 @@ class PhysicalHost:
     def start(self, work: Work) -> Progress:
         """Ensure that the hosts are in the reservation's aggregate, and there only; no others are in it."""
         try:
-            self._pools.hand_over(
+            left = self._pools.hand_over(
                 work.reservation.id, hosts=service_names(work.resources), project_id=work.lease.project_id
             )
         except NotAtHand as error:
             raise Unusable(by_service(work.resources, error.reasons)) from error
+        if left.evicted:
+            return NotYet(LOOK_AGAIN, left.reason)
+        if left.waiting:
+            raise CloudUnavailable(left.reason)
         return Done()
 
     def before_end(self, work: Work) -> Progress:
@@ -185,7 +189,7 @@ class PhysicalHost:
 
     def _delete_stranded(self, work: Work) -> int:
         """Begin to delete the servers that are on no host any more, as shelved ones; return how many there are."""
-        if work.reservation.status is ReservationStatus.PENDING:
+        if work.reservation.status is ReservationStatus.PENDING and not self._pools.hosts_of(work.reservation.id):
             return 0
         left = [s for s in self._stranded(work) if not self._migrations.was_moved(s, work.reservation.id)]
         for server in left:

@@ -8,21 +8,52 @@ reservation's aggregate, so that nothing has to be remembered elsewhere.
 The order of the steps leaves no moment in which a host is in no pool: a host enters the reservation's pool before
 it leaves the freepool, and enters the freepool before it leaves the reservation's pool. A host in no pool would
 be open to everybody's servers.
+
+Preemptible servers on a host are deleted before it is handed over, and nobody else's. So that no new ones come in
+between, the host is closed to them first: the scheduler filter heeds a key in the freepool's metadata.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from blazar.clouds.ports import Aggregate, Compute, Hypervisor
+from blazar.clouds.ports import Aggregate, Compute, Hypervisor, Server
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
+from blazar.resources.preemptibles import is_preemptible
 
 LOG = logging.getLogger(__name__)
 
 FORMER_ZONE = "blazar:zone:"
 """Prefix of the metadata key that names, for a host, the zone aggregates to which it returns (ids, with commas)."""
+
+
+CLOSED = "blazar:closed:"
+"""Prefix of the key in the freepool's metadata by which a host is closed to new preemptible servers; the value is the
+reservation that takes it over."""
+
+TOLD = 3
+"""Hosts that a reason names, of all that wait."""
+
+
+class HostWaits(CloudUnavailable):
+    """One host can not be handed over yet; others can."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """What is left: how many preemptible servers are being deleted, and why other hosts wait."""
+
+    evicted: int = 0
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Return what to tell people."""
+        more = len(self.waiting) - TOLD
+        told = [*self.waiting[:TOLD], *([f"{more} more hosts wait"] if more > 0 else [])]
+        return "; ".join([f"{self.evicted} preemptible servers are being deleted"] * bool(self.evicted) + told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,26 +147,34 @@ class HostPools:
             confirmed += 1
         return confirmed
 
-    def hand_over(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
-        """Ensure that the hosts are in the reservation's pool and not in the freepool.
+    def hand_over(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> HandOver:
+        """Ensure that the hosts are in the reservation's pool and not in the freepool; return what is left to do.
 
-        Hosts in the pool beside these leave it. Raises NotAtHand if hosts are in no pool (somebody took them away by
-        hand, or Nova has lost them), CloudUnavailable while a host is still in the pool of another reservation or runs
-        servers (neither is ours to sweep away), and Conflict if a host that is to leave runs any.
+        Each host that can be is handed over, whatever keeps the others: preemptible servers, which are deleted; a
+        reservation that has not left yet; servers that are not ours to sweep away. Hosts in the pool beside these leave
+        it. Raises NotAtHand at the end if hosts are in no pool (somebody took them away by hand, or Nova lost them), and
+        Conflict if a host that is to leave runs servers.
         """
         wanted = tuple(hosts)
         aggregates = self._compute.aggregates()
         freepool = self._freepool_of(aggregates)
         pool = _named(aggregates, reservation_id) or self.ensure_pool(reservation_id, project_id=project_id)
-        self._check_all_at_hand([host for host in wanted if host not in pool.hosts], pool, aggregates)
+        evicted, waiting = 0, []
+        lost: dict[str, str] = {}
         for host in wanted:
-            if host not in pool.hosts:
-                self._bring_in(host, pool, freepool, aggregates)
-            if host in freepool.hosts:
-                self._remove(freepool, host)
+            try:
+                evicted += self._take_over(host, pool, freepool, aggregates)
+            except HostWaits as wait:
+                waiting.append(wait.message)
+            except NotAtHand as error:
+                lost |= error.reasons
+        if lost:
+            raise NotAtHand(lost, self._names.freepool)
         for host in pool.hosts:
             if host not in wanted:
                 self._let_go(host, pool, freepool, aggregates)
+        self._reopen(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
+        return HandOver(evicted, tuple(waiting))
 
     def bring_back(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
         """Ensure that hosts which a change of the reservation has let go are in its pool again."""
@@ -174,6 +213,7 @@ class HostPools:
         servers that are still being deleted: their hosts stay where they are until a later call finds them gone.
         """
         aggregates = self._compute.aggregates()
+        self._reopen(reservation_id, aggregates, hosts)
         left = 0
         for pool in [aggregate for aggregate in aggregates if aggregate.name == reservation_id]:
             left += self._empty(pool, aggregates, hosts)
@@ -240,14 +280,59 @@ class HostPools:
         if keys:
             self._compute.set_aggregate_metadata(pool.id, keys)
 
-    def _bring_in(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
-        self._check_at_hand(host, pool, aggregates)
-        others = [a for a in aggregates if host in a.hosts and a.id not in (pool.id, freepool.id)]
-        servers = self._compute.servers_on(host)
-        if servers:
-            raise CloudUnavailable(
-                f"host {host} runs {len(servers)} servers that belong to no reservation, as {servers[0].id}"
+    def _take_over(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> int:
+        """Ensure one host in the pool; return how many preemptible servers have to go first."""
+        closed = CLOSED + host in freepool.metadata
+        if host not in pool.hosts:
+            self._check_at_hand(host, pool, aggregates)
+            servers = self._compute.servers_on(host)
+            if servers:
+                self._check_preemptible(host, servers)
+                if not closed:
+                    self._compute.set_aggregate_metadata(freepool.id, {CLOSED + host: pool.name})
+                    closed = True
+                LOG.info("Host %s is needed by reservation %s: %s", host, pool.name, _listed("deleting", servers))
+                for server in servers:
+                    self._compute.delete_server(server.id)
+                if left := len(self._compute.servers_on(host)):
+                    return left
+            try:
+                self._bring_in(host, pool, freepool, aggregates)
+            except Conflict:
+                # Somebody has booted in between: the next look tells who it is.
+                if left := len(self._compute.servers_on(host)):
+                    return left
+                raise
+        if host in freepool.hosts:
+            self._remove(freepool, host)
+        if closed:
+            self._compute.set_aggregate_metadata(freepool.id, {CLOSED + host: None})
+        return 0
+
+    def _check_preemptible(self, host: str, servers: Sequence[Server]) -> None:
+        others = [server for server in servers if not is_preemptible(server)]
+        if others:
+            raise HostWaits(
+                f"host {host} runs {len(others)} servers that belong to no reservation, as {others[0].id}; move or "
+                f"delete them"
             )
+
+    def _reopen(self, reservation_id: str, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> None:
+        """Let preemptible servers onto hosts again that a reservation has closed and does not need any more."""
+        freepool = _named(aggregates, self._names.freepool)
+        if freepool is None:
+            return
+        closed = {key: whose for key, whose in freepool.metadata.items() if key.startswith(CLOSED)}
+        ours = {
+            key: None
+            for key, whose in closed.items()
+            if whose == reservation_id and (hosts is None or key.removeprefix(CLOSED) in hosts)
+        }
+        if ours:
+            self._compute.set_aggregate_metadata(freepool.id, ours)
+
+    def _bring_in(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        others = [a for a in aggregates if host in a.hosts and a.id not in (pool.id, freepool.id)]
         zones = [a for a in others if a.availability_zone]
         if zones:
             key = FORMER_ZONE + host
@@ -270,7 +355,7 @@ class HostPools:
         others = [a for a in aggregates if host in a.hosts and a.id != pool.id]
         foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
         if foreign:
-            raise CloudUnavailable(f"host {host} is still in the pool of reservation {foreign[0].name}")
+            raise HostWaits(f"host {host} is still in the pool of reservation {foreign[0].name}")
         if host not in self._freepool_of(aggregates).hosts:
             raise NotAtHand((host,), self._names.freepool)
 
@@ -330,6 +415,11 @@ class HostPools:
 
     def _is_in(self, pool: Aggregate, host: str) -> bool:
         return any(a.id == pool.id and host in a.hosts for a in self._compute.aggregates())
+
+
+def _listed(what: str, servers: Sequence[Server]) -> str:
+    named = ", ".join(f"{server.id} of project {server.project_id}" for server in servers)
+    return f"{what} {len(servers)} preemptible servers: {named}"
 
 
 def _named(aggregates: Iterable[Aggregate], name: str) -> Aggregate | None:

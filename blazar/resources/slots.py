@@ -15,12 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from blazar.clouds.ports import Aggregate, Cloud, Flavor, Server
+from blazar.clouds.supplies import OUR_CLASSES
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import Parameters, ReservationStatus
 from blazar.model.resource import Resource
 from blazar.resources.base import Work
 from blazar.resources.parameters import not_among, service_names
 from blazar.resources.pools import HostPools, NotAtHand, PoolNames
+from blazar.resources.preemptibles import Preemptibles
 
 LOG = logging.getLogger(__name__)
 
@@ -54,6 +56,7 @@ class Slots:
         self._placement = cloud.placement
         self._names = names
         self._pools = HostPools(cloud.compute, names)
+        self._preemptibles = Preemptibles(cloud)
 
     def prepare(self, work: Work, template: Template, *, starting: bool) -> Parameters:
         """Ensure all that does not depend on hosts; return the ids of it.
@@ -68,13 +71,16 @@ class Slots:
         self._placement.create_resource_class(resource_class(reservation_id))
         return {"flavor_id": reservation_id, "aggregate_id": aggregate.id, "server_group_id": group}
 
-    def open(self, work: Work) -> None:
+    def open(self, work: Work) -> int:
         """Ensure that the hosts have the slots that are promised, no others have any, and the project can use them.
 
-        Conflict if slots that are to go are in use.
+        Returns how many preemptible servers have to go first, which take up room that is promised. Conflict if slots
+        that are to go are in use.
         """
         reservation_id = work.reservation.id
         self._ensure_slots(work)
+        if left := sum(self._preemptibles.make_room(resource) for resource in work.resources):
+            return left
         if work.lease.project_id not in self._compute.flavor_access(reservation_id):
             # Last of all: who can boot finds a slot.
             try:
@@ -82,6 +88,7 @@ class Slots:
             except Conflict:
                 if work.lease.project_id not in self._compute.flavor_access(reservation_id):
                     raise
+        return 0
 
     def in_use(self, work: Work) -> Mapping[int, int]:
         """Return how many slots are taken on each host, by calendar id."""
@@ -254,7 +261,9 @@ class Slots:
             self._placement.set_inventory(hypervisor, name, total)
         except NotFound:
             # A host whose provider somebody deleted, as Nova does together with a compute service.
-            self._placement.create_reservation_provider(hypervisor)
+            with suppress(Conflict):
+                # Another start on the host may have missed it in the same moment, and been faster.
+                self._placement.create_reservation_provider(hypervisor)
             self._placement.set_inventory(hypervisor, name, total)
 
     # At the end
@@ -330,7 +339,7 @@ class Slots:
 
 def resource_class(reservation_id: str) -> str:
     """Return the name of a reservation's class in Placement."""
-    return "CUSTOM_RESERVATION_" + reservation_id.upper().replace("-", "_")
+    return OUR_CLASSES + reservation_id.upper().replace("-", "_")
 
 
 def flavor_name(reservation_id: str) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.calendar.occupancy import Occupancy
+from blazar.calendar.occupancy import Occupancy, Use
 from blazar.model.amounts import Amounts
 from blazar.model.clock import to_second
 from blazar.model.demand import Allocation
@@ -23,6 +25,17 @@ from blazar.store.tables import allocations, resources
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 """Where an allocation that was given up before it began blocks until: it never stood in anybody's way."""
+
+
+_SECOND = timedelta(seconds=1)
+_USE_COLUMNS = (
+    allocations.c.resource_id,
+    # Of thousands of rows: without a zone, and the few units that there are each read but once.
+    sa.type_coerce(allocations.c.starts_at, sa.DateTime()).label("starts_at"),
+    sa.type_coerce(allocations.c.blocks_until, sa.DateTime()).label("blocks_until"),
+    allocations.c.units,
+    sa.cast(allocations.c.unit, sa.Text()).label("unit"),
+)
 
 
 def occupancy(
@@ -43,7 +56,7 @@ def occupancy(
     """
     begin = max(window.start, to_second(now))
     mine = () if besides is None else (allocations.c.lease_id != besides,)
-    columns = (allocations.c.resource_id,) if whole_only else (*ALLOCATION_COLUMNS, allocations.c.blocks_until)
+    columns: tuple[Any, ...] = (allocations.c.resource_id,) if whole_only else _USE_COLUMNS
     promised = sa.select(*columns).where(
         allocations.c.kind == str(kind),
         allocations.c.blocks_until > begin,
@@ -64,7 +77,7 @@ def occupancy(
     if whole_only:
         return Occupancy.of_busy(row[0] for row in rows)
     span = Window(begin, max(window.end, begin + timedelta(seconds=1)))
-    return Occupancy.of_allocations(span, (_widened(row, span, cleaning) for row in rows))
+    return Occupancy.of_uses(_uses(rows, span, cleaning))
 
 
 def generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
@@ -88,8 +101,15 @@ def raise_generations(connection: Connection, expected: Mapping[int, int]) -> No
             raise StaleCalendar("a resource was booked by somebody else in the meantime")
 
 
-def insert(connection: Connection, kinds: Mapping[int, str], new: Iterable[Allocation], cleaning: timedelta) -> None:
-    """Insert allocations."""
+def insert(
+    connection: Connection,
+    kinds: Mapping[int, str],
+    new: Iterable[Allocation],
+    cleaning: timedelta,
+    *,
+    added_at: datetime | None = None,
+) -> None:
+    """Insert allocations; ``added_at`` is when they come to a lease that may have begun."""
     rows = [
         {
             "kind": kinds[a.resource_id],
@@ -101,6 +121,7 @@ def insert(connection: Connection, kinds: Mapping[int, str], new: Iterable[Alloc
             "blocks_until": a.window.end + cleaning,
             "units": a.units,
             "unit": None if a.unit is None else dict(a.unit.items),
+            "added_at": added_at,
         }
         for a in new
     ]
@@ -122,7 +143,7 @@ def replace(
     A reservation that goes on with more or less of a resource keeps its row: nobody leaves, and nothing is cleaned.
     """
     rows = connection.execute(
-        sa.select(allocations.c.id, *ALLOCATION_COLUMNS).where(
+        sa.select(allocations.c.id, allocations.c.kind, allocations.c.added_at, *ALLOCATION_COLUMNS).where(
             allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
         )
     ).all()
@@ -131,22 +152,27 @@ def replace(
         left[_what(allocation)].append(allocation)
     changed: dict[tuple[Window, int, Amounts | None], list[int]] = defaultdict(list)
     gone: list[int] = []
-    others: list[tuple[int, Allocation]] = []
-    for key, *columns in rows:
+    others: list[tuple[int, _Past]] = []
+    for key, kind, added_at, *columns in rows:
         held = allocation_of(columns)
         kept = left[_what(held)].pop() if left[_what(held)] else None
         if kept is None:
-            others.append((key, held))
+            others.append((key, _Past(kind, added_at, held)))
         elif kept.window != held.window:
             changed[kept.window, kept.units, kept.unit].append(key)
     resized = {_where(a): a for new in left.values() for a in new}
-    for key, held in others:
-        kept = resized.pop(_where(held), None)
+    past: list[_Past] = []
+    begun: list[int] = []
+    for key, had in others:
+        kept = resized.pop(_where(had.allocation), None)
         if kept is None:
             gone.append(key)
         else:
             left[_what(kept)].remove(kept)
             changed[kept.window, kept.units, kept.unit].append(key)
+            if had.since < to_second(at):
+                past.append(had)
+                begun.append(key)
     for part in chunks(gone):
         release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
     # All allocations of a lease have its window, so that these are as many statements as there are sizes.
@@ -163,7 +189,47 @@ def replace(
                     unit=None if unit is None else dict(unit.items),
                 )
             )
-    insert(connection, kinds, (a for new in left.values() for a in new), cleaning)
+    for part in chunks(begun):
+        connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
+    _keep_past(connection, past, at)
+    insert(connection, kinds, (a for new in left.values() for a in new), cleaning, added_at=at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What a lease had of a resource, which it goes on with in another size."""
+
+    kind: str
+    added_at: datetime | None
+    allocation: Allocation
+
+    @property
+    def since(self) -> datetime:
+        """Return since when it had that."""
+        start = self.allocation.window.start
+        return start if self.added_at is None else max(start, to_second(self.added_at))
+
+
+def _keep_past(connection: Connection, past: Collection[_Past], at: datetime) -> None:
+    """Keep what a lease had until now: for the record, in nobody's way."""
+    rows = [
+        {
+            "kind": each.kind,
+            "resource_id": each.allocation.resource_id,
+            "lease_id": each.allocation.lease_id,
+            "reservation_id": each.allocation.reservation_id,
+            "starts_at": each.allocation.window.start,
+            "ends_at": min(each.allocation.window.end, to_second(at)),
+            "blocks_until": LONG_AGO,
+            "units": each.allocation.units,
+            "unit": None if each.allocation.unit is None else dict(each.allocation.unit.items),
+            "added_at": each.added_at,
+            "released_at": at,
+        }
+        for each in past
+    ]
+    if rows:
+        connection.execute(allocations.insert(), rows)
 
 
 def release(connection: Connection, which: sa.ColumnElement[bool], *, at: datetime, cleaning: timedelta) -> None:
@@ -265,11 +331,15 @@ def _what(allocation: Allocation) -> object:
     return allocation.resource_id, allocation.reservation_id, allocation.units, allocation.unit
 
 
-def _widened(row: Any, span: Window, cleaning: timedelta) -> Allocation:
-    """Return an allocation for the time in which it stands in the way of a use of this span."""
-    *columns, starts_at, ends_at, units, unit, blocks_until = row
-    # A late user, who should have left, is in the way from now on.
-    end = blocks_until if blocks_until > span.start else span.end
-    # A use that was given up in the second it began has no length of its own, only the cleaning after it.
-    start = min(starts_at - cleaning, end - timedelta(seconds=1))
-    return allocation_of((*columns, start, end, units, unit))
+def _uses(rows: Iterable[Any], span: Window, cleaning: timedelta) -> Iterator[Use]:
+    """Yield what stands in the way of a use of this span, each for the time in which it does."""
+    begin, end_of_span = span.start.replace(tzinfo=None), span.end.replace(tzinfo=None)
+    units_of: dict[str | None, Amounts | None] = {None: None}
+    for resource_id, start, blocks_until, count, text in rows:
+        if text not in units_of:
+            units_of[text] = Amounts.of(json.loads(text))
+        # A late user, who should have left, is in the way from now on.
+        end = blocks_until if blocks_until > begin else end_of_span
+        start -= cleaning
+        # A use that was given up in the second it began has no length of its own, only the cleaning after it.
+        yield resource_id, start if start < end else end - _SECOND, end, count, units_of[text]

@@ -17,20 +17,21 @@ REMEMBERED_REQUIREMENTS = 512
 
 
 class Inventory:
-    """All registered resources of one kind at one version."""
+    """All registered resources of one kind at one version; ``private`` names properties for operators only."""
 
-    def __init__(self, version: int, resources: Iterable[Resource]) -> None:
+    def __init__(self, version: int, resources: Iterable[Resource], *, private: frozenset[str] = frozenset()) -> None:
         self.version = version
         self.resources: tuple[Resource, ...] = tuple(sorted(resources, key=size))
         self.restricted = any(r.authorized_projects is not None for r in self.resources)
+        self._private = private
         self._keys = (
             frozenset().union(*(r.properties.keys() for r in self.resources)) if self.resources else frozenset()
         )
         self._found = lru_cache(maxsize=REMEMBERED_REQUIREMENTS)(self._find)
 
-    def keys(self) -> frozenset[str]:
-        """Return the names of all properties that some resource has."""
-        return self._keys
+    def keys(self, *, private: bool) -> frozenset[str]:
+        """Return the names of all properties that some resource has, private ones included or not."""
+        return self._keys if private else self._keys - self._private
 
     def matching(self, requirement: Requirement) -> Sequence[Resource]:
         """Return the resources that meet a requirement, smallest first."""
@@ -53,12 +54,12 @@ class InventoryCache:
         """Return what is kept of a kind, whether it is still true or not."""
         return self._kept.get(kind)
 
-    def at(self, kind: str, version: int, load: Callable[[], Iterable[Resource]]) -> Inventory:
+    def at(self, kind: str, version: int, load: Callable[[], Inventory]) -> Inventory:
         """Return the inventory at a version, loading it if what is kept is of another."""
         kept = self._kept.get(kind)
         if kept is not None and kept.version == version:
             return kept
-        fresh = Inventory(version, load())
+        fresh = load()
         with self._lock:
             latest = self._kept.get(kind)
             if latest is None or latest.version < version:

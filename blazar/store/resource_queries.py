@@ -200,15 +200,22 @@ def property_values(connection: Connection, kind: ResourceKind, *, include_priva
     return tuple(PropertyValues(property_of(row), tuple(sorted(values[row.id]))) for row in named)
 
 
+def private_names(connection: Connection, kind: ResourceKind) -> frozenset[str]:
+    """Return the names of the properties that are for operators only."""
+    where = (resource_properties.c.kind == str(kind), resource_properties.c.private.is_(True))
+    return frozenset(connection.execute(sa.select(resource_properties.c.name).where(*where)).scalars())
+
+
 def set_private(
     connection: Connection, kind: ResourceKind, name: str, *, private: bool, at: datetime
 ) -> ResourceProperty:
-    """Show a property to everybody or only to operators; NotFound."""
+    """Show a property to everybody or only to operators, and tell every process; NotFound."""
     where = (resource_properties.c.kind == str(kind), resource_properties.c.name == name)
     connection.execute(resource_properties.update().where(*where).values(private=private, updated_at=at))
     row = connection.execute(sa.select(resource_properties).where(*where)).one_or_none()
     if row is None:
         raise NotFound(f"no {kind} has ever had the property {name[:80]!r}; see the list of properties for their names")
+    raise_version(connection, kind)
     return property_of(row)
 
 

@@ -176,20 +176,23 @@ class Store:
 
     def set_property_private(self, kind: ResourceKind, name: str, *, private: bool, at: datetime) -> ResourceProperty:
         """Show a property to everybody or only to operators; NotFound."""
-        return self._transactions.write(lambda c: resource_store.set_private(c, kind, name, private=private, at=at))
+        changed = self._transactions.write(lambda c: resource_store.set_private(c, kind, name, private=private, at=at))
+        # What is kept here is asked without a look at the database: it has to know at once.
+        self.inventory(kind)
+        return changed
 
     def inventory(self, kind: ResourceKind) -> Inventory:
         """Return all registered resources of a kind; costs one statement while nothing has changed."""
         with self._transactions.reading() as connection:
             return self._inventory(connection, kind)
 
-    def known_properties(self, kind: ResourceKind) -> frozenset[str]:
-        """Return the properties that resources of a kind had when the inventory was last read; costs nothing.
+    def known_properties(self, kind: ResourceKind, *, private: bool) -> frozenset[str]:
+        """Return the properties, private ones or not, that resources of a kind had when last read; costs nothing.
 
         One that is missing may have come since: then ask ``inventory``.
         """
         kept = self._cache.latest(kind)
-        return kept.keys() if kept else frozenset()
+        return kept.keys(private=private) if kept else frozenset()
 
     # Health
 
@@ -392,10 +395,16 @@ class Store:
 
         return self._transactions.write(work)
 
-    def use_of_project(self, project_id: str, window: Window, *, besides: str) -> ProjectUse:
-        """Return what a project holds in a window, without the lease ``besides``."""
+    def use_of_project(
+        self, project_id: str, window: Window, *, besides: str, reach: Window | None = None, now: datetime
+    ) -> ProjectUse:
+        """Return what a project holds in a window, without the lease ``besides``; and over a longer time, if asked."""
         with self._transactions.reading() as connection:
-            return use_queries.of_project(connection, project_id, window, besides)
+            use = use_queries.of_project(connection, project_id, window, besides)
+            if reach is None:
+                return use
+            held, mine = use_queries.over_time(connection, project_id, reach, besides, now)
+            return replace(use, held=held, mine=mine)
 
     # Notices
 
@@ -461,7 +470,12 @@ class Store:
 
     def _inventory(self, connection: Connection, kind: ResourceKind) -> Inventory:
         version = resource_store.version(connection, kind)
-        return self._cache.at(kind, version, lambda: resource_store.load(connection, kind))
+
+        def load() -> Inventory:
+            private = resource_store.private_names(connection, kind)
+            return Inventory(version, resource_store.load(connection, kind), private=private)
+
+        return self._cache.at(kind, version, load)
 
     def _is_registered(self, kind: ResourceKind, external_id: str) -> bool:
         with self._transactions.reading() as connection:

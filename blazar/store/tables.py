@@ -138,6 +138,8 @@ leases = sa.Table(
     sa.Column("deleted_at", UtcTime),
     # The list of a project, oldest first; and the list of all.
     sa.Index(None, "project_id", "deleted_at", "created_at"),
+    # What a project has held since then.
+    sa.Index(None, "project_id", "ends_at"),
     sa.Index(None, "deleted_at", "created_at"),
 )
 
@@ -199,6 +201,8 @@ allocations = sa.Table(
     sa.Column("blocks_until", UtcTime, nullable=False),
     sa.Column("units", sa.Integer, nullable=False),
     sa.Column("unit", sa.JSON(none_as_null=True)),
+    # Since when it is held, if it came to a lease that had begun: then that is not its start.
+    sa.Column("added_at", UtcTime),
     sa.Column("released_at", UtcTime),
     # What is promised in a window, answered from the index alone.
     sa.Index("ix_allocations_calendar", "kind", "blocks_until", "starts_at", "resource_id"),

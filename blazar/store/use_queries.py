@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.amounts import Amounts
+from blazar.model.clock import to_second
 from blazar.model.errors import StaleCalendar
 from blazar.model.lease import LeaseStatus
 from blazar.model.resource import ResourceKind
+from blazar.model.spending import Hold
 from blazar.model.usage import LeaseUse, ProjectUse
 from blazar.model.window import Window
 from blazar.store.tables import allocations, leases, project_uses
@@ -52,6 +57,43 @@ def of_project(connection: Connection, project_id: str, window: Window, besides:
         for id_, start, end, first, last, number in rows
     )
     return ProjectUse(project_id, version or 0, uses)
+
+
+def over_time(
+    connection: Connection, project_id: str, window: Window, besides: str, now: datetime
+) -> tuple[tuple[Hold, ...], tuple[Hold, ...]]:
+    """Return what a project held, holds and will hold in a window, and apart from it what one lease has now.
+
+    One statement, from the index of a project's leases by their end. What was given back counts until then, what was
+    added to a lease from then on, and what is on its way out until now.
+    """
+    a, second = allocations.c, to_second(now)
+    rows = connection.execute(
+        sa.select(
+            leases.c.id, leases.c.status, a.kind, a.starts_at, a.ends_at, a.added_at, a.released_at, a.units, a.unit
+        )
+        .join(leases, leases.c.id == a.lease_id)
+        .where(
+            leases.c.project_id == project_id,
+            # While a lease gets more hosts and more time at once, only its allocations tell of the time.
+            sa.or_(leases.c.ends_at > window.start, leases.c.status == str(LeaseStatus.UPDATING)),
+            a.starts_at < window.end,
+            a.ends_at > window.start,
+            # Given up before it began, it never was.
+            sa.or_(a.released_at.is_(None), a.released_at >= a.starts_at),
+        )
+        .order_by(a.id)
+    )
+    held: list[Hold] = []
+    mine: list[Hold] = []
+    for lease_id, status, kind, starts_at, ends_at, added_at, released_at, units, unit in rows:
+        start = starts_at if added_at is None else max(starts_at, to_second(added_at))
+        end = min(ends_at, second) if released_at is None and status in GIVEN_BACK else ends_at
+        if start < end:
+            amounts = None if unit is None else Amounts.of(unit)
+            own = lease_id == besides and released_at is None
+            (mine if own else held).append(Hold(lease_id, kind, Window(start, end), units, amounts))
+    return tuple(held), tuple(mine)
 
 
 def raise_version(connection: Connection, use: ProjectUse) -> None:

@@ -561,6 +561,7 @@ def configure():
             "oslo_concurrency": locks,
         },
     )
+    blazar = any(f.endswith(".BlazarFilter") for f in extra)
     ini(
         "nova/scheduler.conf",
         {
@@ -569,6 +570,8 @@ def configure():
                 "available_filters": ["nova.scheduler.filters.all_filters"] + extra,
                 "enabled_filters": ",".join(FILTERS + [f.rsplit(".", 1)[-1] for f in extra]),
             },
+            # Only servers with a flavor that says so make a difference.
+            **({"blazar:physical:host": {"allow_preemptibles": "true"}} if blazar else {}),
         },
     )
     # Hosts have no access to the databases.

@@ -525,6 +525,7 @@ HOSTS = [
 
 FRAMES = [
     Bad("frame: no such path", "GET", "/v1/nothing", 404, "openapi"),
+    Bad("frame: the plugins, which no client can ask for", "GET", "/v1/plugins", 404, "openapi"),
     Bad("frame: no such version", "GET", "/v3/leases", 404, "openapi"),
     Bad("frame: a trailing slash", "GET", "/v1/leases/", 404, "slash"),
     Bad("frame: a method", "PATCH", "/v1/leases", 405, "method"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from datetime import timedelta
 
@@ -312,6 +313,20 @@ def test_properties_are_listed_and_hidden(http):
     assert len(http.get("/v1/os-hosts/properties?all=True").json["resource_properties"]) == 2
 
 
+def test_a_private_capability_is_known_to_operators_only(http):
+    http.put("/v1/os-hosts/1", json={"rack": "r1"})
+    http.patch("/v1/os-hosts/properties/rack", json={"private": True})
+    asking = {**LEASE, "reservations": [{**ROOM, "resource_properties": '["==", "$rack", "r1"]'}]}
+    refused = http.post("/v1/leases", json=asking, headers=token())
+    assert (refused.status_code, "$rack, which no host has" in refused.json["error_message"]) == (400, True)
+    lease = http.post("/v1/leases", json=asking)
+    assert lease.status_code == 201
+    url, room = f"/v1/leases/{create(http)['id']}", asking["reservations"][0]
+    change = {"reservations": [{**room, "id": http.get(url).json["lease"]["reservations"][0]["id"], "max": 1}]}
+    assert http.put(url, json=change, headers=token()).status_code == 400
+    assert http.put(url, json=change).status_code == 409
+
+
 @pytest.mark.parametrize("path", ["/", "/versions"])
 def test_versions_are_found_without_a_token_below_any_mount(http, path):
     answer = http.get(path, base_url="http://controller:1234", environ_overrides={"SCRIPT_NAME": "/reservation"})
@@ -353,6 +368,27 @@ def test_every_answer_names_its_request_and_a_versioned_one_its_version(http):
 @pytest.mark.parametrize("accept", [None, "text/html", "application/json", "*/*;q=0.1", "nonsense"])
 def test_any_accept_header_or_none_will_do(http, accept):
     assert http.get("/v1/leases", headers={"Accept": accept} if accept else {}).status_code == 200
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.WARNING, logging.CRITICAL, logging.CRITICAL + 1])
+def test_it_works_whatever_is_logged(http, level):
+    levels = {name: logging.getLogger(name).level for name in ("", "blazar", "blazar.api", "blazar.api.app")}
+    try:
+        for name in levels:
+            logging.getLogger(name).setLevel(level)
+        lease = create(http)
+        assert http.get("/v1/leases", headers=token()).json["leases"] == [lease]
+        assert http.get("/v1/nothing", headers=token()).status_code == 404
+    finally:
+        for name, before in levels.items():
+            logging.getLogger(name).setLevel(before)
+
+
+def test_a_version_can_be_discovered_where_it_is(http):
+    for path in ("/v1", "/v1/"):
+        answer = http.get(path, environ_overrides={"SCRIPT_NAME": "/reservation"}, base_url="http://cloud:1234")
+        assert answer.status_code == 200
+        assert answer.json["version"]["links"] == [{"rel": "self", "href": "http://cloud:1234/reservation/v1"}]
 
 
 def test_the_health_of_the_service_can_be_asked(http, world, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from datetime import timedelta
 
 import pytest
@@ -13,7 +14,7 @@ from keystoneauth1 import fixture
 from keystoneauth1.identity import v3
 
 from blazar.clouds.openstack import Credentials, connect
-from blazar.clouds.openstack.access import VersionMissing
+from blazar.clouds.openstack.access import Service, VersionMissing
 from blazar.clouds.openstack.compute import OpenStackCompute
 from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.scope import scope
@@ -147,11 +148,71 @@ def test_a_provider_that_goes_while_it_is_read_leaves_its_host_out(web):
     assert OpenStackPlacement(an_access()).supplies(["a", "b"]) == {}
 
 
-def test_one_login_serves_many_calls(web, nova):
+def test_one_login_serves_many_calls(web):
     web.get(f"{NOVA}/servers/1", json={})
+    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": []})
+    access = an_access()
+    placement = OpenStackPlacement(access)
     for _ in range(5):
-        nova.get("/servers/1")
+        access.compute.get("/servers/1")
+        placement.reservation_provider("node-1")
     assert len(sent(web, "/auth/tokens")) == 1
+
+
+SERVICES = sorted(name for name, member in vars(an_access()).items() if isinstance(member, Service))
+
+
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("region", ["RegionOne", "RegionTwo"])
+def test_every_service_is_called_in_the_region_of_the_configuration_whoever_calls(web, service, region):
+    """Threads that watch over hosts work for nobody's request; their calls go the same way."""
+    token = fixture.V3Token(user_name="blazar", project_name="service")
+    for kind in SERVICES:
+        offered = token.add_service(kind)
+        for name in ("RegionOne", "RegionTwo"):
+            here = f"http://{kind}.{name.lower()}.test/v2"
+            offered.add_standard_endpoints(public=here, internal=here, admin=here, region=name)
+    web.post(f"{KEYSTONE}/auth/tokens", json=token, headers={"X-Subject-Token": "t"})
+    glance = {"versions": [{"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": ""}]}]}
+    web.get(requests_mock.ANY, json=PLACEMENT_VERSIONS if service == "placement" else glance)
+    web.get(KEYSTONE, json=fixture.V3Discovery(KEYSTONE))
+    called = []
+    access = an_access(region=region, interfaces={})
+
+    def call() -> None:
+        getattr(access, service).get("/things")
+        called.extend(request.url for request in sent(web, "/things"))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert called
+    assert all(f"http://{service}.{region.lower()}.test/" in url for url in called)
+
+
+def test_nobodys_trust_is_needed_or_made(web):
+    web.get(f"{NOVA}/servers/1", json={})
+    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": []})
+    access = an_access()
+    access.compute.get("/servers/1")
+    OpenStackPlacement(access).reservation_provider("node-1")
+    (login,) = sent(web, "/auth/tokens")
+    assert login.json()["auth"]["identity"]["password"]["user"]["name"] == "blazar"
+    assert login.json()["auth"]["scope"].keys() == {"project"}
+    assert not sent(web, "OS-TRUST")
+
+
+def test_servers_are_deleted_by_force_and_found_in_the_recycle_bin(web):
+    web.post(f"{NOVA}/servers/1/action", status_code=202)
+    web.get(f"{NOVA}/servers/detail", json={"servers": [a_server("1")]})
+    compute = OpenStackCompute(an_access())
+    compute.delete_server("1")
+    assert sent(web)[-1].json() == {"forceDelete": None}
+    assert [server.id for server in compute.servers_on("compute-1")] == ["1"]
+    asked = sent(web)[-1].qs
+    assert (asked["soft_deleted"], asked["all_tenants"], asked["host"]) == (["1"], ["1"], ["compute-1"])
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])

@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from blazar.clouds.ports import Flavor, Inventory, ServerGroup
+from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 
 
@@ -176,6 +177,8 @@ def test_inventories_of_several_reservations_lie_beside_each_other(placement, ho
         placement.set_inventory(host, resource_class, 1)
         placement.set_inventory(host, other, 2)
         assert placement.inventory(host, resource_class) == Inventory(1, 0)
+        totals = {name: n for name, n in placement.slots(host).items() if name.startswith(resource_class)}
+        assert totals == {resource_class: 1, other: 2}
         placement.delete_inventory(host, resource_class)
         assert placement.inventory(host, other) == Inventory(2, 0)
     finally:
@@ -185,6 +188,7 @@ def test_inventories_of_several_reservations_lie_beside_each_other(placement, ho
 
 def test_a_host_without_a_provider_has_no_inventory(placement, resource_class):
     assert placement.inventory("no-such-node", resource_class) is None
+    assert placement.slots("no-such-node") == {}
     for call in (
         lambda: placement.set_inventory("no-such-node", resource_class, 1),
         lambda: placement.delete_inventory("no-such-node", resource_class),
@@ -209,6 +213,15 @@ def open_slots(site, compute, placement, host, reservation, resource_class):
     site.soon(lambda: compute.servers_of_flavor(reservation), lambda left: left == ())
 
 
+def test_a_server_keeps_what_its_flavor_said(site, compute, host, open_slots):
+    compute.set_flavor_specs(open_slots, {"blazar:preemptible": "true"})
+    server_id = site.boot_reserved(open_slots)
+    compute.set_flavor_specs(open_slots, {"blazar:preemptible": None})
+    (server,) = [server for server in compute.servers_on(host) if server.id == server_id]
+    assert server.extra_specs["blazar:preemptible"] == "true"
+    assert "blazar:preemptible" not in compute.flavor(open_slots).extra_specs
+
+
 def test_servers_of_a_flavor_take_slots_and_are_found_wherever_they_are(
     site, compute, placement, host, open_slots, resource_class
 ):
@@ -218,6 +231,8 @@ def test_servers_of_a_flavor_take_slots_and_are_found_wherever_they_are(
     assert {server.host for server in found} == {host}
     assert {server.flavor for server in found} == {f"reservation:{open_slots}"}
     assert {server.project_id for server in found} == {site.project}
+    assert {server.extra_specs[f"resources:{resource_class}"] for server in found} == {"1"}
+    assert {server.amounts for server in found} == {Amounts.of({"VCPU": 1, "MEMORY_MB": 64})}
     assert placement.inventory(host, resource_class) == Inventory(2, 2)
     with pytest.raises(Conflict):
         placement.delete_inventory(host, resource_class)

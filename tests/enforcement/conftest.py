@@ -38,8 +38,10 @@ class Service:
                     self.close_connection = True
                     return
                 self.rfile, kept = _Again(raw), self.rfile
-                super().do_POST()
-                self.rfile = kept
+                try:
+                    super().do_POST()
+                finally:
+                    self.rfile = kept
 
             def log_message(self, format: str, *args: object) -> None:
                 pass

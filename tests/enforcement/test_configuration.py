@@ -51,7 +51,8 @@ def test_filters_come_in_their_order_with_what_is_set_for_them(tmp_path):
 def test_an_unknown_filter_is_refused_with_the_names_of_those_there_are(tmp_path):
     assert refusal(tmp_path, "enabled_filters = MaxLeaseDurationFilter,MaxMoodFilter") == (
         "[enforcement] enabled_filters names MaxMoodFilter, which is not installed; there are: ExternalServiceFilter, "
-        "MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter, StartWindowFilter"
+        "MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter, ResourceHoursFilter, "
+        "StartWindowFilter"
     )
 
 
@@ -92,6 +93,80 @@ def test_filters_of_others_are_found_by_entry_point_or_name_with_options_of_thei
     (made,) = filters(tmp_path, f"enabled_filters = {name}", "mood = bad")
     with pytest.raises(UsageDenied, match="bad"):
         made.check(asking())
+
+
+def plug_in(monkeypatch, kind):
+    point = EntryPoint("mood", "tests:Filter", "blazar.enforcement.filters")
+    extension = stevedore.extension.Extension("mood", point, kind, None)
+    others = stevedore.ExtensionManager
+
+    def manager(namespace, **more):
+        return [extension] if namespace == "blazar.enforcement.filters" else others(namespace, **more)
+
+    monkeypatch.setattr(stevedore, "ExtensionManager", manager)
+
+
+def test_a_filter_named_by_its_entry_point_and_by_its_class_is_named_twice(tmp_path, monkeypatch):
+    plug_in(monkeypatch, MoodFilter)
+    assert "names MoodFilter, mood more than once" in refusal(tmp_path, "enabled_filters = mood,MoodFilter")
+
+
+def test_options_of_others_that_clash_with_ours_are_refused_with_a_sentence(tmp_path, monkeypatch):
+    class Clashing(MoodFilter):
+        options: ClassVar[list[cfg.Opt]] = [cfg.StrOpt("max_units")]
+
+    plug_in(monkeypatch, Clashing)
+    said = refusal(tmp_path, "enabled_filters = mood")
+    assert said.startswith("[enforcement] mood can not be used as it is set: duplicate option: max_units")
+
+
+def test_a_value_that_an_option_of_others_can_not_have_is_refused_with_a_sentence(tmp_path, monkeypatch):
+    class Counting(MoodFilter):
+        options: ClassVar[list[cfg.Opt]] = [cfg.IntOpt("mood")]
+
+    plug_in(monkeypatch, Counting)
+    assert "[enforcement] mood can not be used" in refusal(tmp_path, "enabled_filters = mood", "mood = bad")
+
+
+def test_a_latest_start_before_the_earliest_is_refused(tmp_path):
+    lines = ("enabled_filters = StartWindowFilter", "earliest_start = 60", "latest_start = 59")
+    assert refusal(tmp_path, *lines) == (
+        "[enforcement] earliest_start is 60 and latest_start 59, so that no lease could start at all; give a "
+        "latest_start that is not before earliest_start"
+    )
+
+
+BUDGET = "enabled_filters = ResourceHoursFilter"
+
+
+def test_a_budget_is_read_with_its_period(tmp_path):
+    (made,) = filters(tmp_path, BUDGET, "max_resource_hours = host:1, vcpu:-1", "resource_hours_period = 7")
+    with pytest.raises(UsageDenied, match=r"take 2 host-hours .* any 7 days \(max_resource_hours\) 1 are left"):
+        made.check(asking(a_view(hours(1, 3))))
+
+
+@pytest.mark.parametrize("value", ["host", "host:x", "host:1.5", "host:-2", "host:1,host"])
+def test_a_budget_that_can_not_be_read_is_refused_with_what_it_should_be(tmp_path, value):
+    with pytest.raises(ConfigurationError) as refused:
+        load(tmp_path, BUDGET, f"max_resource_hours = {value}")
+    assert refused.value.message.startswith("[enforcement] max_resource_hours can not be")
+    assert "give names with whole numbers, as name:10, with commas between them" in refused.value.message
+
+
+def test_a_budget_without_a_number_is_refused(tmp_path):
+    assert refusal(tmp_path, BUDGET, "max_resource_hours = host:1,vcpu:") == (
+        "[enforcement] max_resource_hours gives no number for vcpu; write it as vcpu:10"
+    )
+
+
+def test_a_budget_of_what_nobody_counts_is_refused(tmp_path):
+    assert refusal(tmp_path, BUDGET, "max_resource_hours = host:1,gpu:2") == (
+        "[enforcement] max_resource_hours names gpu, of which nothing is counted; there are: host, instance, vcpu"
+    )
+
+
+def test_a_period_that_there_is_not_is_refused(tmp_path):
+    assert "resource_hours_period can not be 'year'" in refusal(tmp_path, BUDGET, "resource_hours_period = year")
 
 
 EXTERNAL = "enabled_filters = ExternalServiceFilter"

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from itertools import combinations, product
+
 import pytest
 
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.enforcement import Occasion
+from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, Patience, StaticToken
+from blazar.enforcement.limits import (
+    MaxConcurrentLeasesFilter,
+    MaxLeaseDurationFilter,
+    MaxUnitsFilter,
+    StartWindowFilter,
+)
+from blazar.enforcement.periods import parse
 from tests.enforcement.conftest import TOKEN
 from tests.world import World
 
 ALICE = {"X-Auth-Token": "alice:physics"}
+HOUR = timedelta(hours=1)
 ADMIN = {"X-Auth-Token": "root:operators:admin"}
 
 
@@ -103,6 +115,44 @@ def test_a_new_name_asks_nobody(house, service):
     lease = house.create().json["lease"]
     assert house.change(lease, name="new").status_code == 200
     assert service.asked == ["check-create"]
+
+
+EVERY_LIMIT = {
+    "length": lambda: MaxLeaseDurationFilter(HOUR, extension=HOUR),
+    "leases": lambda: MaxConcurrentLeasesFilter(1),
+    "hosts": lambda: MaxUnitsFilter(1),
+    "start": lambda: StartWindowFilter(HOUR, timedelta(days=365)),
+    "hours of a month": lambda: ResourceHoursFilter({"host": 10, "vcpu": 10, "instance": 10}, parse("month")),
+    "hours of a week": lambda: ResourceHoursFilter({"host": 10**9, "vcpu": 1}, parse("week")),
+    "hours of ten years": lambda: ResourceHoursFilter({"host": 10}, parse("3660")),
+}
+
+
+@pytest.mark.parametrize("rule", EVERY_LIMIT.values(), ids=EVERY_LIMIT)
+def test_no_dates_and_no_numbers_are_too_much_for_a_limit(sqlite, rule):
+    world = World(sqlite, filters=[rule()])
+    http = create_app(world.manager, identity=StandaloneIdentity()).test_client()
+    host = {"resource_type": "physical:host", "hypervisor_properties": "", "resource_properties": ""}
+    server = {"resource_type": "virtual:instance", "vcpus": 1, "memory_mb": 1, "disk_gb": 0, "affinity": None}
+    rooms = [
+        {**host, "min": 1, "max": 3},
+        {**host, "min": 2, "max": 2**31 - 1},
+        {**server, "amount": 40, "resource_properties": ""},
+        {**server, "amount": 2**31 - 1, "resource_properties": ""},
+    ]
+    dates = ["now", "2030-04-01 12:01", "2030-04-30 23:59", "2031-01-01 00:00", "8999-12-31 23:59"]
+    seen = set()
+    for room, (start, end) in product(rooms, combinations(dates, 2)):
+        body = {"name": "x", "start_date": start, "end_date": end, "reservations": [room]}
+        answer = http.post("/v1/leases", json=body, headers=ALICE)
+        seen.add(answer.status_code)
+        if answer.status_code == 201:
+            lease = answer.json["lease"]
+            for change in ({"end_date": "8999-12-31 23:00"}, {"start_date": "2030-04-20 00:00"}, {"end_date": "now"}):
+                seen.add(http.put(f"/v1/leases/{lease['id']}", json=change, headers=ALICE).status_code)
+            assert http.delete(f"/v1/leases/{lease['id']}", headers=ALICE).status_code == 204
+    assert seen <= {200, 201, 400, 409}
+    assert {201, 400} <= seen
 
 
 def test_while_the_service_is_away_users_get_503_or_their_leases_as_the_operator_says(sqlite, service):

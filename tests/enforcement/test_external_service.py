@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
+import threading
 import time
 from datetime import timedelta
 
@@ -138,6 +140,63 @@ def test_a_service_that_drips_is_not_waited_for_to_the_end(service):
     with pytest.raises(EnforcementUnavailable):
         a_filter(service.url, seconds=0.4, attempts=1).check(asking())
     assert time.monotonic() - begun < 1.5
+
+
+@pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 403 No\r\nX-Long: "], ids=["status", "header"])
+def test_a_service_whose_headers_drip_is_not_waited_for_to_the_end(begin):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip():
+            wire, _ = listening.accept()
+            with wire, contextlib.suppress(OSError):
+                wire.recv(65536)
+                wire.sendall(begin)
+                for _ in range(60):
+                    wire.sendall(b"H")
+                    time.sleep(0.1)
+
+        threading.Thread(target=drip, daemon=True).start()
+        begun = time.monotonic()
+        with pytest.raises(EnforcementUnavailable):
+            a_filter(f"http://127.0.0.1:{listening.getsockname()[1]}/", seconds=0.4, attempts=1).check(asking())
+        assert time.monotonic() - begun < 1.5
+
+
+@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH_9.2\r\n", b"", b"HTTP/1.1 20x\r\n\r\n", b"HTTP/1.1 204"])
+def test_what_does_not_speak_http_is_no_answer(answer):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def speak():
+            with contextlib.suppress(OSError):
+                while True:
+                    wire, _ = listening.accept()
+                    with wire:
+                        wire.recv(65536)
+                        wire.sendall(answer)
+
+        threading.Thread(target=speak, daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        if answer == b"HTTP/1.1 204":
+            # The status is there, and nothing else is needed of it.
+            a_filter(url).check(asking())
+        else:
+            with pytest.raises(EnforcementUnavailable):
+                a_filter(url).check(asking())
+
+
+def test_a_denial_in_chunks_is_put_together(service, rule):
+    def so(handler, path):
+        handler.send_response(403)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        for part in (b'{"mess', b'age": "no', b' more"}'):
+            handler.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+        handler.wfile.write(b"0\r\n\r\n")
+        return True
+
+    service.manners = [so]
+    with pytest.raises(UsageDenied, match="^no more$"):
+        rule.check(asking())
 
 
 def test_the_time_of_the_request_counts_as_well(service):

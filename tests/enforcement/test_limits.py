@@ -13,7 +13,7 @@ from blazar.enforcement.limits import (
     StartWindowFilter,
 )
 from blazar.model.errors import UsageDenied
-from blazar.model.usage import peak
+from blazar.model.usage import longest_below, peak
 from tests.enforcement.builders import DAY, HOUR, NOON, a_view, asking, hours, used
 
 
@@ -63,6 +63,22 @@ class TestExtensionWindow:
         )
         self.rule.check(asking(after, before=before, now=NOON + 4 * HOUR))
 
+    def test_in_that_time_a_lease_is_extended_by_the_longest_length_once_more(self):
+        rule = MaxLeaseDurationFilter(10 * HOUR, extension=timedelta(hours=6))
+        before, late = a_view(hours(0, 10)), NOON + 9 * HOUR
+        rule.check(asking(a_view(hours(0, 20)), before=before, now=late))
+        assert denial(rule, asking(a_view(hours(0, 21)), before=before, now=late)) == (
+            "end_date: the lease would be extended by 11 hours, and 10 hours is the most at a time "
+            "(max_lease_duration); let it end by 2030-04-02 08:00"
+        )
+        rule.check(asking(a_view(hours(0, 30)), before=a_view(hours(0, 20)), now=NOON + 19 * HOUR))
+
+    def test_without_that_time_or_before_the_start_the_whole_length_counts(self):
+        late = NOON + 9 * HOUR
+        denial(MaxLeaseDurationFilter(10 * HOUR), asking(a_view(hours(0, 11)), before=a_view(hours(0, 10)), now=late))
+        rule = MaxLeaseDurationFilter(10 * HOUR, extension=timedelta(hours=6))
+        denial(rule, asking(a_view(hours(1, 12)), before=a_view(hours(1, 11))))
+
     def test_other_changes_and_leases_that_have_not_started_are_free(self):
         self.rule.check(asking(a_view(hours(0, 9)), before=a_view(hours(0, 10))))
         self.rule.check(asking(a_view(hours(0, 10), hosts=2), before=a_view(hours(0, 10))))
@@ -79,7 +95,13 @@ class TestMaxConcurrentLeases:
         side_by_side = [used(hours(0, 3)), used(hours(2, 4))]
         assert denial(self.rule, asking(a_view(hours(1, 3)), others=side_by_side)) == (
             "start_date, end_date: the project has 2 other leases at one time between 2030-04-01 13:00 and 2030-04-01 "
-            "15:00, and may have 2 at a time (max_concurrent_leases); choose other dates, or end one of them"
+            "15:00, and may have 2 at a time (max_concurrent_leases); choose other dates, as from 2030-04-01 13:00 to "
+            "2030-04-01 14:00, or end one of them"
+        )
+        one = [used(hours(0, 9))]
+        assert denial(MaxConcurrentLeasesFilter(1), asking(a_view(hours(1, 3)), others=one)).endswith(
+            "has 1 other lease at one time between 2030-04-01 13:00 and 2030-04-01 15:00, and may have 1 at a time "
+            "(max_concurrent_leases); choose other dates, or end one of them"
         )
 
     def test_a_lease_that_stays_within_its_own_time_is_never_denied(self):
@@ -98,7 +120,8 @@ class TestMaxUnits:
         self.rule.check(asking(a_view(hours(1, 3), hosts=2), others=[used(hours(0, 2), 2), used(hours(2, 3), 2)]))
         assert denial(self.rule, asking(a_view(hours(1, 3), hosts=2), others=[used(hours(0, 2), 3)])) == (
             "reservations: the lease would have 2 hosts, and of the 4 that the project may have at a time (max_units) "
-            "1 are left between 2030-04-01 13:00 and 2030-04-01 15:00; ask for fewer, or choose other dates"
+            "1 is left between 2030-04-01 13:00 and 2030-04-01 15:00; ask for fewer, or choose other dates, as from "
+            "2030-04-01 14:00 to 2030-04-01 15:00"
         )
 
     def test_a_lease_with_no_more_hosts_in_its_own_time_is_never_denied(self):
@@ -144,3 +167,12 @@ def test_the_peak_is_the_most_at_one_instant_and_touching_windows_do_not_add_up(
     assert peak(hours(0, 10), []) == 0
     assert peak(hours(0, 10), [(hours(1, 2), 3), (hours(2, 3), 4), (hours(-5, 1), 2)]) == 4
     assert peak(hours(0, 10), [(hours(-9, 2), 3), (hours(1, 20), 4), (hours(10, 11), 50)]) == 7
+
+
+def test_the_longest_part_below_a_sum_is_found():
+    busy = [(hours(2, 3), 3), (hours(3, 5), 4), (hours(8, 20), 4)]
+    assert longest_below(hours(0, 10), busy, 3) == hours(0, 3) == longest_below(hours(0, 8), busy, 3)
+    assert longest_below(hours(0, 10), busy, 2) == hours(5, 8)
+    assert longest_below(hours(0, 10), busy, 4) == hours(0, 10)
+    assert longest_below(hours(3, 5), busy, 3) is None
+    assert longest_below(hours(0, 10), [], -1) is None

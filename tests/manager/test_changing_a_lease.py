@@ -1,5 +1,6 @@
 """What can be changed, when, and what is refused."""
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -14,7 +15,7 @@ from blazar.model.errors import (
 )
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
-from tests.world import NOON, a_host
+from tests.world import NOON, a_host, instances
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -44,6 +45,23 @@ def test_a_pending_lease_moves_in_both_directions_over_its_own_allocations(a_wor
         assert moved.event(EventType.START).due_at == NOON + 3 * HOUR + shift
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
+@pytest.mark.parametrize("days", [1, 30])
+def test_a_lease_that_moves_to_another_day_has_each_of_its_hosts_once(world, days):
+    lease = world.lease(a_host(1, 3), start=HOUR)
+    world.change(lease, start=NOON + timedelta(days=days), end=NOON + timedelta(days=days, hours=2))
+    held = [allocation.resource_id for allocation in world.store.lease_allocations(lease.id)]
+    assert (len(held), len(set(held))) == (3, 3)
+    world.lease(a_host(3), start=HOUR)
+
+
+def test_servers_that_move_to_another_day_keep_their_number(world):
+    lease = world.lease(instances(4, vcpus=16), start=HOUR)
+    before = Counter((a.resource_id, a.units) for a in world.store.lease_allocations(lease.id))
+    world.change(lease, start=NOON + timedelta(days=1), end=NOON + timedelta(days=1, hours=2))
+    assert Counter((a.resource_id, a.units) for a in world.store.lease_allocations(lease.id)) == before
+    assert sum(a.units for a in world.store.lease_allocations(lease.id)) == 4
 
 
 def test_a_full_cloud_does_not_stand_in_the_way_of_a_legal_change(world):
@@ -113,6 +131,65 @@ def test_growth_that_the_cloud_refuses_is_undone(world):
     assert world.hosts_of(lease) == held
     assert world.pool() == ALL - held
     assert world.pool(lease.reservations[0].id) == held
+
+
+def test_of_two_reservations_both_change_or_neither(world):
+    lease = world.lease(a_host(1), a_host(1), start=HOUR)
+    first, second = lease.reservations
+    more = (ReservationChange(first.id, {"min": 2, "max": 2}), ReservationChange(second.id, {"min": 2, "max": 2}))
+    with pytest.raises(NotEnoughResources):
+        world.change(lease, reservations=more, end=NOON + 9 * HOUR)
+    assert world.now(lease) == lease
+    assert len(world.hosts_of(lease)) == 2
+
+
+def test_growth_of_two_reservations_is_undone_in_both_when_the_cloud_refuses_the_second(world):
+    lease = world.lease(a_host(1), instances(1))
+    world.run()
+    hosts, servers = world.now(lease).reservations
+    before = world.now(lease), world.store.lease_allocations(lease.id), world.pool(), world.pool(hosts.id)
+    world.faults.fail_before("set_inventory", CloudUnavailable("no answer"))
+    more = (ReservationChange(hosts.id, {"min": 2, "max": 2}), ReservationChange(servers.id, {"amount": 2}))
+    with pytest.raises(CloudUnavailable, match="no answer"):
+        world.change(lease, reservations=more)
+    after = world.now(lease)
+    assert after.status is LeaseStatus.ACTIVE
+    assert [r.parameters for r in after.reservations] == [r.parameters for r in before[0].reservations]
+    assert {(a.resource_id, a.units) for a in world.store.lease_allocations(lease.id)} == {
+        (a.resource_id, a.units) for a in before[1]
+    }
+    assert (world.pool(), world.pool(hosts.id)) == before[2:]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"before_end": NOON + 50 * HOUR}, InvalidInput),
+        ({"end": NOON - HOUR}, InvalidInput),
+        ({"end": NOON + 90 * HOUR}, NotEnoughResources),
+        ({"reservations": {"min": 9, "max": 9}}, NotEnoughResources),
+        ({"reservations": {"min": 0}}, InvalidInput),
+        ({"reservations": {"max": "many"}}, InvalidInput),
+        ({"reservations": {"before_end": "explode"}}, InvalidInput),
+        ({"reservations": {"resource_properties": '["==", "$colour", "red"]'}}, InvalidInput),
+        ({"reservations": {"hypervisor_properties": "["}}, InvalidInput),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("status", [LeaseStatus.PENDING, LeaseStatus.ACTIVE])
+def test_no_mistake_of_a_user_touches_the_lease(world, status, changes, error):
+    lease = world.lease(a_host(1), start=HOUR)
+    world.lease(a_host(3), start=72 * HOUR)
+    if status is LeaseStatus.ACTIVE:
+        world.run_to(NOON + HOUR)
+    before = world.now(lease)
+    given = dict(changes)
+    if "reservations" in given:
+        given["reservations"] = (ReservationChange(lease.reservations[0].id, given["reservations"]),)
+    with pytest.raises(error):
+        world.change(lease, **given)
+    assert world.now(lease) == before
+    assert before.status is status
 
 
 def test_growth_that_nobody_finished_is_undone_by_another_manager(world):

@@ -6,7 +6,7 @@ import pytest
 
 from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound, StoreUnavailable
 from blazar.model.lease import LeaseStatus
-from blazar.model.requests import HostChange, HostRequest
+from blazar.model.requests import Actor, HostChange, HostRequest, ReservationChange
 from tests.world import NOON, World, a_host, instances, of_hosts
 
 
@@ -154,6 +154,48 @@ def test_requirements_compare_numbers_as_numbers_and_refuse_what_no_host_has(wor
         world.lease(a_host(needs='["==", "$colour", "red"]'))
     with pytest.raises(InvalidInput, match=r"\$trust_id"):
         world.lease(a_host(needs='["==", "$trust_id", "x"]'))
+
+
+def test_a_requirement_never_meets_text_with_text_where_numbers_are_told(world):
+    for host, gpus in (("1", "16"), ("2", "8"), ("3", "100")):
+        world.manager.update_host(host, HostChange({"gpus": gpus}))
+    assert world.hosts_of(world.lease(a_host(1, 9, needs='[">=", "$gpus", "8"]'))) == {"node-1", "node-2", "node-3"}
+
+
+def test_a_search_is_silent(world, capfd):
+    world.manager.update_host("1", HostChange({"gpus": "16"}))
+    world.lease(a_host(needs='["and", [">=", "$gpus", "10"], [">=", "$vcpus", "1"]]'))
+    assert tuple(capfd.readouterr()) == ("", "")
+
+
+PRIVATE = r"\$rack, which no host has"
+
+
+def test_a_private_capability_can_be_asked_for_by_operators_only(world):
+    world.manager.update_host("1", HostChange({"rack": "r1", "gpu": "A100"}))
+    in_rack = a_host(needs='["and", ["==", "$gpu", "A100"], ["==", "$rack", "r1"]]')
+    world.manager.set_host_property("rack", private=True)
+    with pytest.raises(InvalidInput, match=PRIVATE):
+        world.lease(in_rack)
+    with pytest.raises(InvalidInput, match=PRIVATE):
+        world.lease(instances(needs='["!=", "$rack", "r1"]'))
+    assert world.hosts_of(world.lease(in_rack, operator=True)) == {"node-1"}
+    world.manager.set_host_property("rack", private=False)
+    assert world.hosts_of(world.lease(in_rack, start=timedelta(hours=9))) == {"node-1"}
+
+
+def test_what_was_granted_with_a_capability_can_still_be_changed_when_that_is_private(world):
+    world.manager.update_host("1", HostChange({"rack": "r1", "hall": "h1"}))
+    lease = world.lease(a_host(needs='["==", "$rack", "r1"]'), start=timedelta(hours=1))
+    for name in ("rack", "hall"):
+        world.manager.set_host_property(name, private=True)
+    moved = world.change(lease, end=NOON + timedelta(hours=9))
+    assert moved.window.end == NOON + timedelta(hours=9)
+    in_hall = ReservationChange(lease.reservations[0].id, {"resource_properties": '["==", "$hall", "h1"]'})
+    with pytest.raises(InvalidInput, match=r"\$hall, which no host has"):
+        world.change(lease, reservations=(in_hall,))
+    world.change(lease, reservations=(in_hall,), asked_by=Actor("root", "operators", operator=True))
+    assert world.hosts_of(lease) == {"node-1"}
 
 
 def test_allocations_are_listed_by_host(world):

@@ -9,10 +9,12 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.ports import Inventory
+from blazar.manager.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationChange
 from blazar.resources.physical_host import HostSettings
+from tests.promises import check_promises
 from tests.world import NOON, PROJECT, World, a_host, instances
 
 DOWN = CloudUnavailable("the cloud does not answer")
@@ -157,6 +159,36 @@ def test_reservations_share_a_host_up_to_its_capacity_and_not_further(a_world):
     with pytest.raises(NotEnoughResources):
         world.lease(instances(1, vcpus=1, memory_mb=1), start=HOUR)
     world.lease(instances(1, vcpus=1), start=3 * HOUR)
+
+
+def test_servers_may_follow_each_other_without_a_gap(a_world):
+    world = a_world(hosts=1)
+    for hour in (5, 1, 3):  # each for two hours, on the whole host
+        world.lease(instances(8, vcpus=4), start=hour * HOUR)
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances(1, vcpus=1), start=7 * HOUR - MINUTE)
+    world.lease(instances(8, vcpus=4), start=7 * HOUR)
+
+
+def test_cleaning_time_is_kept_free_between_servers_too(a_world):
+    world = a_world(hosts=1, settings=Settings(cleaning_time=10 * MINUTE))
+    world.lease(instances(8, vcpus=4), start=5 * HOUR)
+    for start in (3 * HOUR, 3 * HOUR - 9 * MINUTE, 7 * HOUR, 7 * HOUR + 9 * MINUTE):
+        with pytest.raises(NotEnoughResources):
+            world.lease(instances(1, vcpus=1), start=start)
+    before, after = 3 * HOUR - 10 * MINUTE, 7 * HOUR + 10 * MINUTE
+    assert [world.lease(instances(8, vcpus=4), start=start).status for start in (before, after)] == ["PENDING"] * 2
+
+
+def test_the_fullest_moment_counts_and_what_is_outside_of_the_window_does_not(a_world):
+    world = a_world(hosts=1)  # 32 VCPUs
+    world.lease(instances(1, vcpus=16), start=HOUR, hours=4)
+    for start in (HOUR, 3 * HOUR):  # one after the other, never both
+        world.lease(instances(1, vcpus=8), start=start)
+    world.lease(instances(1, vcpus=16), start=5 * HOUR)
+    world.lease(instances(1, vcpus=8), start=2 * HOUR, hours=4)
+    with pytest.raises(NotEnoughResources):
+        world.lease(instances(1, vcpus=1), start=2 * HOUR)
 
 
 def test_one_and_the_same_lease_does_not_overbook_a_host_either(a_world):
@@ -326,6 +358,25 @@ def test_a_creation_that_the_cloud_does_not_finish_leaves_nothing_behind(world, 
     nothing_is_left(world)
 
 
+def test_a_later_reservation_that_fails_takes_with_it_what_was_made_for_the_earlier_ones(world):
+    made = []
+
+    def refuse_the_third(name, phase):
+        if name == "create_aggregate" and phase == "before":
+            made.append(name)
+            if len(made) == 3:
+                raise DOWN
+
+    world.faults.on_call = refuse_the_third
+    with pytest.raises(CloudUnavailable):
+        world.lease(instances(2, affinity=True), a_host(), instances(1, affinity=False))
+    world.faults.on_call = None
+    assert len(made) == 3
+    assert world.manager.leases(None) == ()
+    nothing_is_left(world)
+    world.lease(a_host(3))
+
+
 @pytest.mark.parametrize("call", ["add_host", "set_inventory", "give_flavor"])
 @pytest.mark.parametrize("phase", ["before", "after"])
 def test_a_start_is_tried_again_until_all_is_there(world, call, phase):
@@ -335,6 +386,24 @@ def test_a_start_is_tried_again_until_all_is_there(world, call, phase):
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert slots(world, lease) == promised(world, lease)
     assert world.simulated.flavor_access(id_of(lease)) == {PROJECT}
+
+
+def test_two_starts_that_miss_the_provider_of_one_host_at_once_both_succeed(a_world):
+    world = a_world(hosts=1)
+    first, second = world.lease(instances(), start=HOUR), world.lease(instances(), start=HOUR)
+    with world.simulated._keeper.open(to_change=True) as state:
+        state.providers.clear()  # as Nova does when a compute service is deleted and comes back
+
+    def faster(name, phase):
+        if name == "create_reservation_provider" and phase == "before":
+            world.faults.on_call = None
+            world.simulated.create_reservation_provider("node-1")
+
+    world.faults.on_call = faster
+    world.run_to(NOON + HOUR)
+    for lease in (first, second):
+        assert world.now(lease).status is LeaseStatus.ACTIVE
+        assert slots(world, lease) == promised(world, lease)
 
 
 ENDING = [
@@ -499,6 +568,16 @@ def test_a_growth_that_the_cloud_refuses_is_undone(world):
     assert promised(world, lease) == slots(world, lease) == before
     assert world.pool(id_of(lease)) == set(before)
     assert world.now(lease).reservations[0].parameters["amount"] == 1
+
+
+def test_reservations_of_a_lease_that_stay_on_a_host_need_room_for_all_of_them(a_world):
+    world = a_world(hosts=1)  # 32 VCPUs
+    lease = world.lease(instances(1, vcpus=12), instances(1, vcpus=12))
+    world.run()
+    world.lease(instances(1, vcpus=16), start=2 * HOUR)
+    with pytest.raises(NotEnoughResources, match="too much of it is promised"):
+        world.change(lease, end=NOON + 3 * HOUR)
+    check_promises(world.store, since=NOON)
 
 
 def test_what_servers_are_made_of_does_not_change_while_there_may_be_some(world):

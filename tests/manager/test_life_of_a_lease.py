@@ -31,6 +31,15 @@ def test_a_new_lease_is_pending_and_its_aggregate_stands_empty(world):
     assert world.pool() == {"node-1", "node-2", "node-3"}
 
 
+def test_a_start_now_is_left_to_the_engine_and_keeps_no_caller_waiting(world):
+    moves = world.faults.calls["add_host"], world.faults.calls["remove_host"]
+    lease = world.lease(a_host(3))
+    assert lease.status is LeaseStatus.PENDING
+    assert (world.faults.calls["add_host"], world.faults.calls["remove_host"]) == moves
+    world.run()
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
 def test_at_the_start_hosts_move_from_the_freepool_to_the_reservation(world):
     lease = world.lease(a_host(2), start=HOUR)
     world.run_to(NOON + HOUR)

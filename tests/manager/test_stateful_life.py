@@ -17,14 +17,15 @@ from blazar.clouds.simulated import of_size
 from blazar.clouds.simulated.state import HostState
 from blazar.manager import lifecycle
 from blazar.manager.settings import Settings
-from blazar.model.amounts import Amounts
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.model.resource import ResourceKind
+from blazar.resources.preemptibles import SPEC, is_preemptible
 from blazar.resources.slots import resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
+from tests.promises import check_promises
 from tests.world import PROJECT, World, a_host, flavored, instances
 
 HOSTS = 3
@@ -55,7 +56,9 @@ class Life(RuleBasedStateMachine):
         state.hosts["1"].inventories = {"VCPU": {"allocation_ratio": 1.5}, "MEMORY_MB": {"reserved": 512}}
         state.hosts["2"].inventories = {"VCPU": {"total": 0}, "PCPU": {"total": 8}}
         state.hosts["3"].traits = ["CUSTOM_A"]
-        settings = Settings(claim_ttl=TTL, heal_active=heal_active, healing_interval=timedelta(0))
+        # A request that has to wait, for preemptible servers to go, gives up at once: the clock stands still meanwhile.
+        limit = timedelta(seconds=1)
+        settings = Settings(claim_ttl=TTL, request_limit=limit, heal_active=heal_active, healing_interval=timedelta(0))
         self.world = World(self.engine, hosts=HOSTS, settings=settings, state=state)
         for flavor in FLAVORS:
             self.world.simulated.offer_flavor(flavor)
@@ -178,6 +181,12 @@ class Life(RuleBasedStateMachine):
                 self.world.simulated.boot_server(
                     "work", project_id="p", user_id="u", host=host, locked=locked, status=status
                 )
+
+    @rule(host=st.integers(1, HOSTS), vcpus=st.sampled_from([1, 8, 20]), hours=st.integers(0, 3))
+    def boot_preemptible(self, host: int, vcpus: int, hours: int) -> None:
+        created = (self.world.clock.now() - timedelta(hours=hours)).isoformat()
+        with suppress(Conflict):
+            self.world.simulated.boot_preemptible("spot", host=f"node-{host}", vcpus=vcpus, created_at=created)
 
     @rule(seconds=st.sampled_from([0, 1, 20, 45, 600, 3600]))
     def time_passes(self, seconds: int) -> None:
@@ -310,20 +319,7 @@ class Life(RuleBasedStateMachine):
     def nothing_is_promised_twice(self) -> None:
         if not hasattr(self, "world"):
             return
-        now = self.world.clock.now()
-        by_host: dict[int, list] = {}
-        for allocation in self.world.store.live_allocations(ResourceKind.HOST):
-            by_host.setdefault(allocation.resource_id, []).append(allocation)
-        capacities = {r.id: r.capacity for r in self.world.store.resources(ResourceKind.HOST)}
-        for host, allocations in by_host.items():
-            for instant in {now, *(a.window.start for a in allocations)}:
-                # Who has overstayed is waited for; nobody else may meet anybody.
-                here = [a for a in allocations if a.window.contains(instant) and instant >= now]
-                whole = [a for a in here if a.unit is None]
-                if whole:
-                    assert {a.lease_id for a in here} == {whole[0].lease_id}, here
-                total = sum((a.amounts for a in here if a.amounts), Amounts())
-                assert all(amount <= capacities[host].get(name) for name, amount in total), here
+        check_promises(self.world.store, since=self.world.clock.now())
 
     @invariant()
     def nobody_has_slots_that_are_not_promised(self) -> None:
@@ -338,6 +334,28 @@ class Life(RuleBasedStateMachine):
             for host, totals in state.inventories.items():
                 for name, total in totals.items():
                     assert total <= promised.get((host, name), 0), (host, name)
+
+    @invariant()
+    def preemptible_servers_are_in_nobodys_way(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        active = {
+            reservation.id
+            for lease in self.world.manager.leases(None)
+            if lease.status is LeaseStatus.ACTIVE
+            for reservation in lease.reservations
+        }
+        kept = {host for a in self.world.aggregates() if (a.zone or "").startswith("blazar_") for host in a.hosts}
+        with self.world.simulated._keeper.open(to_change=False) as state:
+            there = [s for s in state.servers.values() if s.extra_specs.get(SPEC) and s.gone_at is None]
+            assert not [server for server in there if server.host in kept]
+            for host in state.hosts.values():
+                slots = state.inventories.get(host.name, {})
+                promised = [
+                    slots.get(resource_class(f.id), 0) * f.vcpus for f in state.flavors.values() if f.id in active
+                ]
+                spots = sum(server.vcpus for server in there if server.host == host.service_name)
+                assert not any(promised) or sum(promised) + spots <= host.vcpus, (host, promised, spots)
 
     @invariant()
     def every_host_is_in_exactly_one_pool(self) -> None:
@@ -401,13 +419,15 @@ class Life(RuleBasedStateMachine):
             assert (state.groups, state.classes) == ({}, [])
             assert all(not totals for totals in state.inventories.values())
             assert {a.name for a in state.aggregates.values()} == {"freepool", "az-1", "az-2"}
+            assert not any(a.metadata for a in state.aggregates.values() if a.name == "freepool")
         zones = [a.hosts for a in world.aggregates() if a.zone]
         at_home = sorted(host for hosts in zones for host in hosts)
         # Who has been away has lost its zone, unless a reservation remembered it.
         assert {f"node-{n}" for n in range(1, HOSTS + 2)} - self.ever_away <= set(at_home)
         assert len(at_home) == len(set(at_home))
         # Who was moved out in time lives on, on the one host that nobody can reserve.
-        assert {server.host for server in world.simulated.list_servers()} <= {f"node-{HOSTS + 1}"}
+        left = [server for server in world.simulated.list_servers() if not is_preemptible(server)]
+        assert {server.host for server in left} <= {f"node-{HOSTS + 1}"}
         assert world.store.live_allocations(ResourceKind.HOST) == ()
 
 

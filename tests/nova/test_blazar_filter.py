@@ -100,6 +100,23 @@ def test_preemptible_servers_get_the_freepool_alone_where_they_are_allowed(
     assert not passes(a_host(), spec)
 
 
+def test_no_preemptible_server_comes_to_a_host_that_a_reservation_takes_over(
+    passes, a_host, a_request, an_aggregate, options
+):
+    options(allow_preemptibles=True)
+    spec = a_request(extra_specs={"blazar:preemptible": "true"})
+    name = a_host().host
+    assert not passes(a_host(an_aggregate("freepool", **{f"blazar:closed:{name}": "r1"})), spec)
+    assert passes(a_host(an_aggregate("freepool", **{"blazar:closed:another": "r1"})), spec)
+
+
+def test_no_preemptible_server_comes_to_a_host_with_slots(passes, a_host, a_request, an_aggregate, freepool, options):
+    options(allow_preemptibles=True)
+    slots = an_aggregate("r3", reservation="r3", filter_tenant_id="bob", blazar__owner="bob")
+    assert not passes(a_host(freepool, slots), a_request(extra_specs={"blazar:preemptible": "true"}))
+    assert passes(a_host(freepool, slots), a_request(extra_specs=RESERVATION_FLAVOR))
+
+
 @pytest.mark.parametrize("word", ["false", "no", "0", "", "perhaps"])
 def test_a_flavor_that_says_no_is_an_ordinary_one(passes, a_host, a_request, freepool, options, word):
     options(allow_preemptibles=True)

@@ -118,6 +118,14 @@ TABLE = {
         (alice(preemptible=True), on(FREEPOOL, SPOT), OWN_AGGREGATE),
         Decision.NOT_PREEMPTIBLE_POOL,
     ),
+    "a preemptible server is refused on a host that a reservation is taking over": (
+        (alice(preemptible=True), Host("compute-1", (FREEPOOL,), closed=True), PREEMPTIBLES),
+        Decision.CHANGES_HANDS,
+    ),
+    "a preemptible server is refused where an instance reservation has room": (
+        (alice(preemptible=True), Host("compute-1", (FREEPOOL,), promised=True), PREEMPTIBLES),
+        Decision.PROMISED_ROOM,
+    ),
     "a preemptible server is refused outside the pools": (
         (alice(preemptible=True), on(), PREEMPTIBLES),
         Decision.NOT_PREEMPTIBLE_POOL,
@@ -251,7 +259,14 @@ AGGREGATES = {
 
 @pytest.mark.parametrize(("aggregate", "pool"), AGGREGATES.values(), ids=AGGREGATES)
 def test_of_a_hosts_aggregates(aggregate, pool):
-    assert host_in("compute-1", [aggregate], RULES) == Host("compute-1", (pool,) if pool else ())
+    assert host_in("compute-1", [aggregate], RULES).pools == ((pool,) if pool else ())
+
+
+def test_of_a_hosts_aggregates_tell_who_has_room_on_it_and_who_takes_it_over():
+    slots, freepool = ("r1", {"reservation": "r1"}), ("freepool", {"blazar:closed:compute-1": "r2"})
+    assert host_in("compute-1", [slots], RULES) == Host("compute-1", promised=True)
+    assert host_in("compute-1", [freepool], RULES).closed
+    assert not host_in("compute-2", [freepool], RULES).closed
 
 
 def test_an_operator_chooses_the_names():

@@ -116,6 +116,7 @@ lease_requests = st.builds(
     before_end=maybe_instant,
     reservations=several(st.builds(ReservationRequest, texts, parameters)),
     events=several(st.builds(EventRequest, texts, maybe_instant)),
+    operator=st.booleans(),
 )
 lease_changes = st.builds(
     LeaseChange,
@@ -124,7 +125,7 @@ lease_changes = st.builds(
     end=st.none() | moments,
     before_end=maybe_instant,
     reservations=several(st.builds(ReservationChange, texts, parameters, maybe_text)),
-    asked_by=st.none() | st.builds(Actor, texts, texts),
+    asked_by=st.none() | st.builds(Actor, texts, texts, st.booleans()),
 )
 resources = st.builds(
     Resource,

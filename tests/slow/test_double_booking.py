@@ -1,9 +1,12 @@
-"""Sixteen processes race for the last host of a window: nothing is ever promised twice."""
+"""Sixteen processes race for the last host of a window, and for the last room on it: nothing is ever promised twice."""
 
 from __future__ import annotations
 
 import multiprocessing
+import random
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -14,12 +17,14 @@ import pytest
 
 from blazar.clouds.simulated import FileKeeper, SimulatedCloud, of_size
 from blazar.model.errors import BlazarError
-from blazar.model.lease import LeaseStatus
-from blazar.model.requests import LeaseChange, LeaseRequest, ReservationChange
+from blazar.model.lease import Lease, LeaseStatus
+from blazar.model.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
 from blazar.model.resource import ResourceKind
+from blazar.resources.slots import flavor_name, resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
-from tests.world import NOON, ManualClock, World, a_host
+from tests.promises import check_promises
+from tests.world import NOON, ManualClock, World, a_host, instances
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +32,14 @@ ROUNDS = 50
 PROCESSES = 16
 HOSTS = 4
 HOUR = timedelta(hours=1)
+
+ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
+    lambda dice: a_host(1, dice.randint(1, 2)),
+    lambda dice: instances(dice.randint(1, 4), vcpus=dice.choice((4, 8, 15)), affinity=None),
+    lambda dice: instances(dice.randint(1, 3), vcpus=dice.choice((4, 8, 15)), affinity=True),
+    lambda dice: instances(dice.randint(1, 3), vcpus=dice.choice((4, 8, 15)), affinity=False),
+)
+"""What the processes ask for when all types race for the same hosts: one line a type."""
 
 
 def a_world(url: str, cloud_file: Path, *, register: bool = False) -> World:
@@ -60,7 +73,9 @@ def request(start: datetime, name: str) -> LeaseRequest:
     return LeaseRequest(name, "curie", "physics", start, start + HOUR, reservations=(a_host(),))
 
 
-def test_nothing_is_promised_twice_however_many_want_it(database_url, tmp_path):
+@contextmanager
+def racers(database_url: str, tmp_path: Path) -> Iterator[tuple[World, list[Connection]]]:
+    """Start the processes; yield a world to look at and the pipes to them."""
     upgrade(connect(database_url))
     cloud_file = tmp_path / "cloud.json"
     world = a_world(database_url, cloud_file, register=True)
@@ -75,15 +90,27 @@ def test_nothing_is_promised_twice_however_many_want_it(database_url, tmp_path):
         process.start()
         pipes.append(ours)
         processes.append(process)
-    outcomes: Counter[object] = Counter()
     try:
-        for number in range(ROUNDS):
-            outcomes += one_round(world, pipes, NOON + timedelta(days=number + 1))
+        yield world, pipes
     finally:
         for pipe in pipes:
             pipe.send(None)
         for process in processes:
             process.join(10)
+
+
+def run(pipes: list[Connection], orders: list[tuple[str, object]]) -> Counter[object]:
+    """Let every process do one thing at the same moment; return what came of it."""
+    for pipe, order in zip(pipes, orders, strict=True):
+        pipe.send(order)
+    return Counter(pipe.recv() for pipe in pipes)
+
+
+def test_nothing_is_promised_twice_however_many_want_it(database_url, tmp_path):
+    outcomes: Counter[object] = Counter()
+    with racers(database_url, tmp_path) as (world, pipes):
+        for number in range(ROUNDS):
+            outcomes += one_round(world, pipes, NOON + timedelta(days=number + 1))
     print(f"{database_url.split(':')[0]}: {dict(outcomes)}")
     assert set(outcomes) <= {(k, o) for k in ("create", "update", "delete") for o in ("done", 409)}
     assert outcomes["delete", "done"] == ROUNDS
@@ -99,10 +126,7 @@ def one_round(world: World, pipes: list[Connection], start: datetime) -> Counter
     orders = [("create", request(start + timedelta(minutes=number), f"racer {number}")) for number in range(11)]
     orders += [("update", (lease.id, LeaseChange(end=start + HOUR))) for lease in earlier]
     orders += [("update", (fixed.id, LeaseChange(reservations=(growth,)))), ("delete", ending.id)]
-    assert len(orders) == PROCESSES
-    for pipe, order in zip(pipes, orders, strict=True):
-        pipe.send(order)
-    outcomes = Counter(pipe.recv() for pipe in pipes)
+    outcomes = run(pipes, orders)
 
     leases = world.manager.leases(None)
     assert {lease.status for lease in leases} == {LeaseStatus.PENDING}
@@ -129,3 +153,75 @@ def nobody_shares(world: World) -> None:
     for windows in by_host.values():
         for one, other in pairwise(sorted(windows)):
             assert not one.overlaps(other), (one, other)
+
+
+def test_hosts_and_servers_that_want_the_same_hosts_never_get_more_than_there_is(database_url, tmp_path):
+    outcomes: Counter[object] = Counter()
+    dice = random.Random(11)
+    with racers(database_url, tmp_path) as (world, pipes):
+        for number in range(ROUNDS):
+            outcomes += one_mixed_round(world, pipes, NOON + timedelta(days=number + 1), dice)
+    print(f"{database_url.split(':')[0]}: {dict(outcomes)}")
+    assert set(outcomes) <= {(k, o) for k in ("create", "update", "delete") for o in ("done", 409)}
+    assert outcomes["delete", "done"] == ROUNDS
+    assert outcomes["create", "done"] >= ROUNDS
+    assert outcomes["create", 409] >= ROUNDS
+    assert outcomes["update", "done"] >= ROUNDS
+
+
+def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice: random.Random) -> Counter[object]:
+    """Let leases of all types begin, grow, last longer and go on four hosts at the same moment."""
+
+    def lease(begin: datetime, name: str, *rooms: ReservationRequest) -> LeaseRequest:
+        return replace(request(begin, name), reservations=rooms)
+
+    def growth(of: Lease, **values: object) -> tuple[str, object]:
+        change = ReservationChange(of.reservations[0].id, values)
+        return "update", (of.id, LeaseChange(reservations=(change,)))
+
+    crowd = world.manager.create_lease(lease(start, "grows", instances(2, vcpus=4)))
+    apart = world.manager.create_lease(lease(start, "grows apart", instances(1, vcpus=4, affinity=False)))
+    ending = world.manager.create_lease(lease(start, "ends", a_host(1)))
+    earlier = [
+        world.manager.create_lease(lease(start - HOUR, "prolongs", instances(2, vcpus=8, affinity=affinity)))
+        for affinity in (None, True, False)
+    ]
+    orders: list[tuple[str, object]] = [
+        ("create", lease(start + timedelta(minutes=number), f"racer {number}", ROOMS[number % len(ROOMS)](dice)))
+        for number in range(9)
+    ]
+    both = [dice.choice(ROOMS)(dice), dice.choice(ROOMS)(dice)]
+    orders += [("create", lease(start, "racer with two reservations", *both))]
+    orders += [("update", (one.id, LeaseChange(end=start + HOUR))) for one in earlier]
+    orders += [growth(crowd, amount=dice.randint(3, 9)), growth(apart, amount=dice.randint(2, 4), vcpus=8)]
+    orders += [("delete", ending.id)]
+    outcomes = run(pipes, orders)
+
+    leases = world.manager.leases(None)
+    assert {one.status for one in leases} == {LeaseStatus.PENDING}
+    assert sum(one.name.startswith("racer") for one in leases) == outcomes["create", "done"]
+    check_promises(world.store, since=NOON)
+    for one in leases:
+        held = Counter(a.reservation_id for a in world.store.lease_allocations(one.id) for _ in range(a.units))
+        for reservation in one.reservations:
+            wanted = reservation.parameters
+            least, most = wanted.get("min", wanted.get("amount")), wanted.get("max", wanted.get("amount"))
+            assert least <= held[reservation.id] <= most, one
+    only_theirs_is_in_the_cloud(world, leases)
+    for one in leases:
+        world.manager.delete_lease(one.id)
+    only_theirs_is_in_the_cloud(world, ())
+    return outcomes
+
+
+def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None:
+    """Those who lost a race have left nothing behind."""
+    everything = [r for lease in leases for r in lease.reservations]
+    servers = [r for r in everything if r.resource_type == "virtual:instance"]
+    with world.simulated._keeper.open(to_change=False) as state:
+        aggregates = sorted(a.name for a in state.aggregates.values())
+        assert aggregates == sorted(["freepool", "az-1", "az-2", *(r.id for r in everything)])
+        assert set(state.flavors) == {r.id for r in servers}
+        assert sorted(state.classes) == sorted(resource_class(r.id) for r in servers)
+        grouped = sorted(flavor_name(r.id) for r in servers if r.parameters["affinity"] is not None)
+        assert sorted(group.name for group in state.groups.values()) == grouped

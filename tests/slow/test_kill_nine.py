@@ -10,36 +10,61 @@ import signal
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from blazar.clouds.scope import current
-from blazar.clouds.simulated import Faults, FileKeeper, SimulatedCloud, of_size
-from blazar.enforcement import Enforcement, News, Occasion, Question
+from blazar.clouds.ports import Server
+from blazar.clouds.simulated import Faults, FileKeeper, SimulatedCloud, State, of_size
+from blazar.enforcement import Enforcement, Occasion
+from blazar.enforcement.budget import ResourceHoursFilter
+from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, StaticToken
 from blazar.enforcement.limits import MaxUnitsFilter
+from blazar.enforcement.periods import parse
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
-from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus
-from blazar.model.requests import NOW, HostRequest, LeaseChange, LeaseRequest, ReservationChange
+from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, Reservation
+from blazar.model.requests import NOW, HostRequest, LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
 from blazar.resources.physical_host import HostSettings, PhysicalHost
 from blazar.resources.registration import HostRegistration
+from blazar.resources.slots import flavor_name, resource_class
+from blazar.resources.virtual_instance import VirtualInstance
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from blazar.store.tables import events
-from tests.world import RecordingNotifier, a_host
+from tests.enforcement.conftest import TOKEN, Service
+from tests.promises import check_promises
+from tests.world import RecordingNotifier, a_host, instances
 
 pytestmark = pytest.mark.slow
 
 KILLS = int(os.environ.get("BLAZAR_KILLS", "220"))
 HOSTS = 16
-LIMIT = 13
-"""Hosts that all of them together may have at a time."""
+LIMIT = 11
+"""Hosts that all of them together may have at a time, so that servers always find room on the others."""
+
+ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
+    lambda dice: a_host(1, dice.randint(1, 2), before_end="snapshot"),
+    lambda dice: instances(
+        dice.randint(1, 3),
+        vcpus=dice.randint(1, 6),
+        affinity=dice.choice((None, True, False)),
+        before_end=dice.choice(("snapshot", "none")),
+    ),
+)
+"""What users ask for: one line a type."""
+
+GROWTH: dict[str, Callable[[random.Random], dict[str, object]]] = {
+    "physical:host": lambda dice: {"min": 2, "max": 3},
+    "virtual:instance": lambda dice: {"amount": dice.randint(1, 5)},
+}
+"""What users change, by type."""
 
 SETTINGS = Settings(
     claim_ttl=timedelta(seconds=1),
@@ -52,24 +77,6 @@ SETTINGS = Settings(
 )
 
 
-class Ledger:
-    """A filter that writes down what it is told, as a service outside would that nobody kills."""
-
-    needs_use = False
-    hears = frozenset(Occasion)
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def check(self, question: Question) -> None:
-        time.sleep(0.01)
-
-    def tell(self, news: News) -> None:
-        time.sleep(0.01)
-        with self._path.open("a", encoding="utf-8") as book:
-            book.write(f"{current().request_id} {news.occasion} {news.view.lease.id}\n")
-
-
 def simulated(cloud_file: Path) -> SimulatedCloud:
     faults = Faults(latency=timedelta(milliseconds=8))
     slow = timedelta(milliseconds=150)
@@ -77,27 +84,31 @@ def simulated(cloud_file: Path) -> SimulatedCloud:
     return SimulatedCloud(keeper, clock=SystemClock(), faults=faults, deletion_takes=slow, snapshot_takes=slow)
 
 
-def a_manager(url: str, cloud_file: Path) -> ManagerService:
+def asking(service_url: str) -> ExternalServiceFilter:
+    """The filter that asks and tells the example service, which nobody kills, over HTTP."""
+    names = (CHECK_CREATE, CHECK_UPDATE, *map(str, Occasion))
+    return ExternalServiceFilter(
+        {name: service_url + name for name in names}, credential=StaticToken("X-Auth-Token", TOKEN)
+    )
+
+
+def a_manager(url: str, cloud_file: Path, service_url: str) -> ManagerService:
     cloud = simulated(cloud_file).cloud
     settings = HostSettings()
     return ManagerService(
         Store(connect(url, pool_size=5)),
-        [PhysicalHost(cloud, settings)],
+        [PhysicalHost(cloud, settings), VirtualInstance(cloud, settings)],
         HostRegistration(cloud, settings.pools),
         RecordingNotifier(),
         SystemClock(),
         SETTINGS,
-        Enforcement([Ledger(ledger(cloud_file)), MaxUnitsFilter(LIMIT)]),
+        Enforcement([asking(service_url), MaxUnitsFilter(LIMIT), ResourceHoursFilter({"host": 10**6}, parse("30"))]),
     )
 
 
-def ledger(cloud_file: Path) -> Path:
-    return cloud_file.with_name("ledger")
-
-
-def manage(url: str, cloud_file: Path, seed: int, busy: Path) -> None:
+def manage(url: str, cloud_file: Path, service_url: str, seed: int, busy: Path) -> None:
     """Be a manager, and at the same time two users who create, change, end and delete leases."""
-    manager = a_manager(url, cloud_file)
+    manager = a_manager(url, cloud_file, service_url)
     manager.start()
     users = [
         threading.Thread(target=use, args=(manager, simulated(cloud_file), random.Random(seed + n), busy))
@@ -125,27 +136,45 @@ def one_wish(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random
         now = datetime.now(UTC).replace(second=0, microsecond=0)
         # Shorter than an hour, so that the warning, with snapshots, comes at the start.
         end = now + timedelta(minutes=dice.randint(2, 50))
-        room = a_host(1, dice.randint(1, 2), before_end="snapshot")
-        manager.create_lease(LeaseRequest("a lease", "curie", "physics", NOW, end, reservations=(room,)))
+        rooms = tuple(dice.choice(ROOMS)(dice) for _ in range(dice.choice((1, 1, 2))))
+        manager.create_lease(LeaseRequest("a lease", "curie", "physics", NOW, end, reservations=rooms))
     elif wish < 0.42 and active:
-        hosts = [h for h in cloud.aggregates() if h.name == active[0].reservations[0].id]
-        for host in hosts[0].hosts if hosts else ():
-            cloud.boot_server("work", project_id="physics", user_id="curie", host=host)
+        for reservation in dice.choice(active).reservations:
+            boot(cloud, reservation)
     elif wish < 0.60 and active:
         lease = dice.choice(active)
-        growth = ReservationChange(lease.reservations[0].id, {"min": 2, "max": 3})
-        manager.update_lease(lease.id, LeaseChange(reservations=(growth,)))
+        growth = tuple(ReservationChange(r.id, GROWTH[r.resource_type](dice)) for r in lease.reservations)
+        manager.update_lease(lease.id, LeaseChange(reservations=growth))
     elif wish < 0.92 and active:
         manager.update_lease(dice.choice(active).id, LeaseChange(end=NOW))
     else:
         manager.delete_lease(dice.choice(leases).id)
 
 
-def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(postgresql_url, tmp_path):
+def boot(cloud: SimulatedCloud, reservation: Reservation) -> None:
+    """Boot servers into a reservation, as many as there is a host or one slot for."""
+    if reservation.resource_type == "virtual:instance":
+        cloud.boot_reserved(reservation.id, project_id="physics", user_id="curie")
+        return
+    for aggregate in cloud.aggregates():
+        for host in aggregate.hosts if aggregate.name == reservation.id else ():
+            cloud.boot_server("work", project_id="physics", user_id="curie", host=host)
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    """The example service, which takes a moment for everything."""
+    made = Service(host_hours=10**9)
+    made.manners = [lambda handler, path: bool(time.sleep(0.01))]
+    yield made
+    made.stop()
+
+
+def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(postgresql_url, tmp_path, service):
     cloud_file = tmp_path / "cloud.json"
     engine = connect(postgresql_url)
     upgrade(engine)
-    first = a_manager(postgresql_url, cloud_file)
+    first = a_manager(postgresql_url, cloud_file, service.url)
     for number in range(1, HOSTS + 1):
         first.create_host(HostRequest(name=f"node-{number}", id=None, capabilities={}))
     engine.dispose()
@@ -156,7 +185,8 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(po
     seeds = iter(range(1000, 100000, 10))
 
     def born() -> multiprocessing.Process:
-        process = context.Process(target=manage, args=(postgresql_url, cloud_file, next(seeds), busy), daemon=True)
+        arguments = (postgresql_url, cloud_file, service.url, next(seeds), busy)
+        process = context.Process(target=manage, args=arguments, daemon=True)
         process.start()
         return process
 
@@ -180,7 +210,7 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(po
     print(f"{KILLS} kills; in the dead managers' hands: {dict(caught)}; {len(leases)} leases at the end")
     assert sum(caught.values()) >= KILLS / 4
     check(Store(engine), simulated(cloud_file), leases)
-    check_told(Store(engine), ledger(cloud_file), leases)
+    check_told(Store(engine), service, leases)
     engine.dispose()
 
 
@@ -218,30 +248,64 @@ def check(store: Store, cloud: SimulatedCloud, leases: tuple[Lease, ...]) -> Non
     for lease in leases:
         if lease.status is LeaseStatus.TERMINATED:
             assert lease.event(EventType.END).status is EventStatus.DONE
-    aggregates = {a.name: a for a in cloud.aggregates()}
-    assert len(aggregates) == len(cloud.aggregates()), "an aggregate is there twice"
-    held: dict[str, str] = {}
-    for lease in leases:
-        if lease.status not in (LeaseStatus.ACTIVE, LeaseStatus.PENDING):
-            continue
-        promised = store.resources_by_id({a.resource_id for a in store.lease_allocations(lease.id)}).values()
-        inside = set(aggregates.pop(lease.reservations[0].id).hosts)
+    check_promises(store, since=datetime.now(UTC))
+    working = cloud.list_servers()
+    with cloud._keeper.open(to_change=False) as state:
+        check_cloud(store, state, working, [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED])
+
+
+def check_cloud(store: Store, state: State, working: tuple[Server, ...], leases: list[Lease]) -> None:
+    """Check that what is in the cloud is what these leases have, wholly, and nothing else."""
+    aggregates = {a.name: a for a in state.aggregates.values()}
+    assert len(aggregates) == len(state.aggregates), "an aggregate is there twice"
+    everything = [(lease, r) for lease in leases for r in lease.reservations]
+    hosts = [(lease, r) for lease, r in everything if r.resource_type == "physical:host"]
+    servers = [(lease, r) for lease, r in everything if r.resource_type == "virtual:instance"]
+    names = {"freepool", "az-1", "az-2", *(r.id for _, r in everything)}
+    assert set(aggregates) == names, "an aggregate is left over, or missing"
+    assert set(state.flavors) == {r.id for _, r in servers}, "a flavor is left over, or missing"
+    assert sorted(state.classes) == sorted(resource_class(r.id) for _, r in servers), "a class is left over, or missing"
+    grouped = sorted(flavor_name(r.id) for _, r in servers if r.parameters["affinity"] is not None)
+    assert sorted(group.name for group in state.groups.values()) == grouped, "a server group is left over, or missing"
+
+    held: set[str] = set()
+    for lease, reservation in hosts:
+        inside = set(aggregates[reservation.id].hosts)
         if lease.status is LeaseStatus.ACTIVE:
-            assert inside == {host.name for host in promised}
-            assert not inside & held.keys(), "a host is in two reservations"
-            held |= dict.fromkeys(inside, lease.id)
-    assert set(aggregates) == {"freepool", "az-1", "az-2"}, "an aggregate is left over"
+            assert inside == set(promised(store, lease, reservation))
+            assert not inside & held, "a host is in two reservations"
+            held |= inside
+    slots: dict[str, dict[str, int]] = {}
+    for lease, reservation in servers:
+        if lease.status is LeaseStatus.ACTIVE:
+            room = promised(store, lease, reservation)
+            assert set(aggregates[reservation.id].hosts) == set(room)
+            assert not set(room) & held, "a host is shared and alone"
+            assert state.flavors[reservation.id].projects == ["physics"]
+            for host, units in room.items():
+                slots.setdefault(host, {})[resource_class(reservation.id)] = units
+    assert {host: totals for host, totals in state.inventories.items() if totals} == slots, "slots are not as promised"
     everybody = {f"node-{n}" for n in range(1, HOSTS + 1)}
-    assert set(aggregates["freepool"].hosts) == everybody - held.keys(), "a host is lost"
-    assert set(aggregates["az-1"].hosts) | set(aggregates["az-2"].hosts) == everybody - held.keys()
-    working = {server.host for server in cloud.list_servers()}
-    assert working <= held.keys()
+    assert set(aggregates["freepool"].hosts) == everybody - held, "a host is lost"
+    assert set(aggregates["az-1"].hosts) | set(aggregates["az-2"].hosts) == everybody - held
+    for server in working:
+        theirs = slots.get(server.host or "", {})
+        reservation_id = server.flavor.removeprefix(flavor_name(""))
+        assert server.host in held or resource_class(reservation_id) in theirs, "a server is left over"
 
 
-def check_told(store: Store, ledger: Path, leases: tuple[Lease, ...]) -> None:
+def promised(store: Store, lease: Lease, reservation: Reservation) -> dict[str, int]:
+    """Return the units that the calendar has promised to a reservation, by host."""
+    mine = [a for a in store.lease_allocations(lease.id) if a.reservation_id == reservation.id]
+    names = {key: resource.name for key, resource in store.resources_by_id({a.resource_id for a in mine}).items()}
+    return dict(sum((Counter({names[a.resource_id]: a.units}) for a in mine), Counter()))
+
+
+def check_told(store: Store, service: Service, leases: tuple[Lease, ...]) -> None:
     """What was granted was told of once, and so was its end, and nothing else; after a death perhaps once more."""
-    lines = [line.split() for line in ledger.read_text(encoding="utf-8").splitlines()]
-    news = {(occasion, lease_id, request_id) for request_id, occasion, lease_id in lines}
+    heard = [each for each in service.got if not each[0].startswith("check-")]
+    lines = [(occasion, body["lease_id"], headers["X-OpenStack-Request-ID"]) for occasion, body, headers in heard]
+    news = set(lines)
     told = Counter((occasion, lease_id) for occasion, lease_id, _ in news)
     ended = {lease.id for lease in (*leases, *store.past_leases())} - {
         lease.id for lease in leases if lease.status is not LeaseStatus.TERMINATED
@@ -254,4 +318,5 @@ def check_told(store: Store, ledger: Path, leases: tuple[Lease, ...]) -> None:
     print(f"{len(news)} news, {len(lines) - len(news)} of them told again after a death")
     assert len(lines) - len(news) <= KILLS
     now = [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED]
-    assert sum(len(store.lease_allocations(lease.id)) for lease in now) <= LIMIT
+    held = [a for lease in now for a in store.lease_allocations(lease.id)]
+    assert sum(a.unit is None for a in held) <= LIMIT

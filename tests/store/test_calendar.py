@@ -247,7 +247,9 @@ def test_more_or_less_of_a_host_is_a_change_and_no_departure(store, host):
     other = replace(was, units=1, unit=Amounts.of({"VCPU": 1}))
     store.rebook(saved, saved, [other], {}, {}, cleaning=cleaning, at=NOON + HOUR)
     assert store.lease_allocations(lease.id) == (other,)
-    assert len(history(store, lease)) == 1
+    # What it had before stays on record, and in nobody's way.
+    assert history(store, lease) == [(0, 2, None), (0, 1, 1)]
+    assert [a.lease_id for a in store.live_allocations(HOST, resource_id=host.id)] == [lease.id]
 
 
 def test_late_users_of_a_part_are_in_the_way_only_where_there_is_no_room_beside_them(store):

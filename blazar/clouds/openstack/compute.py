@@ -10,6 +10,7 @@ from urllib.parse import quote
 from blazar.clouds.openstack.access import Access, Json, VersionMissing
 from blazar.clouds.openstack.flavors import OpenStackFlavors
 from blazar.clouds.ports import Aggregate, Hypervisor, Image, Migration, MigrationState, Server
+from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 
 AGGREGATES = "2.1"
@@ -273,6 +274,7 @@ def _aggregate(item: Json) -> Aggregate:
 
 
 def _server(item: Json) -> Server:
+    flavor = item.get("flavor") or {}
     return Server(
         id=item["id"],
         name=item["name"],
@@ -281,8 +283,17 @@ def _server(item: Json) -> Server:
         host=item.get("OS-EXT-SRV-ATTR:host"),
         status=item["status"],
         locked=bool(item.get("locked")),
-        flavor=(item.get("flavor") or {}).get("original_name"),
+        flavor=flavor.get("original_name"),
+        extra_specs=dict(flavor.get("extra_specs") or {}),
+        amounts=_amounts(flavor),
+        created_at=item.get("created", ""),
     )
+
+
+def _amounts(flavor: Json) -> Amounts:
+    """Return what a flavor takes by Nova's own reckoning: swap is in MiB, and rounded up to GiB of the disk."""
+    disk = flavor.get("disk", 0) + flavor.get("ephemeral", 0) + -(-int(flavor.get("swap") or 0) // 1024)
+    return Amounts.of({"VCPU": flavor.get("vcpus", 0), "MEMORY_MB": flavor.get("ram", 0), "DISK_GB": disk})
 
 
 def _image(item: Json) -> Image:

@@ -120,6 +120,14 @@ class OpenStackPlacement:
         usages = self._placement.get(f"{path}/usages", microversion=MICROVERSION)["usages"]
         return Inventory(int(found["total"]), int(usages.get(resource_class, 0)))
 
+    def slots(self, hypervisor_hostname: str) -> Mapping[str, int]:
+        """Return the totals of a reservation provider."""
+        path = self._path_of(hypervisor_hostname)
+        if path is None:
+            return {}
+        found = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)["inventories"]
+        return {name: int(inventory["total"]) for name, inventory in found.items()}
+
     def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
         """Write a class among the inventories of a reservation provider."""
         path = self._path_of(hypervisor_hostname)

@@ -14,6 +14,7 @@ from blazar.clouds.simulated.outages import SimulatedOutages
 from blazar.clouds.simulated.slots import SimulatedSlots, supply_of_host
 from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
 from blazar.clouds.simulated.state import MigrationState as MoveState
+from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 
@@ -264,6 +265,7 @@ class SimulatedCloud(SimulatedSlots, SimulatedOutages):
         status: str = "ACTIVE",
         hint: str | None = None,
         vcpus: int = 1,
+        extra_specs: Mapping[str, str] | None = None,
     ) -> Server:
         """Let a server run on a host (None: on none, as if shelved), past every scheduler."""
         with self._changing() as state:
@@ -279,6 +281,8 @@ class SimulatedCloud(SimulatedSlots, SimulatedOutages):
                 locked,
                 hint=hint,
                 vcpus=vcpus,
+                extra_specs=dict(extra_specs or {}),
+                created_at=self._clock.now().isoformat(),
             )
             state.servers[server.id] = server
             return self._server(server)
@@ -350,6 +354,9 @@ class SimulatedCloud(SimulatedSlots, SimulatedOutages):
             self._status(server),
             server.locked,
             server.flavor_name,
+            dict(server.extra_specs),
+            Amounts.of({"VCPU": server.vcpus, "MEMORY_MB": server.memory_mb, "DISK_GB": server.disk_gb}),
+            server.created_at,
         )
 
     def _has_room(self, state: State, host: HostState, server: ServerState) -> bool:

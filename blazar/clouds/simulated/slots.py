@@ -151,6 +151,11 @@ class SimulatedSlots:
             total = state.inventories.get(hypervisor_hostname, {}).get(resource_class)
             return None if total is None else Inventory(total, self._used(state, hypervisor_hostname, resource_class))
 
+    def slots(self, hypervisor_hostname: str) -> Mapping[str, int]:
+        """Return all that a provider has."""
+        with self._call("slots"), self._reading() as state:
+            return dict(state.inventories.get(hypervisor_hostname, {}))
+
     def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
         """Give a provider so much of a class."""
         with self._call("set_inventory"), self._changing() as state:
@@ -204,10 +209,35 @@ class SimulatedSlots:
                         disk_gb=flavor.disk_gb,
                         flavor=flavor_id,
                         flavor_name=flavor.name,
+                        extra_specs=dict(flavor.extra_specs),
                     )
                     state.servers[server.id] = server
                     return self._server(server)
             raise Conflict("no valid host was found")
+
+    def boot_preemptible(
+        self, name: str, *, host: str, project_id: str = "p", vcpus: int = 1, created_at: str = ""
+    ) -> Server:
+        """Boot a preemptible server as a user would; Conflict where the scheduler filter lets none in."""
+        with self._changing() as state:
+            inside = [a for a in state.aggregates.values() if host in a.hosts]
+            zoned = any((a.zone or "").startswith("blazar_") for a in inside)
+            shared = any("reservation" in a.metadata for a in inside)
+            free = any(a.name == "freepool" and f"blazar:closed:{host}" not in a.metadata for a in inside)
+            if zoned or shared or not free:
+                raise Conflict("no valid host was found")
+            server = ServerState(
+                str(uuid.uuid4()),
+                name,
+                project_id,
+                "u",
+                host,
+                vcpus=vcpus,
+                extra_specs={"blazar:preemptible": "true"},
+                created_at=created_at,
+            )
+            state.servers[server.id] = server
+            return self._server(server)
 
     def shelve(self, server_id: str) -> None:
         """Let a server be on no host, as one that is shelved."""

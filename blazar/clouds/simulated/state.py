@@ -71,6 +71,8 @@ class ServerState:
     disk_gb: int = 1
     flavor: str | None = None
     flavor_name: str = "tiny"
+    extra_specs: dict[str, str] = field(default_factory=dict)
+    created_at: str = ""
     migrations: list[MigrationState] = field(default_factory=list)
 
 

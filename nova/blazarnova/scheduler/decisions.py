@@ -16,6 +16,12 @@ LEGACY_ZONE_PREFIX = "blazar:"
 
 ZONE_KEY = "availability_zone"
 
+SLOTS_KEY = "reservation"
+"""Metadata of the aggregate of an instance reservation: its hosts have room that is promised."""
+
+CLOSED_KEY = "blazar:closed:"
+"""With a host's name behind it, metadata of the freepool: a reservation is taking the host over."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
@@ -62,6 +68,10 @@ class Host:
 
     name: str
     pools: tuple[Pool, ...] = ()
+    promised: bool = False
+    """Whether an instance reservation has room on it."""
+    closed: bool = False
+    """Whether a reservation is taking it over."""
 
 
 class Decision(Enum):
@@ -74,6 +84,8 @@ class Decision(Enum):
     RESERVATION_FLAVOR = (True, "is left to Placement, since the flavor is that of a reservation")
     PREEMPTIBLE_POOL = (True, "is in the pool of preemptible servers only")
     NOT_PREEMPTIBLE_POOL = (False, "is not in the pool of preemptible servers only")
+    PROMISED_ROOM = (False, "has room that is promised to an instance reservation")
+    CHANGES_HANDS = (False, "is being taken over by a reservation")
     RESERVABLE_HOST = (False, "is kept for reservations")
     OPEN_HOST = (True, "is in no pool")
 
@@ -109,6 +121,10 @@ def _with_hint(request: Request, host: Host) -> Decision:
 
 
 def _preemptible(host: Host, rules: Rules) -> Decision:
+    if host.closed:
+        return Decision.CHANGES_HANDS
+    if host.promised:
+        return Decision.PROMISED_ROOM
     match host.pools:
         case (Pool(name=rules.preemptible_pool, reserved=False),):
             return Decision.PREEMPTIBLE_POOL
@@ -118,9 +134,15 @@ def _preemptible(host: Host, rules: Rules) -> Decision:
 
 def host_in(name: str, aggregates: Iterable[tuple[str, Mapping[str, str]]], rules: Rules) -> Host:
     """Build a host from the names and the metadata of its aggregates, with those of them that are pools."""
-    pools = [pool for pool in (_pool(name, metadata, rules) for name, metadata in aggregates) if pool]
-    # While a host changes hands it is in the freepool too; a hint that names both means the reservation.
-    return Host(name, tuple(sorted(pools, key=lambda pool: not pool.reserved)))
+    known = list(aggregates)
+    pools = [pool for pool in (_pool(each, metadata, rules) for each, metadata in known) if pool]
+    return Host(
+        name,
+        # While a host changes hands it is in the freepool too; a hint that names both means the reservation.
+        tuple(sorted(pools, key=lambda pool: not pool.reserved)),
+        promised=any(SLOTS_KEY in metadata for _, metadata in known),
+        closed=any(CLOSED_KEY + name in metadata for _, metadata in known),
+    )
 
 
 def _pool(name: str, metadata: Mapping[str, str], rules: Rules) -> Pool | None:

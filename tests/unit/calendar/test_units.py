@@ -73,6 +73,14 @@ def test_what_is_in_use_and_promised_to_others_is_named():
         place([ask(2, amounts(1, 1), kept={1: 2})], a_snapshot(hosts, [promised(1, WINDOW, amounts(3, 1))]))
 
 
+def test_what_several_demands_keep_on_a_host_counts_together():
+    hosts = [a_sized_host(1, 4, 4)]
+    kept = [ask(1, amounts(2, 1), kept={1: 1}), ask(1, amounts(2, 1), kept={1: 1})]
+    assert counts_of(place(kept, a_snapshot(hosts)), hosts) == [[1], [1]]
+    with pytest.raises(NotEnoughResources, match="node-1 is in use"):
+        place(kept, a_snapshot(hosts, [promised(1, WINDOW, amounts(1, 1))]))
+
+
 def test_shared_hosts_are_filled_before_others_are_begun():
     hosts = [a_sized_host(1, 4, 4), a_sized_host(2, 16, 16)]
     placement = place([ask(2, amounts(1, 1))], a_snapshot(hosts, [promised(2, WINDOW, amounts(1, 1))]))

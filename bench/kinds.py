@@ -1,0 +1,78 @@
+"""What is measured, type by type: another type is another entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from blazar.clouds.ports import Cloud
+from blazar.model.amounts import Amounts
+from blazar.resources.base import ResourceType
+from blazar.resources.physical_host import HostSettings, PhysicalHost
+from blazar.resources.virtual_instance import VirtualInstance
+
+Room = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A resource type as it is measured.
+
+    ``filled`` are the parameters of the leases that the calendar is full of, each with ``units`` of ``unit`` (None:
+    whole) of one resource; ``creates`` what is asked for, by the name it has in the table; ``starts`` what is due in a
+    burst.
+    """
+
+    resource_type: str
+    filled: Room
+    starts: Room
+    creates: Mapping[str, Room]
+    make: Callable[[Cloud, HostSettings], ResourceType]
+    units: int = 1
+    unit: Amounts | None = None
+    least_free: Mapping[str, int] = field(default_factory=dict)
+    """How many hosts without a lease a request needs; it is left out where there are fewer."""
+
+
+def _hosts(count: int) -> Room:
+    return {"min": count, "max": count, "hypervisor_properties": "", "resource_properties": ""}
+
+
+def _servers(amount: int, affinity: bool | None) -> Room:
+    return {
+        "amount": amount,
+        "vcpus": 2,
+        "memory_mb": 2048,
+        "disk_gb": 10,
+        "affinity": affinity,
+        "resource_properties": "",
+    }
+
+
+KINDS: Mapping[str, Kind] = {
+    kind.resource_type: kind
+    for kind in (
+        Kind(
+            "physical:host",
+            filled=_hosts(1),
+            starts=_hosts(1),
+            creates={"create 1 host": _hosts(1), "create 10 hosts": _hosts(10)},
+            least_free={"create 10 hosts": 10},
+            make=PhysicalHost,
+        ),
+        Kind(
+            "virtual:instance",
+            filled=_servers(4, None),
+            starts=_servers(4, None),
+            creates={
+                "create 4 servers": _servers(4, None),
+                "create 4 together": _servers(4, True),
+                "create 4 apart": _servers(4, False),
+            },
+            least_free={"create 4 apart": 4},
+            make=VirtualInstance,
+            units=4,
+            unit=Amounts.of({"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 10}),
+        ),
+    )
+}

@@ -1,0 +1,161 @@
+"""A budget of resource-hours for each project and period."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from oslo_config import cfg, types
+
+from blazar.enforcement.limits import Limit, said, span
+from blazar.enforcement.periods import Period, parse
+from blazar.enforcement.unified import PREFIX, UnifiedLimits
+from blazar.enforcement.values import Question
+from blazar.model.clock import to_second
+from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.spending import MEASURES, Hold, Load, second
+from blazar.model.usage import peak
+from blazar.model.window import Window
+
+HOURS = "_hours"
+OPTION = "max_resource_hours"
+
+Uses = list[tuple[Window, int]]
+
+
+class ResourceHoursFilter(Limit):
+    """A project takes no more than so many resource-hours in a period.
+
+    What counts is what its leases hold in the period: those that are over, that run and that are to come, each from
+    when it had a resource until it gave it back.
+    """
+
+    needs_use: ClassVar[bool] = True
+    options: ClassVar[list[cfg.Opt]] = [
+        cfg.Opt(
+            OPTION,
+            type=types.Dict(value_type=types.Integer(min=-1)),
+            default={},
+            help="Resource-hours that a project may take in a period, for ResourceHoursFilter, by what they are of: "
+            f"{', '.join(MEASURES)}. As host:1000,vcpu:20000; what is not named has no limit, nor has -1.",
+        ),
+        cfg.StrOpt(
+            "resource_hours_period",
+            default="month",
+            help="The period of the budget: month, week (from Monday), each in UTC, or a number of days, which then "
+            "may begin at any time.",
+        ),
+    ]
+
+    def __init__(self, hours: Mapping[str, int], period: Period, *, unified: UnifiedLimits | None = None) -> None:
+        self._hours = dict(hours)
+        self._period = period
+        self._unified = unified
+
+    @classmethod
+    def configured(cls, section: Any, identity: Any) -> ResourceHoursFilter:
+        """Return the filter as the configuration says; InvalidInput."""
+        hours = section.max_resource_hours
+        unknown = sorted(set(hours) - set(MEASURES))
+        if unknown:
+            raise InvalidInput(
+                f"[enforcement] {OPTION} names {', '.join(unknown)}, of which nothing is counted; there are: "
+                f"{', '.join(MEASURES)}"
+            )
+        empty = sorted(name for name, number in hours.items() if number is None)
+        if empty:
+            raise InvalidInput(
+                f"[enforcement] {OPTION} gives no number for {', '.join(empty)}; write it as {empty[0]}:10"
+            )
+        return cls(hours, parse(section.resource_hours_period), unified=identity.limits)
+
+    def reach(self, window: Window) -> Window:
+        """Return the time over which the filter must know what the project holds."""
+        return self._period.reach(window)
+
+    def check(self, question: Question) -> None:
+        """Deny a lease that takes more than is left of a period."""
+        before, after = _mine(question)
+        limits = self._limits(question.wanted.project_id)
+        for measure in sorted({name for hold in after for name in hold.measures} & limits.keys()):
+            self._check(measure, limits[measure], question, _of(measure, before), _of(measure, after))
+
+    def _check(self, measure: str, limit: int, question: Question, before: Uses, after: Uses) -> None:
+        others = _of(measure, question.held)
+        lease, total = Load(after), Load([*others, *after])
+        growth = Load([*after, *((window, -amount) for window, amount in before)])
+        worst: Window | None = None
+        fullest = limit * 3600
+        for period in self._period.within(total, growth, question.wanted.window):
+            sum_ = total.between(second(period.start), second(period.end))
+            if sum_ > fullest:
+                worst, fullest = period, sum_
+        if worst is not None:
+            taken = lease.between(second(worst.start), second(worst.end))
+            left = max(0, limit * 3600 - (fullest - taken))
+            raise UsageDenied(self._refusal(measure, limit, worst, taken, left, peak(worst, after)))
+
+    def _refusal(self, measure: str, limit: int, period: Window, taken: int, left: int, amount: int) -> str:
+        name = OPTION if self._unified is None else limit_name(measure)
+        fits = timedelta(minutes=left // amount // 60)
+        advice = f"at most {span(fits)} of it as it is, less of it, or another time" if fits else "another time"
+        return (
+            f"reservations, start_date, end_date: the lease would take {_up(taken)} {measure}-hours from "
+            f"{said(period.start)} to {said(period.end)}, and of the {limit} that the project has in "
+            f"{self._period.words} ({name}) {_down(left)} are left for it; ask for {advice}"
+        )
+
+    def _limits(self, project_id: str) -> Mapping[str, int]:
+        if self._unified is None:
+            return {measure: hours for measure, hours in self._hours.items() if hours >= 0}
+        found = self._unified.of(project_id)
+        hours = {measure: found[limit_name(measure)] for measure in MEASURES if limit_name(measure) in found}
+        if not hours:
+            raise EnforcementUnavailable(
+                f"Keystone has no registered limit on resource-hours, as {limit_name(MEASURES[0])}; an operator must "
+                "create it before leases can be granted"
+            )
+        return {measure: number for measure, number in hours.items() if number >= 0}
+
+
+def limit_name(measure: str) -> str:
+    """Return the name of a registered limit in Keystone."""
+    return f"{PREFIX}{measure}{HOURS}"
+
+
+def _mine(question: Question) -> tuple[list[Hold], list[Hold]]:
+    """Return what the lease itself holds without the change, and with it: what is past is past."""
+    wanted, before = question.wanted, list(question.mine)
+    if question.current is None or wanted.window.start >= question.now:
+        return before, wanted.holds(wanted.window)
+    now = to_second(question.now)
+    after = [hold for hold in (_until(hold, now) for hold in before) if hold is not None]
+    if wanted.window.end > now:
+        after += wanted.holds(Window(max(now, wanted.window.start), wanted.window.end))
+    return before, after
+
+
+def _until(hold: Hold, now: datetime) -> Hold | None:
+    window = hold.window
+    return replace(hold, window=Window(window.start, min(window.end, now))) if window.start < now else None
+
+
+def _of(measure: str, holds: Iterable[Hold]) -> Uses:
+    found = ((hold.window, hold.measures.get(measure, 0)) for hold in holds)
+    return [(window, amount) for window, amount in found if amount]
+
+
+def _down(seconds: int) -> str:
+    """Return hours, rather too few."""
+    return _said(seconds * 100 // 3600)
+
+
+def _up(seconds: int) -> str:
+    """Return hours, rather too many."""
+    return _said(-(-seconds * 100 // 3600))
+
+
+def _said(hundredths: int) -> str:
+    return f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".")

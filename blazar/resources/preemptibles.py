@@ -1,0 +1,95 @@
+"""Preemptible servers: they use hosts of the freepool until a lease needs them.
+
+A server is preemptible by its flavor: an operator has given that the extra spec ``blazar:preemptible``. Nothing else
+that is found on a host is ever deleted to make room.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from blazar.clouds.ports import Cloud, Flavor, Server
+from blazar.clouds.supplies import OUR_CLASSES
+from blazar.model.amounts import Amounts
+from blazar.model.resource import Resource
+
+LOG = logging.getLogger(__name__)
+
+SPEC = "blazar:preemptible"
+"""Extra spec of a flavor; the scheduler filter reads the same."""
+
+TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
+"""What the scheduler filter takes for true, in any case."""
+
+
+def is_preemptible(server: Server) -> bool:
+    """Tell whether a server makes room for leases."""
+    return server.extra_specs.get(SPEC, "").strip().lower() in TRUE
+
+
+def surplus(servers: Iterable[Server], capacity: Amounts, promised: Amounts) -> tuple[Server, ...]:
+    """Return the preemptible servers that stand in the way of what is promised on a host: the newest, as few as can be.
+
+    ``servers`` are those on the host but for the ones in promised room. What others than preemptible servers take is
+    taken, whoever they are.
+    """
+    taken = promised
+    preemptible = []
+    for server in servers:
+        if is_preemptible(server):
+            preemptible.append(server)
+        else:
+            taken += server.amounts
+    evicted = []
+    for server in sorted(preemptible, key=lambda server: (server.created_at, server.id)):
+        with_it = taken + server.amounts
+        # What the host does not have at all stands in nobody's way: nothing of it can be promised.
+        if any(amount > capacity.get(name) for name, amount in with_it if promised.get(name)):
+            evicted.append(server)
+        else:
+            taken = with_it
+    return tuple(reversed(evicted))
+
+
+class Preemptibles:
+    """Makes room for slots on hosts that are shared."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._compute = cloud.compute
+        self._placement = cloud.placement
+
+    def make_room(self, resource: Resource) -> int:
+        """Delete the preemptible servers on a host for which there is no room beside all slots there.
+
+        Returns how many of them are still there. New ones do not come: the scheduler filter lets none onto hosts in
+        the aggregate of a reservation.
+        """
+        host = str(resource.attributes["service_name"])
+        servers = self._compute.servers_on(host)
+        if not any(is_preemptible(server) for server in servers):
+            return 0
+        promised = Amounts()
+        for name, total in self._placement.slots(resource.name).items():
+            flavor = self._compute.flavor(_reservation_of(name))
+            if flavor is not None:
+                promised += _size(flavor).times(total)
+        evicted = surplus((s for s in servers if not _in_slot(s)), resource.capacity, promised)
+        for server in evicted:
+            LOG.info("Preemptible server %s of project %s makes room on host %s", server.id, server.project_id, host)
+            self._compute.delete_server(server.id)
+        gone = {server.id for server in evicted}
+        return sum(server.id in gone for server in self._compute.servers_on(host)) if evicted else 0
+
+
+def _reservation_of(resource_class: str) -> str:
+    return resource_class.removeprefix(OUR_CLASSES).lower().replace("_", "-")
+
+
+def _size(flavor: Flavor) -> Amounts:
+    disk_gb = flavor.disk_gb + flavor.ephemeral_gb + -(-flavor.swap_mb // 1024)
+    return Amounts.of({"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb})
+
+
+def _in_slot(server: Server) -> bool:
+    return any(key.startswith(f"resources:{OUR_CLASSES}") for key in server.extra_specs)

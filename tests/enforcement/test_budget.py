@@ -1,0 +1,189 @@
+"""Budgets of resource-hours: what a period has, what counts in it, and what a denial says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blazar.enforcement import Holding
+from blazar.enforcement.budget import ResourceHoursFilter
+from blazar.enforcement.periods import Calendar, Rolling, parse
+from blazar.model.amounts import Amounts
+from blazar.model.errors import InvalidInput, UsageDenied
+from blazar.model.spending import Hold, Load
+from blazar.model.window import Window
+from tests.enforcement.builders import DAY, HOUR, NOON, a_host, a_view, asking, hours
+
+MONTH = ResourceHoursFilter({"host": 100}, Calendar())
+
+
+def held(window: Window, hosts: int = 1, lease: str = "other") -> Hold:
+    return Hold(lease, "host", window, hosts)
+
+
+def asked(view, *others: Hold, before=None, mine: Hold | None = None, now: datetime = NOON):
+    own = mine or (held(before.window, before.hosts, "l-1") if before else None)
+    return replace(asking(view, before=before, now=now), held=others, mine=(own,) if own else ())
+
+
+def denial(rule, question) -> str:
+    with pytest.raises(UsageDenied) as denied:
+        rule.check(question)
+    assert denied.value.status == 400
+    return denied.value.message
+
+
+def utc(*date: int) -> datetime:
+    return datetime(*date, tzinfo=UTC)
+
+
+def test_just_the_budget_may_be_taken_and_a_minute_more_may_not():
+    MONTH.check(asked(a_view(hours(1, 51), hosts=2)))
+    assert denial(MONTH, asked(a_view(hours(1, 51 + 1 / 60), hosts=2))) == (
+        "reservations, start_date, end_date: the lease would take 100.04 host-hours from 2030-04-01 00:00 to "
+        "2030-05-01 00:00, and of the 100 that the project has in a month (max_resource_hours) 100 are left for it; "
+        "ask for at most 2 days 2 hours of it as it is, less of it, or another time"
+    )
+
+
+def test_what_is_over_what_runs_and_what_is_to_come_counts_as_far_as_it_is_in_the_period():
+    past = held(Window(NOON - 24 * HOUR, NOON - 2 * HOUR), 2)
+    to_come = held(Window(utc(2030, 4, 30, 20), utc(2030, 5, 2)), 3)
+    # Of the first only the ten hours of April, of the second the last four.
+    MONTH.check(asked(a_view(hours(1, 1 + 100 - 20 - 12)), past, to_come))
+    message = denial(MONTH, asked(a_view(hours(1, 2 + 100 - 20 - 12)), past, to_come))
+    assert "68 are left for it; ask for at most 2 days 20 hours of it as it is" in message
+
+
+def test_a_lease_over_two_periods_is_held_against_each():
+    across = Window(utc(2030, 4, 29), utc(2030, 5, 3))
+    MONTH.check(asked(a_view(across, hosts=2)))
+    full = held(Window(utc(2030, 5, 20), utc(2030, 5, 21)), 2)
+    message = denial(MONTH, asked(a_view(across, hosts=2), full))
+    assert "take 96 host-hours from 2030-05-01 00:00 to 2030-06-01 00:00" in message
+    assert "52 are left" in message
+
+
+def test_when_nothing_is_left_another_time_is_all_that_is_said():
+    over = held(hours(-10, 200))
+    assert denial(MONTH, asked(a_view(), over)).endswith("0 are left for it; ask for another time")
+
+
+def test_a_change_does_not_count_the_lease_twice():
+    before = a_view(hours(1, 91))
+    MONTH.check(asked(a_view(hours(1, 101)), before=before))
+    denial(MONTH, asked(a_view(hours(1, 102)), before=before))
+
+
+def test_a_change_that_takes_no_more_of_a_period_is_never_denied():
+    before, over = a_view(hours(1, 91)), held(hours(-10, 500))
+    MONTH.check(asked(a_view(hours(1, 90)), over, before=before))
+    MONTH.check(asked(a_view(hours(50, 140)), over, before=before))
+    denial(MONTH, asked(a_view(hours(1, 92)), over, before=before))
+    # It asks for more in May, where there is enough.
+    late = Window(utc(2030, 4, 30, 12), utc(2030, 5, 1, 12))
+    MONTH.check(asked(a_view(Window(late.start, late.end + DAY)), over, before=a_view(late)))
+
+
+def test_hosts_that_a_running_lease_gets_count_from_now():
+    before, after = a_view(hours(0, 90)), a_view(hours(0, 90), hosts=2)
+    MONTH.check(asked(after, before=before, now=NOON + 80 * HOUR))
+    assert "take 101 host-hours" in denial(MONTH, asked(after, before=before, now=NOON + 79 * HOUR))
+
+
+def test_a_running_lease_with_hosts_that_came_later_counts_them_from_then():
+    before, after = a_view(hours(0, 60), hosts=2), a_view(hours(0, 70), hosts=2)
+    question = replace(
+        asked(after, before=before, now=NOON + 55 * HOUR),
+        mine=(held(hours(0, 60), 1, "l-1"), held(hours(40, 60), 1, "l-1")),
+    )
+    MONTH.check(question)
+    assert "take 102 host-hours" in denial(MONTH, replace(question, wanted=a_view(hours(0, 71), hosts=2)))
+
+
+def test_instances_count_by_their_number_and_their_vcpus():
+    holding = Holding("r-1", a_host(), 3, whole=False, unit=Amounts.of({"VCPU": 4}))
+    view = replace(a_view(hours(1, 11)), holdings=(holding,))
+    ResourceHoursFilter({"host": 0, "vcpu": 120, "instance": 30}, Calendar()).check(asked(view))
+    assert "120 vcpu-hours" in denial(ResourceHoursFilter({"vcpu": 119}, Calendar()), asked(view))
+    assert "30 instance-hours" in denial(ResourceHoursFilter({"instance": 29}, Calendar()), asked(view))
+
+
+def test_what_has_no_limit_is_not_counted():
+    ResourceHoursFilter({"vcpu": 1, "host": -1}, Calendar()).check(asked(a_view(hours(1, 5000), hosts=9)))
+
+
+def test_a_week_begins_on_monday_and_ends_with_sunday():
+    week = ResourceHoursFilter({"host": 10}, parse("week"))
+    sunday = Window(utc(2030, 4, 7, 14), utc(2030, 4, 8, 10))
+    week.check(asked(a_view(sunday)))
+    message = denial(week, asked(a_view(Window(sunday.start, sunday.end + HOUR))))
+    assert "from 2030-04-08 00:00 to 2030-04-15 00:00, and of the 10 that the project has in a week" in message
+
+
+def test_rolling_days_may_begin_at_any_time():
+    days = ResourceHoursFilter({"host": 10}, parse("2"))
+    used = held(hours(0, 8))
+    days.check(asked(a_view(hours(20, 22)), used))
+    message = denial(days, asked(a_view(hours(20, 23)), used))
+    assert "take 3 host-hours" in message
+    assert "in any 2 days (max_resource_hours) 2 are left for it" in message
+    # The first of it is out of sight when the last begins.
+    days.check(asked(a_view(hours(50, 58)), used))
+
+
+@pytest.mark.parametrize("text", ["", "year", "0", "-1", "1.5", "3661", "9" * 5000, "٣"])
+def test_what_is_no_period_is_refused(text):
+    with pytest.raises(InvalidInput, match="give month, week, or a number of days from 1 to 3660"):
+        parse(text)
+
+
+@pytest.mark.parametrize(("text", "words"), [("Month", "a month"), (" week", "a week"), ("30", "any 30 days")])
+def test_periods_have_names(text, words):
+    assert parse(text).words == words
+
+
+@pytest.mark.parametrize("period", [Calendar(), Calendar(months=False), Rolling(30)])
+def test_even_the_longest_lease_is_looked_at_in_no_time(period):
+    ages = Window(NOON, utc(8999, 1, 1))
+    load = Load([(ages, 1)])
+    assert len(list(period.within(load, load, ages))) < 10
+    reach = period.reach(ages)
+    assert reach.covers(ages)
+
+
+instants = st.integers(0, 400).map(lambda n: utc(2030, 1, 1) + n * timedelta(hours=7))
+windows = st.tuples(instants, instants).filter(lambda p: p[0] != p[1]).map(lambda p: Window(min(p), max(p)))
+some = st.lists(st.tuples(windows, st.integers(1, 3)), max_size=4)
+
+
+@settings(max_examples=200)
+@given(some, windows, st.integers(1, 3), st.one_of(st.none(), st.tuples(windows, st.integers(1, 3))), st.booleans())
+def test_a_calendar_finds_the_fullest_period_by_any_count(others, window, amount, before, months):
+    period = Calendar(months)
+    total = Load([*others, (window, amount)])
+    growth = Load([(window, amount), *(((before[0], -before[1]),) if before else ())])
+
+    def sum_of(uses, start, end):
+        pairs = ((max(w.start, start), min(w.end, end), n) for w, n in uses)
+        return sum(int((b - a).total_seconds()) * n for a, b, n in pairs if b > a)
+
+    best, day = None, utc(2029, 11, 1)
+    while day < utc(2031, 1, 1):
+        end = day + DAY
+        while not (end.day == 1 if months else end.weekday() == 0):
+            end += DAY
+        if months or day.weekday() == 0:
+            mine, had = sum_of([(window, amount)], day, end), sum_of([before] if before else [], day, end)
+            if mine > had:
+                best = max(best or 0, mine + sum_of(others, day, end))
+        day = end
+    found = [
+        total.between(int(p.start.timestamp()), int(p.end.timestamp())) for p in period.within(total, growth, window)
+    ]
+    assert max(found, default=None) == best
+    assert all(period.reach(window).covers(p) for p in period.within(total, growth, window))

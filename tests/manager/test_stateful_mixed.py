@@ -1,0 +1,150 @@
+"""Reservations of every type on the same hosts, in any order: never is more promised than there is.
+
+Beside ``test_stateful_life``, which has trouble of all sorts, this one has no trouble at all but many more bookings.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+
+from blazar.model.errors import BlazarError
+from blazar.model.lease import Lease, LeaseStatus
+from blazar.model.requests import NOW, LeaseChange, ReservationChange, ReservationRequest
+from blazar.model.resource import ResourceKind
+from blazar.store.engine import connect
+from blazar.store.migrate import upgrade
+from tests.promises import check_promises
+from tests.world import World, a_host, instances
+
+HOSTS = 4
+SIZES = st.sampled_from([1, 3, 8, 16, 31])
+AMOUNTS = st.integers(1, 5)
+AFFINITIES = st.sampled_from([None, True, False])
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What can be asked of a type, at first and as a change."""
+
+    rooms: st.SearchStrategy[ReservationRequest]
+    changes: st.SearchStrategy[dict[str, object]]
+
+
+def changes(**values: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
+    return st.fixed_dictionaries({}, optional=values)
+
+
+KINDS: Mapping[str, Kind] = {
+    "physical:host": Kind(st.builds(a_host, st.integers(1, 2), st.integers(2, 4)), changes(min=AMOUNTS, max=AMOUNTS)),
+    "virtual:instance": Kind(
+        st.builds(instances, AMOUNTS, vcpus=SIZES, affinity=AFFINITIES),
+        changes(amount=AMOUNTS, vcpus=SIZES, affinity=AFFINITIES),
+    ),
+}
+"""Every type that there is; another one is one more line."""
+
+ROOMS = st.lists(st.one_of(*(kind.rooms for kind in KINDS.values())), min_size=1, max_size=3)
+SHIFTS = st.integers(-8, 8).map(lambda quarters: timedelta(minutes=15 * quarters))
+
+
+class Mixed(RuleBasedStateMachine):
+    """Users who book, change and delete while time passes."""
+
+    leases = Bundle("leases")
+
+    @initialize(shared=st.lists(st.builds(instances, AMOUNTS, vcpus=SIZES, affinity=AFFINITIES), max_size=2))
+    def begin(self, shared: list[ReservationRequest]) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.engine = connect(f"sqlite:///{Path(self.folder.name) / 'blazar.sqlite'}")
+        upgrade(self.engine)
+        self.world = World(self.engine, hosts=HOSTS)
+        for room in shared:
+            self.attempt(lambda room=room: self.world.lease(room, hours=9))
+
+    def teardown(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        self.world.run_to(self.world.clock.now() + timedelta(days=2))
+        assert {lease.status for lease in self.world.manager.leases(None)} <= {LeaseStatus.TERMINATED}
+        assert not any(self.world.store.live_allocations(kind) for kind in ResourceKind)
+        assert self.world.pool() == {f"node-{number}" for number in range(1, HOSTS + 1)}
+        assert self.world.reservation_pools() == []
+        self.engine.dispose()
+        self.folder.cleanup()
+
+    @rule(target=leases, rooms=ROOMS, start=st.integers(0, 12), quarters=st.integers(1, 16))
+    def create(self, rooms: list[ReservationRequest], start: int, quarters: int) -> object:
+        when = timedelta(minutes=30 * start) if start else NOW
+        lease = self.attempt(lambda: self.world.lease(*rooms, start=when, hours=quarters / 4))
+        return multiple() if lease is None else lease.id
+
+    @rule(lease=leases, shift=SHIFTS, longer=SHIFTS)
+    def move(self, lease: str, shift: timedelta, longer: timedelta) -> None:
+        window = self.world.now_of(lease).window
+        self.change(lease, start=window.start + shift, end=window.end + shift + longer)
+
+    @rule(lease=leases, longer=SHIFTS)
+    def prolong(self, lease: str, longer: timedelta) -> None:
+        self.change(lease, end=self.world.now_of(lease).window.end + longer)
+
+    @rule(lease=leases, data=st.data(), longer=st.one_of(st.none(), SHIFTS))
+    def reshape(self, lease: str, data: st.DataObject, longer: timedelta | None) -> None:
+        now = self.world.now_of(lease)
+        wanted = tuple(ReservationChange(r.id, data.draw(KINDS[r.resource_type].changes)) for r in now.reservations)
+        self.change(lease, reservations=wanted, end=None if longer is None else now.window.end + longer)
+
+    @rule(lease=leases)
+    def end_now(self, lease: str) -> None:
+        self.change(lease, end=NOW)
+
+    @rule(lease=leases)
+    def delete(self, lease: str) -> None:
+        self.attempt(lambda: self.world.manager.delete_lease(lease))
+
+    @rule(minutes=st.sampled_from([0, 1, 15, 30, 60, 180]))
+    def time_passes(self, minutes: int) -> None:
+        self.world.run_to(self.world.clock.now() + timedelta(minutes=minutes))
+
+    @invariant()
+    def nothing_is_promised_beyond_what_there_is(self) -> None:
+        if hasattr(self, "world"):
+            check_promises(self.world.store, since=self.world.clock.now())
+
+    @invariant()
+    def no_lease_is_spoiled(self) -> None:
+        if hasattr(self, "world"):
+            assert LeaseStatus.ERROR not in {lease.status for lease in self.world.manager.leases(None)}
+
+    def change(self, lease: str, **values: object) -> None:
+        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(**values)))
+
+    def attempt(self, act: object) -> Lease | None:
+        """Do what may be refused, as a user's mistake or for want of room, and for nothing else."""
+        try:
+            return act()
+        except BlazarError as error:
+            if error.status not in (400, 404, 409):
+                raise
+        return None
+
+
+class ManyMixed(Mixed):
+    """The same, far longer."""
+
+
+Mixed.TestCase.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
+ManyMixed.TestCase.settings = settings(
+    max_examples=int(os.environ.get("BLAZAR_LIVES", "200")), stateful_step_count=60, deadline=None
+)
+TestMixed = Mixed.TestCase
+TestManyMixed = pytest.mark.slow(ManyMixed.TestCase)

@@ -1,0 +1,39 @@
+"""What must hold of the calendar at every instant, whoever books what: no resource is promised beyond what it has."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from blazar.model.demand import Allocation
+from blazar.model.resource import Resource, ResourceKind
+from blazar.store.store import Store
+
+
+def check_promises(store: Store, *, since: datetime) -> None:
+    """Check every resource of every kind from a moment on.
+
+    Who has overstayed is waited for, and so counts only until the end of its own window.
+    """
+    for kind in ResourceKind:
+        resources = {resource.id: resource for resource in store.resources(kind)}
+        check(store.live_allocations(kind), resources, since=since)
+
+
+def check(allocations: Iterable[Allocation], resources: Mapping[int, Resource], *, since: datetime) -> None:
+    """Check allocations of one kind: in every class at most the capacity, and who has a resource whole alone on it."""
+    by_resource: dict[int, list[Allocation]] = defaultdict(list)
+    for allocation in allocations:
+        by_resource[allocation.resource_id].append(allocation)
+    for resource_id, held in by_resource.items():
+        # What is promised grows only where a window starts.
+        for instant in {since, *(a.window.start for a in held if a.window.start > since)}:
+            here = [a for a in held if a.window.contains(instant)]
+            wholes = [a for a in here if a.unit is None]
+            assert not wholes or here == wholes[:1], (instant, here)
+            promised: Counter[str] = Counter()
+            for allocation in here:
+                promised.update(dict(allocation.amounts or ()))
+            capacity = resources[resource_id].capacity
+            assert all(amount <= capacity.get(name) for name, amount in promised.items()), (instant, promised, here)
