@@ -152,8 +152,8 @@ class HostPools:
 
         Each host that can be is handed over, whatever keeps the others: preemptible servers, which are deleted; a
         reservation that has not left yet; servers that are not ours to sweep away. Hosts in the pool beside these leave
-        it. Raises NotAtHand at the end if hosts are in no pool (somebody took them away by hand, or Nova lost them), and
-        Conflict if a host that is to leave runs servers.
+        it. Raises NotAtHand at the end if hosts are in no pool (somebody took them away by hand, or Nova lost them),
+        and Conflict if a host that is to leave runs servers.
         """
         wanted = tuple(hosts)
         aggregates = self._compute.aggregates()
