@@ -22,6 +22,7 @@ from blazar.manager.settings import Settings
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
 from blazar.model.resource import ResourceKind
+from blazar.resources.addresses import AddressRegistration
 from blazar.resources.physical_host import HostSettings
 from blazar.resources.registration import HostRegistration
 from blazar.store import resource_queries
@@ -101,6 +102,7 @@ class Ground:
             self.store,
             [each.make(cloud, host_settings) for each in KINDS.values()],
             registration,
+            AddressRegistration(cloud.network),
             Quiet(),
             self.clock,
             settings or Settings(),

@@ -50,6 +50,19 @@ ON_HOSTS = [
 ]
 """What an operator gets; everybody else gets 403, and nobody 401."""
 
+NO_ADDRESS = {"floating_network_id": "no-such-network", "floating_ip_address": "203.0.113.10"}
+ON_ADDRESSES = [
+    #                                                admin member reader stranger foreign reader service nobody
+    ("GET", "/floatingips", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/floatingips/{address}", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/floatingips/0", None, (404, 404, 404, 404, 404, 403, 401)),
+    ("POST", "/floatingips", NO_ADDRESS, (400, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/floatingips", {"colour": "red"}, (400, 403, 403, 403, 403, 403, 401)),
+    ("DELETE", "/floatingips/0", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("DELETE", "/floatingips/{address}", None, (204, 403, 403, 403, 403, 403, 401)),
+]
+"""Method, path, body, and the status that each of ``WHO`` gets, in version 1: addresses are everybody's to see."""
+
 SEEN = {
     "admin": {"own", "foreign"},
     "member": {"own"},

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -133,6 +133,90 @@ class Servers:
         except NotFound:
             return False
         return True
+
+
+class ExternalNetwork:
+    """An external network of a test's own, with a pool from .128 on, made when it is first asked for."""
+
+    def __init__(self, third: int = 100) -> None:
+        self.cidr = f"198.51.{third}.0/24"
+        self._prefix = f"198.51.{third}"
+        self._name = f"test-external-{third}"
+        self._neutron = access("admin").network
+        self._touched = False
+
+    @property
+    def id(self) -> str:
+        return self._ids[0]
+
+    @property
+    def subnet_id(self) -> str:
+        return self._ids[1]
+
+    @cached_property
+    def _ids(self) -> tuple[str, str]:
+        self._touched = True
+        self.clean()
+        network = str(self._made("network", "/networks", {"name": self._name, "router:external": True})["id"])
+        pool = {"start": f"{self._prefix}.128", "end": f"{self._prefix}.254"}
+        wanted = {"network_id": network, "cidr": self.cidr, "ip_version": 4, "enable_dhcp": False}
+        more = {"gateway_ip": f"{self._prefix}.1", "allocation_pools": [pool], "name": self._name}
+        return network, str(self._made("subnet", "/subnets", {**wanted, **more})["id"])
+
+    @cached_property
+    def port_id(self) -> str:
+        """A port that floating IPs of this network can be attached to, of the project ``demo``."""
+        return self.port_of("demo")
+
+    def port_of(self, login: str) -> str:
+        """Make another port that floating IPs of this network can be attached to."""
+        project = str(access(login).session.get_project_id())
+        port = {"network_id": self._inside_id, "name": self._name, "project_id": project}
+        return str(self._made("port", "/ports", port)["id"])
+
+    @cached_property
+    def _inside_id(self) -> str:
+        inside = self._made("network", "/networks", {"name": self._name, "shared": True})["id"]
+        wanted = {"network_id": inside, "cidr": "192.168.99.0/24", "ip_version": 4, "name": self._name}
+        subnet = self._made("subnet", "/subnets", {**wanted, "enable_dhcp": False})["id"]
+        gateway = {"network_id": self.id}
+        router = self._made("router", "/routers", {"name": self._name, "external_gateway_info": gateway})["id"]
+        self._neutron.call("PUT", f"/routers/{router}/add_router_interface", body={"subnet_id": subnet})
+        return str(inside)
+
+    def attach(self, floating_ip_id: str) -> None:
+        body = {"floatingip": {"port_id": self.port_id}}
+        self._neutron.call("PUT", f"/floatingips/{floating_ip_id}", body=body)
+
+    def take_address(self, address: str) -> None:
+        fixed = [{"subnet_id": self.subnet_id, "ip_address": address}]
+        self._made("port", "/ports", {"network_id": self.id, "fixed_ips": fixed, "name": self._name})
+
+    def clean(self) -> None:
+        """Delete what was made, if anything was; also by a run that was killed."""
+        if not self._touched:
+            return
+        networks = self._named("networks")
+        for network in networks:
+            for found in self._neutron.get("/floatingips", params={"floating_network_id": network["id"]})[
+                "floatingips"
+            ]:
+                self._neutron.call("DELETE", f"/floatingips/{found['id']}")
+        for router in self._named("routers"):
+            for subnet in self._named("subnets"):
+                with suppress(BlazarError):
+                    path = f"/routers/{router['id']}/remove_router_interface"
+                    self._neutron.call("PUT", path, body={"subnet_id": subnet["id"]})
+            self._neutron.call("DELETE", f"/routers/{router['id']}")
+        for kind in ("ports", "subnets", "networks"):
+            for found in self._named(kind):
+                self._neutron.call("DELETE", f"/{kind}/{found['id']}")
+
+    def _named(self, kind: str) -> list[dict[str, Any]]:
+        return list(self._neutron.get(f"/{kind}", params={"name": self._name})[kind])
+
+    def _made(self, kind: str, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
+        return dict(self._neutron.call("POST", path, body={kind: wanted})[kind])
 
 
 def admin_compute() -> Any:

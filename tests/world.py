@@ -20,6 +20,7 @@ from blazar.manager.settings import Settings
 from blazar.model.lease import Lease
 from blazar.model.requests import (
     NOW,
+    FloatingIpRequest,
     HostRequest,
     LeaseChange,
     LeaseRequest,
@@ -28,7 +29,9 @@ from blazar.model.requests import (
     ReservationRequest,
 )
 from blazar.model.resource import Resource
+from blazar.resources.addresses import AddressRegistration
 from blazar.resources.flavor_instance import FlavorInstance
+from blazar.resources.floating_ip import VirtualFloatingIp
 from blazar.resources.physical_host import HostSettings, PhysicalHost
 from blazar.resources.registration import HostRegistration
 from blazar.resources.virtual_instance import VirtualInstance
@@ -113,8 +116,12 @@ class World:
         cloud = self.simulated.cloud
         return ManagerService(
             self.store,
-            [plugin(cloud, self.host_settings) for plugin in (PhysicalHost, VirtualInstance, FlavorInstance)],
+            [
+                plugin(cloud, self.host_settings)
+                for plugin in (PhysicalHost, VirtualInstance, FlavorInstance, VirtualFloatingIp)
+            ],
             HostRegistration(cloud, self.host_settings.pools),
+            AddressRegistration(cloud.network),
             self.notifier,
             self.clock,
             self.settings,
@@ -123,6 +130,12 @@ class World:
 
     def register(self, name: str, **capabilities: str) -> Resource:
         return self.manager.create_host(HostRequest(name=name, id=None, capabilities=capabilities))
+
+    def register_addresses(self, *numbers: int) -> list[Resource]:
+        """Register 203.0.113.N of the external network, for each of these."""
+        return [
+            self.manager.create_floating_ip(FloatingIpRequest("public", f"203.0.113.{number}")) for number in numbers
+        ]
 
     def lease(
         self,
@@ -256,6 +269,16 @@ def of_hosts(*hosts: Mapping[str, Any]) -> State:
     usual = {"zone": "az-1", "vcpus": 16, "memory_mb": 65536, "local_gb": 400}
     named = [{"name": f"node-{number}", **usual, **host} for number, host in enumerate(hosts, start=1)]
     return of_yaml(yaml.safe_dump({"zones": ["az-1"], "hosts": named}))
+
+
+def addresses(
+    amount: object = 1, *, required: object = (), network: object = "public", before_end: str = "default"
+) -> ReservationRequest:
+    """Ask for floating IPs; required are given as texts, or as the last numbers of 203.0.113.0/24."""
+    if isinstance(required, list | tuple):
+        required = [f"203.0.113.{item}" if isinstance(item, int) else item for item in required]
+    values = {"network_id": network, "amount": amount, "required_floatingips": required, "before_end": before_end}
+    return ReservationRequest("virtual:floatingip", values)
 
 
 WorldMaker = Callable[..., World]

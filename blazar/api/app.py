@@ -12,7 +12,7 @@ from typing import Any
 from flask import Blueprint, Flask, Response, g, jsonify, request
 from werkzeug.exceptions import HTTPException
 
-from blazar.api import host_calendar, microversion, openapi, v1
+from blazar.api import floating_ips, host_calendar, microversion, openapi, v1
 from blazar.api.context import EXTENSION, Services, services, speaks_v2
 from blazar.api.errors import BadFrame, application_error, frame_error, unauthenticated, unexpected_error
 from blazar.api.hosts import Hosts
@@ -86,6 +86,7 @@ def _routes(served: Services) -> Iterator[Blueprint]:
         yield Leases(v1.LEASES).blueprint()
         yield Hosts(v1.HOSTS).blueprint()
         yield host_calendar.blueprint()
+        yield floating_ips.blueprint()
     if "leases" in served.v2_controllers:
         yield Leases(v2.LEASES).blueprint()
     if "oshosts" in served.v2_controllers:

@@ -84,6 +84,20 @@ _OF_FLAVOR: Json = {
     '"OS-FLV-EXT-DATA:ephemeral": 0, "swap": "", "rxtx_factor": 1.0, "os-flavor-access:is_public": true, '
     '"OS-FLV-DISABLED:disabled": false, "extra_specs": {"hw:cpu_policy": "dedicated"}}',
 }
+_ADDRESSES: Json = {
+    "network_id": "88889999-aaaa-4bbb-8ccc-ddddeeeeffff",
+    "amount": 2,
+    "required_floatingips": ["203.0.113.10"],
+    "before_end": "default",
+    "id": _RESERVATION_ID,
+    "lease_id": _LEASE_ID,
+    "resource_id": "22223333-4444-4555-8666-777788889999",
+    "resource_type": "virtual:floatingip",
+    "status": "pending",
+    "missing_resources": False,
+    "resources_changed": False,
+    **_MADE,
+}
 _LEASE: Json = {
     "id": _LEASE_ID,
     "name": "nightly-ci",
@@ -188,8 +202,13 @@ COMPONENTS: Json = {
         example=_EVENT,
     ),
     "Reservation": {
-        "oneOf": [ref("HostReservation"), ref("InstanceReservation"), ref("FlavorReservation")],
-        "examples": [_RESERVATION, _INSTANCES, _OF_FLAVOR],
+        "oneOf": [
+            ref("HostReservation"),
+            ref("InstanceReservation"),
+            ref("FlavorReservation"),
+            ref("AddressReservation"),
+        ],
+        "examples": [_RESERVATION, _INSTANCES, _OF_FLAVOR, _ADDRESSES],
     },
     "HostReservation": an_object(
         {
@@ -242,6 +261,17 @@ COMPONENTS: Json = {
             "server_group_id": {**TEXT_OR_NULL, "description": "null without affinity"},
         },
         example=_OF_FLAVOR,
+    ),
+    "AddressReservation": an_object(
+        {
+            **_OF_ANY_TYPE,
+            "resource_type": {"enum": ["virtual:floatingip"]},
+            "network_id": TEXT,
+            "amount": _COUNT,
+            "required_floatingips": a_list(TEXT),
+            "before_end": {"enum": list(CHOICES)},
+        },
+        example=_ADDRESSES,
     ),
     "Lease": an_object(
         {
@@ -304,6 +334,26 @@ COMPONENTS: Json = {
                     "end_date": "2030-04-01T20:00:00.000000",
                 }
             ],
+        },
+    ),
+    "FloatingIp": an_object(
+        {
+            "id": TEXT,
+            "floating_network_id": TEXT,
+            "subnet_id": TEXT,
+            "floating_ip_address": TEXT,
+            "reservable": FLAG,
+            "created_at": _ISO,
+            "updated_at": ISO_OR_NULL,
+        },
+        example={
+            "id": "0b1c2d3e-1111-4222-8333-444455556666",
+            "floating_network_id": "88889999-aaaa-4bbb-8ccc-ddddeeeeffff",
+            "subnet_id": "7c6d5e4f-2222-4333-8444-555566667777",
+            "floating_ip_address": "203.0.113.10",
+            "reservable": True,
+            "created_at": "2030-03-01T09:00:00.000000",
+            "updated_at": None,
         },
     ),
     "PropertyInList": an_object(
@@ -386,5 +436,9 @@ COMPONENTS: Json = {
         schemas.HOST_UPDATE, {"rack": "r8", "gpu": None}, {"disabled": True, "authorized_projects": ["physics"]}
     ),
     "AllocationUpdate": with_examples(schemas.ALLOCATION_UPDATE, {"reservation_id": _RESERVATION_ID}),
+    "FloatingIpCreate": with_examples(
+        schemas.FLOATING_IP_CREATE,
+        {"floating_network_id": "88889999-aaaa-4bbb-8ccc-ddddeeeeffff", "floating_ip_address": "203.0.113.10"},
+    ),
     "PropertyUpdate": with_examples(schemas.PROPERTY_UPDATE, {"private": True}),
 }

@@ -10,9 +10,9 @@ from blazar.api.operations import in_path, open_operation, operation, query
 from blazar.api.v2 import openapi as v2
 
 DESCRIPTION = """\
-Reservation of hosts for a period of time. Dates in requests are UTC, to the minute.
+Reservation of hosts, of servers and of addresses for a period of time. Dates in requests are UTC, to the minute.
 
-Every path of leases and hosts is also there with the suffix `.json`; none has a trailing slash.
+Every path of leases, hosts and floating IPs is also there with the suffix `.json`; none has a trailing slash.
 Query parameters that are not named here are ignored. What is refused is refused with a sentence that tells why:
 as `error_message` of an ApplicationError (the request is understood) or a FrameError (it is wrong as HTTP or JSON).
 Version 2 is deprecated. It has ApplicationErrors in the place of FrameErrors, and a RoutingError below `/v2` where
@@ -22,7 +22,7 @@ there is nothing.
 
 def document(url: str, *, with_v1: bool, v2_controllers: Collection[str]) -> Json:
     """Return the document for a service at a URL that serves version 1 or not, and these controllers of version 2."""
-    first = {**_version_one(), **_leases(), **_hosts()} if with_v1 else {}
+    first = {**_version_one(), **_leases(), **_hosts(), **_floating_ips()} if with_v1 else {}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Blazar, the reservation service", "version": __version__, "description": DESCRIPTION},
@@ -129,5 +129,22 @@ def _hosts() -> Json:
                 body="PropertyUpdate",
                 errors=(404,),
             ),
+        },
+    }
+
+
+def _floating_ips() -> Json:
+    one, all_ = an_object({"floatingip": ref("FloatingIp")}), an_object({"floatingips": a_list(ref("FloatingIp"))})
+    return {
+        "/v1/floatingips": {
+            "get": operation("list_floating_ips", "List the addresses that can be reserved", 200, all_),
+            "post": operation(
+                "create_floating_ip", "Register an address", 201, one, body="FloatingIpCreate", errors=(404, 409)
+            ),
+        },
+        "/v1/floatingips/{floating_ip_id}": {
+            "parameters": [in_path("floating_ip_id", "the id that it was registered under")],
+            "get": operation("show_floating_ip", "Show an address", 200, one, errors=(404,)),
+            "delete": operation("delete_floating_ip", "Forget an address", 204, None, errors=(404, 409)),
         },
     }

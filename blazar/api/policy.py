@@ -109,6 +109,15 @@ def list_rules() -> list[policy.RuleDefault]:
             "Show a capability to everybody or not.",
             ("PATCH", "/v1/os-hosts/properties/{property_name}"),
         ),
+        _rule(
+            "blazar:floatingips:get",
+            _READER,
+            "List and show the addresses that can be reserved.",
+            ("GET", "/v1/floatingips"),
+            ("GET", "/v1/floatingips/{floatingip_id}"),
+        ),
+        _rule("blazar:floatingips:post", _ADMIN, "Register an address.", ("POST", "/v1/floatingips")),
+        _rule("blazar:floatingips:delete", _ADMIN, "Forget an address.", ("DELETE", "/v1/floatingips/{floatingip_id}")),
     ]
 
 

@@ -63,6 +63,17 @@ def _condition(value: Resource) -> Json:
     return shown
 
 
+def floating_ip(value: Resource) -> Json:
+    """Render an address; its times are written as those of leases are."""
+    return {
+        "id": value.external_id,
+        **value.attributes,
+        "reservable": value.reservable,
+        "created_at": iso(value.created_at),
+        "updated_at": iso(value.updated_at) if value.updated_at else None,
+    }
+
+
 def allocation(value: ResourceAllocations) -> Json:
     """Render what is promised of a host."""
     return {

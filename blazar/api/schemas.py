@@ -35,7 +35,10 @@ _OF_TYPES: Schema = {
     },
     "before_end_action": {"description": "another name of before_end"},
     "flavor_id": {"description": "flavor:instance: the id of a flavor that your project can use"},
-    "amount": {"description": "virtual:instance, flavor:instance: so many servers, a whole number from 1"},
+    "amount": {
+        "description": "virtual:instance, flavor:instance: so many servers, virtual:floatingip: so many addresses; a "
+        "whole number from 1"
+    },
     "vcpus": {"description": "virtual:instance: the VCPUs of a server, a whole number from 1"},
     "memory_mb": {"description": "virtual:instance: the memory of a server in MiB, a whole number from 1"},
     "disk_gb": {"description": "virtual:instance: the disk of a server in GiB, a whole number; 0 to boot from volumes"},
@@ -43,6 +46,8 @@ _OF_TYPES: Schema = {
         "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on another) or "
         "null (anywhere); also as a text, as 'True' or 'None'"
     },
+    "network_id": {"description": "virtual:floatingip: the id of the external network; it can not be changed"},
+    "required_floatingips": {"description": "virtual:floatingip: a list of addresses that must be among those"},
 }
 """Told here, checked by the resource type: what these mean depends on ``resource_type``."""
 
@@ -216,6 +221,25 @@ PROPERTY_UPDATE: Schema = {
     "required": ["private"],
     "additionalProperties": False,
     "properties": {"private": {"type": "boolean", "description": "true or false"}},
+}
+
+FLOATING_IP_CREATE: Schema = {
+    "type": "object",
+    "required": ["floating_network_id", "floating_ip_address"],
+    "additionalProperties": False,
+    "properties": {
+        "floating_network_id": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 64,
+            "description": "the id of an external network",
+        },
+        "floating_ip_address": {
+            "type": "string",
+            "maxLength": 64,
+            "description": "an IP address of the network, outside of its allocation pools",
+        },
+    },
 }
 
 READ_ONLY = frozenset(

@@ -7,8 +7,8 @@ from blazar.api.context import identifier
 from blazar.api.dates import date, moment
 from blazar.api.forms import HostForm, Json, LeaseForm
 from blazar.api.host_requests import capabilities, capability_changes, flag, projects
-from blazar.model.errors import NotFound
 from blazar.model.requests import HostChange, HostRequest
+from blazar.model.resource import ResourceKind, unknown
 
 VERSION = "v1"
 
@@ -17,7 +17,7 @@ def host_id(text: str) -> str:
     """Return the id of a host in a path; NotFound if it can be none."""
     key = identifier(text)
     if key == "-":
-        raise NotFound(f"Host with {{'host_id': '{text[:80]}'}} not found")
+        raise unknown(ResourceKind.HOST, text)
     return key
 
 

@@ -6,14 +6,14 @@ it is solved exactly with augmenting paths (Kuhn, 1955). Units that share resour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 from blazar.calendar.snapshot import Snapshot
 from blazar.calendar.strategies import Strategy, in_order
 from blazar.calendar.units import UnitSearch
 from blazar.model.demand import Demand
-from blazar.model.errors import NotEnoughResources
+from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.requirements import Anything, Requirement, matches
 from blazar.model.resource import Resource
 
@@ -52,9 +52,12 @@ def place(
 
     Whole resources are shared with nobody, neither inside nor outside the lease. ``matching`` may give the
     resources that meet a requirement faster than by trying each. Raises NotEnoughResources with the counts of what
-    there is. Exact for whole resources; for shared ones within the bounds of ``units``.
+    there is, or InvalidInput if what is required is not there at all. Exact for whole resources; for shared ones within
+    the bounds of ``units``.
     """
     find = matching or (lambda requirement: _matching(snapshot.resources, requirement))
+    if any(demand.required for demand in demands):
+        demands = _with_required(demands, snapshot, find)
     candidates = [_candidates(demand, snapshot, strategy, seed, find) for demand in demands]
     units = [index for index, demand in enumerate(demands) if not demand.whole]
     if not units:
@@ -72,6 +75,33 @@ def _eligible(demand: Demand, find: Matching) -> Sequence[Resource]:
     """Return the resources that meet the demand's requirement and have the traits it needs."""
     found = find(demand.requirement)
     return [r for r in found if demand.traits.met_by(r.traits)] if demand.traits else found
+
+
+def _with_required(demands: Sequence[Demand], snapshot: Snapshot, find: Matching) -> Sequence[Demand]:
+    """Return the demands with what they require by name pinned by id, if it can be had."""
+    claimed = {id_ for demand in demands for id_ in demand.pinned}
+    resolved = []
+    for demand in demands:
+        named = {r.name: r for r in _eligible(demand, find) if r.name in demand.required} if demand.required else {}
+        _check_required(demand, named, claimed - demand.pinned, snapshot)
+        ids = frozenset(r.id for r in named.values())
+        claimed |= ids
+        resolved.append(replace(demand, required=frozenset(), pinned=demand.pinned | ids))
+    return resolved
+
+
+def _check_required(demand: Demand, named: Mapping[str, Resource], claimed: Set[int], snapshot: Snapshot) -> None:
+    noun = demand.kind.noun
+    if missing := sorted(demand.required - named.keys()):
+        raise InvalidInput(f"{', '.join(missing)}: no such {noun} is registered; require others, or fewer")
+    reasons: tuple[tuple[str, Callable[[Resource], bool]], ...] = (
+        ("is required or in use by another reservation of the lease", lambda r: r.id in claimed),
+        ("is not reservable at present", lambda r: not r.reservable),
+        ("is promised to another lease in that time", lambda r: not snapshot.occupancy.is_free(r.id)),
+    )
+    for reason, holds in reasons:
+        if names := sorted(name for name, resource in named.items() if holds(resource)):
+            raise NotEnoughResources(f"{', '.join(names)} {reason}; require another {noun}, or none")
 
 
 def _candidates(demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: int, find: Matching) -> list[Resource]:
@@ -203,5 +233,5 @@ def _not_enough(
     if demand.whole:
         text = f"at least {demand.min_units} asked for, {matching} match, {free} of them free in that time{together}"
     else:
-        text = f"{demand.min_units} units asked for, {matching} {demand.kind}s match, {free} units fit{together}"
-    return NotEnoughResources(f"Not enough {demand.kind}s available: {which}{text}.")
+        text = f"{demand.min_units} units asked for, {matching} {demand.kind.noun}s match, {free} units fit{together}"
+    return NotEnoughResources(f"Not enough {demand.kind.noun}s available: {which}{text}.")

@@ -18,6 +18,7 @@ from blazar.manager.notifications import MessagingNotifier, Notifier
 from blazar.manager.service import ManagerService
 from blazar.model.clock import Clock
 from blazar.model.errors import InvalidInput
+from blazar.resources.addresses import AddressRegistration
 from blazar.resources.base import ResourceType
 from blazar.resources.registration import HostRegistration
 from blazar.store import engine as database
@@ -43,6 +44,7 @@ def manager(
         store=Store(engine),
         types=resource_types(conf, cloud),
         registration=HostRegistration(cloud, config.host_settings(conf).pools),
+        addresses=AddressRegistration(cloud.network),
         notifier=notifier or _notifier(conf),
         clock=clock,
         settings=config.manager_settings(conf),

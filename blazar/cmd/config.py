@@ -87,7 +87,12 @@ API_OPTIONS: list[cfg.Opt] = [
 MANAGER_OPTIONS: list[cfg.Opt] = [
     cfg.ListOpt(
         "plugins",
-        default=["physical.host.plugin", "virtual.instance.plugin", "flavor.instance.plugin"],
+        default=[
+            "physical.host.plugin",
+            "virtual.instance.plugin",
+            "flavor.instance.plugin",
+            "virtual.floatingip.plugin",
+        ],
         help="Resource types to offer, by entry point name.",
     ),
     cfg.StrOpt(

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 from oslo_config import cfg, types
 
-from blazar.enforcement.limits import Limit, said, span
+from blazar.enforcement.limits import Limit, counted, said, span
 from blazar.enforcement.periods import Period, parse
 from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import Question
 from blazar.model.clock import to_second
-from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.errors import EnforcementUnavailable, UsageDenied
 from blazar.model.spending import MEASURES, Hold, Load, second
 from blazar.model.usage import peak
 from blazar.model.window import Window
@@ -57,18 +57,7 @@ class ResourceHoursFilter(Limit):
     @classmethod
     def configured(cls, section: Any, identity: Any) -> ResourceHoursFilter:
         """Return the filter as the configuration says; InvalidInput."""
-        hours = section.max_resource_hours
-        unknown = sorted(set(hours) - set(MEASURES))
-        if unknown:
-            raise InvalidInput(
-                f"[enforcement] {OPTION} names {', '.join(unknown)}, of which nothing is counted; there are: "
-                f"{', '.join(MEASURES)}"
-            )
-        empty = sorted(name for name, number in hours.items() if number is None)
-        if empty:
-            raise InvalidInput(
-                f"[enforcement] {OPTION} gives no number for {', '.join(empty)}; write it as {empty[0]}:10"
-            )
+        hours = counted(section.max_resource_hours, OPTION, MEASURES)
         return cls(hours, parse(section.resource_hours_period), unified=identity.limits)
 
     def reach(self, window: Window) -> Window:

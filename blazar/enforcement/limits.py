@@ -6,19 +6,23 @@ was lowered, or came later, keeps nobody from giving back.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
-from blazar.enforcement.unified import UnifiedLimits
+from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import News, Occasion, Question
-from blazar.model.clock import to_minute
+from blazar.model.clock import to_minute, to_second
 from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.resource import ResourceKind
+from blazar.model.spending import MEASURES
 from blazar.model.usage import longest_below, peak
 from blazar.model.window import Window
 
+HOST = str(ResourceKind.HOST)
+SECOND = timedelta(seconds=1)
 NOTHING: frozenset[Occasion] = frozenset()
 
 
@@ -119,12 +123,17 @@ class _Number:
         self._most = most
         self._unified = unified
 
-    def of(self, project_id: str) -> int | None:
-        """Return the limit of a project, None if there is none. EnforcementUnavailable."""
+    def of(self, project_id: str, *, required: bool = True) -> int | None:
+        """Return the limit of a project, None if there is none. EnforcementUnavailable.
+
+        One that is ``required`` must be registered where limits come from Keystone.
+        """
         if self._unified is None:
             return self._most
         found = self._unified.of(project_id)
         if self.name not in found:
+            if not required:
+                return None
             raise EnforcementUnavailable(
                 f"Keystone has no registered limit {self.name}; an operator must create it before leases can be granted"
             )
@@ -171,7 +180,7 @@ class MaxConcurrentLeasesFilter(Limit):
 
 
 class MaxUnitsFilter(Limit):
-    """A project has no more than so many hosts at one time."""
+    """A project has no more than so many hosts at one time, nor of other things."""
 
     needs_use: ClassVar[bool] = True
     options: ClassVar[list[cfg.Opt]] = [
@@ -182,34 +191,62 @@ class MaxUnitsFilter(Limit):
             help="Hosts that a project may have reserved at one time, over all its leases, for MaxUnitsFilter; -1 for "
             "any number.",
         ),
+        cfg.Opt(
+            "max_units_of",
+            type=types.Dict(value_type=types.Integer(min=-1)),
+            default={},
+            help="The same for other things than whole hosts, by what they are: "
+            f"{', '.join(name for name in MEASURES if name != HOST)}. As instance:20,vcpu:80; what is not named has no "
+            "limit, nor has -1.",
+        ),
     ]
 
-    def __init__(self, most: int | None, *, unified: UnifiedLimits | None = None) -> None:
-        self._limit = _Number("max_units", most, "blazar:hosts", unified)
+    def __init__(
+        self, most: int | None, *, of: Mapping[str, int] | None = None, unified: UnifiedLimits | None = None
+    ) -> None:
+        numbers = {name: _number(number) for name, number in (of or {}).items()} | {HOST: most}
+        self._limits = {
+            name: _Number(
+                "max_units" if name == HOST else f"max_units_of {name}", numbers.get(name), f"{PREFIX}{name}s", unified
+            )
+            for name in MEASURES
+        }
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> MaxUnitsFilter:
-        """Return the filter as the configuration says."""
-        return cls(_number(section.max_units), unified=identity.limits)
+        """Return the filter as the configuration says; InvalidInput."""
+        others = counted(section.max_units_of, "max_units_of", [name for name in MEASURES if name != HOST])
+        return cls(_number(section.max_units), of=others, unified=identity.limits)
+
+    def reach(self, window: Window) -> Window:
+        """Return the time over which the filter must know what the project holds besides hosts: that of the lease."""
+        return window
 
     def check(self, question: Question) -> None:
-        """Deny a lease with more hosts than are left to the project at that time."""
+        """Deny a lease with more than is left to the project at that time."""
         wanted, current = question.wanted, question.current
-        if not wanted.hosts:
-            return
-        if current is not None and current.window.covers(wanted.window) and wanted.hosts <= current.hosts:
-            return
-        most = self._limit.of(wanted.project_id)
+        within = current is not None and current.window.covers(wanted.window)
+        before = current.measures if current is not None and within else {}
+        for name, amount in wanted.measures.items():
+            if name in self._limits and not (within and amount <= before.get(name, 0)):
+                self._check(name, amount, question)
+
+    def _check(self, name: str, amount: int, question: Question) -> None:
+        limit, window = self._limits[name], question.wanted.window
+        most = limit.of(question.wanted.project_id, required=name == HOST)
         if most is None:
             return
         uses = [(use.window, use.hosts) for use in question.others]
-        left = max(0, most - peak(wanted.window, uses))
-        if wanted.hosts > left:
+        if name != HOST:
+            # What was held before now, by this lease itself too, is in nobody's way.
+            window = Window(max(window.start, min(to_second(question.now), window.end - SECOND)), window.end)
+            uses = [(hold.window, hold.measures.get(name, 0)) for hold in question.held]
+        left = max(0, most - peak(window, uses))
+        if amount > left:
             raise UsageDenied(
-                f"reservations: the lease would have {wanted.hosts} {_plural(wanted.hosts, 'host')}, and of the "
-                f"{most} that the project may have at a time ({self._limit.name}) {left} "
-                f"{'is' if left == 1 else 'are'} left between {said(wanted.window.start)} and "
-                f"{said(wanted.window.end)}; ask for fewer, or {_when(wanted.window, uses, most - wanted.hosts)}"
+                f"reservations: the lease would have {amount} {_plural(amount, name)}, and of the {most} that the "
+                f"project may have at a time ({limit.name}) {left} {'is' if left == 1 else 'are'} left between "
+                f"{said(window.start)} and {said(window.end)}; ask for fewer, or {_when(window, uses, most - amount)}"
             )
 
 
@@ -271,6 +308,20 @@ def _seconds(value: int) -> timedelta | None:
 
 def _number(value: int) -> int | None:
     return None if value < 0 else value
+
+
+def counted(numbers: Mapping[str, int | None], option: str, names: Collection[str]) -> Mapping[str, int]:
+    """Return numbers by what they are of, as an operator gave them; InvalidInput."""
+    unknown = sorted(set(numbers) - set(names))
+    if unknown:
+        raise InvalidInput(
+            f"[enforcement] {option} names {', '.join(unknown)}, of which nothing is counted; there are: "
+            f"{', '.join(names)}"
+        )
+    empty = sorted(name for name, number in numbers.items() if number is None)
+    if empty:
+        raise InvalidInput(f"[enforcement] {option} gives no number for {', '.join(empty)}; write it as {empty[0]}:10")
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def _plural(number: int, word: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +14,7 @@ from oslo_config import cfg
 from blazar.model.amounts import Amounts
 from blazar.model.lease import EventType, Lease
 from blazar.model.resource import Resource, ResourceKind
-from blazar.model.spending import Hold
+from blazar.model.spending import Hold, measured
 from blazar.model.usage import LeaseUse
 from blazar.model.window import Window
 
@@ -69,6 +71,14 @@ class LeaseView:
         """Return how many whole hosts it has."""
         hosts = (h for h in self.holdings if h.whole and h.resource.kind is ResourceKind.HOST)
         return sum(holding.units for holding in hosts)
+
+    @property
+    def measures(self) -> Mapping[str, int]:
+        """Return how much of what it has, as Hold counts."""
+        total: Counter[str] = Counter()
+        for holding in self.holdings:
+            total.update(measured(str(holding.resource.kind), holding.units, holding.unit))
+        return total
 
     def holds(self, window: Window) -> list[Hold]:
         """Return what it holds for a part of its time."""

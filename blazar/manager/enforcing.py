@@ -18,9 +18,10 @@ def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> Lea
     """Return a lease with the resources of its allocations, as they are registered: with their capabilities."""
     wanted = {allocation.resource_id for allocation in allocations}
     found: dict[int, Resource] = {}
-    if wanted:
-        for kind in ResourceKind:
-            found |= {resource.id: resource for resource in store.inventory(kind).resources if resource.id in wanted}
+    for kind in ResourceKind:
+        if wanted <= found.keys():
+            break
+        found |= {resource.id: resource for resource in store.inventory(kind).resources if resource.id in wanted}
     if gone := wanted - found.keys():
         found |= store.resources_by_id(gone)
     return LeaseView(

@@ -9,9 +9,9 @@ from datetime import timedelta
 
 from blazar.clouds.ports import Hypervisor
 from blazar.clouds.scope import scope
+from blazar.manager.promises import promised
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
-from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, CloudError, Conflict, InvalidInput, NotFound
 from blazar.model.requests import HostChange, HostRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
@@ -159,20 +159,14 @@ class HostService:
         self, *, host_id: str | None, lease_id: str | None, reservation_id: str | None
     ) -> tuple[ResourceAllocations, ...]:
         """Return live allocations by host. Those of a lease or reservation that was asked for may have passed."""
-        hosts = self.all() if host_id is None else (self.one(host_id),)
-        asked = lease_id is not None or reservation_id is not None
-        allocations = self._store.live_allocations(
+        return promised(
+            self._store,
             HOST,
-            resource_id=None if host_id is None else hosts[0].id,
+            external_id=host_id,
             lease_id=lease_id,
             reservation_id=reservation_id,
-            ending_after=None if asked else self._clock.now(),
+            now=self._clock.now(),
         )
-        by_host: dict[int, list[Allocation]] = {host.id: [] for host in hosts}
-        for allocation in allocations:
-            if allocation.resource_id in by_host:
-                by_host[allocation.resource_id].append(allocation)
-        return tuple(ResourceAllocations(host, tuple(by_host[host.id])) for host in hosts)
 
     def properties(self, *, include_private: bool) -> tuple[PropertyValues, ...]:
         """Return the capabilities that hosts have, with their values."""

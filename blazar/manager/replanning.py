@@ -61,11 +61,7 @@ class Replanner:
         for kind in sorted({kind for w in works if lost.get(w.reservation.id) and (kind := self._kind(w))}):
             mine = [work for work in works if self._kind(work) is kind and held[work.reservation.id]]
             known = self._store.inventory(kind).keys(private=True)
-            rooms = [
-                _Room(work, held[work.reservation.id], shed, self._demand(work, shed, known))
-                for work in mine
-                for shed in (lost.get(work.reservation.id, frozenset()),)
-            ]
+            rooms = [self._room(work, held[work.reservation.id], lost, known) for work in mine]
             search = _Search(self._booking, kind, rooms, shun, now, attempt)
             held |= search.placed()
             generations |= search.generations
@@ -80,6 +76,14 @@ class Replanner:
     def _kind(self, work: Work) -> ResourceKind | None:
         kind = self._types.get(work.reservation.resource_type)
         return None if kind is None else kind.kind
+
+    def _room(self, work: Work, held: tuple[Allocation, ...], lost: Lost, known: frozenset[str]) -> _Room:
+        shed = lost.get(work.reservation.id, frozenset())
+        demand = self._demand(work, shed, known)
+        if demand is not None and demand.required:
+            # Nothing takes the place of what was asked for by its name; all of that is held, and stays.
+            shed -= {resource.id for resource in work.resources if resource.name in demand.required}
+        return _Room(work, held, shed, demand)
 
     def _demand(self, work: Work, lost: frozenset[int], known: frozenset[str]) -> Demand | None:
         """Return what a reservation asks of the calendar; None if it keeps what it has, or can not ask any more."""
@@ -128,6 +132,7 @@ class _Room:
                 max_units=self.total,
                 preferred=frozenset(),
                 pinned=fixed,
+                required=frozenset(),
                 kept={} if unit is None else kept,
                 # It was promised for all of this time, and is not given up because its resource has shrunk.
                 entitled=True,
@@ -136,7 +141,8 @@ class _Room:
 
     def loose(self, kind: ResourceKind) -> Wish:
         """Ask for as much as there is, of anything, before the start; what is kept comes first."""
-        if self.work.reservation.status is not ReservationStatus.PENDING or self.demand is None:
+        waits = self.work.reservation.status is ReservationStatus.PENDING
+        if not waits or self.demand is None or self.demand.required:
             return self.firm(kind)
         kept = frozenset(a.resource_id for a in self.held if a.resource_id not in self.lost)
         return Wish(

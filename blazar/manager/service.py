@@ -9,6 +9,7 @@ from blazar.enforcement import Enforcement
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claims
 from blazar.manager.engine import Engine
+from blazar.manager.floating_ips import FloatingIpService
 from blazar.manager.healing import Healing
 from blazar.manager.health import Health
 from blazar.manager.hosts import HostService, HostWatch
@@ -23,8 +24,9 @@ from blazar.manager.worker import Worker
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.lease import Lease, LeaseRevision
-from blazar.model.requests import HostChange, HostRequest, LeaseChange, LeaseRequest
+from blazar.model.requests import FloatingIpRequest, HostChange, HostRequest, LeaseChange, LeaseRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
+from blazar.resources.addresses import AddressRegistration
 from blazar.resources.base import ResourceType
 from blazar.resources.registration import HostRegistration
 from blazar.store.store import Store
@@ -38,6 +40,7 @@ class ManagerService:
         store: Store,
         types: Iterable[ResourceType],
         registration: HostRegistration,
+        addresses: AddressRegistration,
         notifier: Notifier,
         clock: Clock,
         settings: Settings,
@@ -72,6 +75,7 @@ class ManagerService:
         self._hosts = HostService(store, registration, clock, settings.request_limit)
         watches = [HostWatch(registration, self._hosts)]
         self.monitor = Monitor(watches, Health(store, clock, settings), self._healing, clock, settings)
+        self._floating_ips = FloatingIpService(store, addresses, clock, settings.request_limit)
 
     def start(self, *, alone: bool = False) -> None:
         """Begin to work on events. ``alone``: no other manager lives, so that claims of the dead can go at once."""
@@ -159,3 +163,27 @@ class ManagerService:
     def set_host_property(self, name: str, *, private: bool) -> ResourceProperty:
         """Show a capability to everybody or only to operators."""
         return self._hosts.set_property(name, private=private)
+
+    def floating_ips(self) -> tuple[Resource, ...]:
+        """Return the registered addresses."""
+        return self._floating_ips.all()
+
+    def floating_ip(self, floating_ip_id: str) -> Resource:
+        """Return one address."""
+        return self._floating_ips.one(floating_ip_id)
+
+    def create_floating_ip(self, request: FloatingIpRequest) -> Resource:
+        """Register an address."""
+        return self._floating_ips.create(request)
+
+    def delete_floating_ip(self, floating_ip_id: str) -> None:
+        """Forget an address."""
+        self._floating_ips.delete(floating_ip_id)
+
+    def floating_ip_allocations(
+        self, *, floating_ip_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None
+    ) -> tuple[ResourceAllocations, ...]:
+        """Return live allocations by address."""
+        return self._floating_ips.allocations(
+            floating_ip_id=floating_ip_id, lease_id=lease_id, reservation_id=reservation_id
+        )

@@ -45,7 +45,9 @@ class Demand:
     with nobody (so whole units always lie apart). ``preferred`` resources are chosen before others if they can be.
     What is in use stays: whole resources that are ``pinned`` must be among the chosen ones, and of shared ones at
     least the units in ``kept``. All three go by calendar ids. ``entitled``: what is kept was promised for the whole
-    window before, and is not given up even if its resource has less by now than is promised of it.
+    window before, and is not given up even if its resource has less by now than is promised of it. ``required`` are
+    the names of whole resources that must be among the chosen ones as well, and which have to match, to be reservable
+    and free like any other.
     """
 
     kind: ResourceKind
@@ -59,6 +61,7 @@ class Demand:
     kept: Mapping[int, int] = field(default_factory=dict)
     traits: TraitNeeds = TraitNeeds()
     entitled: bool = False
+    required: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_units <= self.max_units:
@@ -69,6 +72,8 @@ class Demand:
             raise ValueError("several whole resources can not lie on one resource")
         if self.kept if self.unit is None else self.pinned:
             raise ValueError("whole resources are pinned, units are kept")
+        if self.required and (self.unit is not None or len(self.required) + len(self.pinned) > self.min_units):
+            raise ValueError("only whole resources are required, and no more than there are to be with those pinned")
 
     @property
     def whole(self) -> bool:

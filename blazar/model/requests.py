@@ -120,3 +120,11 @@ class HostChange:
     disabled: bool | None = None
     open_to: tuple[str, ...] | None = None
     sets_projects: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FloatingIpRequest:
+    """An address of an external network to register."""
+
+    network_id: str
+    address: str

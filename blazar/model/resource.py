@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from blazar.model.amounts import Amounts
+from blazar.model.errors import NotFound
 
 PropertyValue = str | int | float | bool | None
 """A property's value; None means that the resource does not tell."""
@@ -17,6 +18,25 @@ class ResourceKind(StrEnum):
     """What a resource is; a demand asks for one kind."""
 
     HOST = "host"
+    FLOATING_IP = "floatingip"
+
+    @property
+    def noun(self) -> str:
+        """What people call one resource of the kind; with an s for several."""
+        return _NOUNS[self]
+
+
+_NOUNS = {ResourceKind.HOST: "host", ResourceKind.FLOATING_IP: "floating IP"}
+
+
+def unknown(kind: ResourceKind, external_id: str) -> NotFound:
+    """Return the refusal of a resource that is not registered, in the words that clients of each kind know."""
+    match kind:
+        case ResourceKind.HOST:
+            text = f"Host with {{'host_id': '{external_id[:80]}'}} not found; see the list of hosts for their ids"
+        case ResourceKind.FLOATING_IP:
+            text = f"Floating IP {external_id[:80]} not found."
+    return NotFound(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from blazar.model.window import Window
 
 INSTANCE, VCPU = "instance", "vcpu"
 MEASURES = (*(str(kind) for kind in ResourceKind), INSTANCE, VCPU)
-"""What can be counted: whole resources by their kind; servers on shared hosts by their number and by their VCPUs."""
+"""What can be counted: whole resources by their kind; servers on shared hosts by their number and by their VCPUs,
+which may be dedicated ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Hold:
 def measured(kind: str, units: int, unit: Amounts | None) -> Mapping[str, int]:
     """Return how much of what some units of a kind of resource are."""
     if kind == ResourceKind.HOST and unit is not None:
-        return {INSTANCE: units, VCPU: units * unit.get("VCPU")}
+        return {INSTANCE: units, VCPU: units * (unit.get("VCPU") + unit.get("PCPU"))}
     return {kind: units}
 
 

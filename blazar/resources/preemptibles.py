@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 
 from blazar.clouds.ports import Cloud, Flavor, Server
 from blazar.clouds.supplies import OUR_CLASSES
 from blazar.model.amounts import Amounts
+from blazar.model.errors import InvalidInput
 from blazar.model.resource import Resource
+from blazar.resources.flavors import unit_of
 
 LOG = logging.getLogger(__name__)
 
 SPEC = "blazar:preemptible"
 """Extra spec of a flavor; the scheduler filter reads the same."""
+
+OURS = (f"resources:{OUR_CLASSES}", "aggregate_instance_extra_specs:reservation")
+"""How extra specs begin that the flavor of a reservation has besides those of a flavor that it was made from."""
 
 TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 """What the scheduler filter takes for true, in any case."""
@@ -40,10 +46,10 @@ def surplus(servers: Iterable[Server], capacity: Amounts, promised: Amounts) -> 
         if is_preemptible(server):
             preemptible.append(server)
         else:
-            taken += server.amounts
+            taken += _taken(server)
     evicted = []
     for server in sorted(preemptible, key=lambda server: (server.created_at, server.id)):
-        with_it = taken + server.amounts
+        with_it = taken + _taken(server)
         # What the host does not have at all stands in nobody's way: nothing of it can be promised.
         if any(amount > capacity.get(name) for name, amount in with_it if promised.get(name)):
             evicted.append(server)
@@ -73,7 +79,7 @@ class Preemptibles:
         for name, total in self._placement.slots(resource.name).items():
             flavor = self._compute.flavor(_reservation_of(name))
             if flavor is not None:
-                promised += _size(flavor).times(total)
+                promised += takes(flavor).times(total)
         evicted = surplus((s for s in servers if not _in_slot(s)), resource.capacity, promised)
         for server in evicted:
             LOG.info("Preemptible server %s of project %s makes room on host %s", server.id, server.project_id, host)
@@ -86,9 +92,19 @@ def _reservation_of(resource_class: str) -> str:
     return resource_class.removeprefix(OUR_CLASSES).lower().replace("_", "-")
 
 
-def _size(flavor: Flavor) -> Amounts:
-    disk_gb = flavor.disk_gb + flavor.ephemeral_gb + -(-flavor.swap_mb // 1024)
-    return Amounts.of({"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb})
+def takes(flavor: Flavor) -> Amounts:
+    """Return what a server takes of a host; of what can not be promised anyway only its sizes count."""
+    plain = replace(flavor, extra_specs={k: v for k, v in flavor.extra_specs.items() if not k.startswith(OURS)})
+    try:
+        return unit_of(plain)
+    except InvalidInput:
+        return unit_of(replace(plain, extra_specs={}))
+
+
+def _taken(server: Server) -> Amounts:
+    sizes = {name: server.amounts.get(name) for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
+    vcpus, memory_mb, disk_gb = sizes.values()
+    return takes(Flavor(server.id, server.name, vcpus, memory_mb, disk_gb, extra_specs=server.extra_specs))
 
 
 def _in_slot(server: Server) -> bool:

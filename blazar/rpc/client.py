@@ -16,7 +16,7 @@ from blazar.manager.messaging import oslo_messaging
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.errors import ManagerUnavailable
 from blazar.model.lease import Lease, LeaseRevision
-from blazar.model.requests import HostChange, HostRequest, LeaseChange, LeaseRequest
+from blazar.model.requests import FloatingIpRequest, HostChange, HostRequest, LeaseChange, LeaseRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
 from blazar.rpc import codec
 from blazar.rpc.target import target
@@ -136,6 +136,31 @@ class RemoteManager:
     def set_host_property(self, name: str, *, private: bool) -> ResourceProperty:
         """Show a capability to everybody or only to operators."""
         return cast(ResourceProperty, self._ask("set_host_property", name=name, private=private))
+
+    def floating_ips(self) -> tuple[Resource, ...]:
+        """Return the registered addresses."""
+        return cast(tuple[Resource, ...], self._ask("floating_ips"))
+
+    def floating_ip(self, floating_ip_id: str) -> Resource:
+        """Return one address."""
+        return cast(Resource, self._ask("floating_ip", floating_ip_id=floating_ip_id))
+
+    def create_floating_ip(self, request: FloatingIpRequest) -> Resource:
+        """Register an address."""
+        return cast(Resource, self._ask("create_floating_ip", request=request))
+
+    def delete_floating_ip(self, floating_ip_id: str) -> None:
+        """Forget an address."""
+        self._ask("delete_floating_ip", floating_ip_id=floating_ip_id)
+
+    def floating_ip_allocations(
+        self, *, floating_ip_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None
+    ) -> tuple[ResourceAllocations, ...]:
+        """Return live allocations by address."""
+        answer = self._ask(
+            "floating_ip_allocations", floating_ip_id=floating_ip_id, lease_id=lease_id, reservation_id=reservation_id
+        )
+        return cast(tuple[ResourceAllocations, ...], answer)
 
     def _ask(self, call: str, **arguments: Any) -> Any:
         context = {"request_id": current().request_id}

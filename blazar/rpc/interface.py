@@ -11,7 +11,7 @@ from typing import Protocol
 
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.lease import Lease, LeaseRevision
-from blazar.model.requests import HostChange, HostRequest, LeaseChange, LeaseRequest
+from blazar.model.requests import FloatingIpRequest, HostChange, HostRequest, LeaseChange, LeaseRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
 
 
@@ -77,3 +77,20 @@ class Manager(Protocol):
 
     def set_host_property(self, name: str, *, private: bool) -> ResourceProperty:
         """Show a capability to everybody or only to operators; NotFound."""
+
+    def floating_ips(self) -> tuple[Resource, ...]:
+        """Return the registered addresses, oldest first."""
+
+    def floating_ip(self, floating_ip_id: str) -> Resource:
+        """Return one address by its id; NotFound."""
+
+    def create_floating_ip(self, request: FloatingIpRequest) -> Resource:
+        """Register an address. InvalidInput, NotFound (no subnet has it), Conflict, CloudError."""
+
+    def delete_floating_ip(self, floating_ip_id: str) -> None:
+        """Forget an address. NotFound; Conflict while it is promised to a lease."""
+
+    def floating_ip_allocations(
+        self, *, floating_ip_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None
+    ) -> tuple[ResourceAllocations, ...]:
+        """Return live allocations by address, narrowed as those of hosts are."""

@@ -17,6 +17,7 @@ from blazar.model.resource import (
     Resource,
     ResourceKind,
     ResourceProperty,
+    unknown,
 )
 from blazar.store.rows import chunks, facts_row, property_of, resource_of
 from blazar.store.tables import inventory_versions, resource_capabilities, resource_properties, resources
@@ -61,7 +62,7 @@ def one(connection: Connection, kind: ResourceKind, external_id: str) -> Resourc
     """Return one registered resource; NotFound."""
     found = load(connection, kind, resources.c.external_id == external_id)
     if not found:
-        raise NotFound(f"Host with {{'host_id': '{external_id[:80]}'}} not found; see the list of hosts for their ids")
+        raise unknown(kind, external_id)
     return found[0]
 
 
@@ -214,7 +215,9 @@ def set_private(
     connection.execute(resource_properties.update().where(*where).values(private=private, updated_at=at))
     row = connection.execute(sa.select(resource_properties).where(*where)).one_or_none()
     if row is None:
-        raise NotFound(f"no {kind} has ever had the property {name[:80]!r}; see the list of properties for their names")
+        raise NotFound(
+            f"no {kind.noun} has ever had the property {name[:80]!r}; see the list of properties for their names"
+        )
     raise_version(connection, kind)
     return property_of(row)
 

@@ -109,7 +109,7 @@ class Store:
                 return self._transactions.write(work)
             except Clash as error:
                 if self.resource_named(kind, name) is not None or self._is_registered(kind, external_id):
-                    raise Conflict(f"{kind} {name} is registered already") from error
+                    raise Conflict(f"{kind.noun} {name} is registered already") from error
                 # Somebody else has just been the first to use the same property: now it is there.
         return self._transactions.write(work)
 
@@ -158,7 +158,7 @@ class Store:
                 others = len({a.lease_id for a in held}) - 1
                 more = f" and {others} more" if others else ""
                 raise Conflict(
-                    f"the {kind} is allocated to lease {held[0].lease_id}{more}; delete it or wait for its end"
+                    f"the {kind.noun} is allocated to lease {held[0].lease_id}{more}; delete it or wait for its end"
                 )
 
         self._transactions.write(work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -65,6 +66,12 @@ def client_of(app: Flask) -> FlaskClient:
 @pytest.fixture
 def app(world: World) -> Flask:
     return create_app(world.manager, identity=StandaloneIdentity())
+
+
+@pytest.fixture
+def http_of() -> Callable[[World], FlaskClient]:
+    """Make an HTTP client of any world."""
+    return lambda world: client_of(create_app(world.manager, identity=StandaloneIdentity()))
 
 
 @pytest.fixture

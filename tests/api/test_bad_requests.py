@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from dataclasses import replace
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
@@ -22,7 +23,7 @@ from blazar.store.tables import metadata
 from tests.api import bad_requests, bad_requests_v2
 from tests.api.bad_requests import Bad
 from tests.api.conftest import client_of
-from tests.world import World, a_host, flavored, instances
+from tests.world import World, a_host, addresses, flavored, instances
 
 FLAVORS = (
     Flavor("small", "m1.small", 1, 512, 1, public=True),
@@ -68,6 +69,16 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
         world.simulated.offer_flavor(flavor, projects=() if flavor.public else ["art"])
     of_flavor = world.lease(flavored(), start=timedelta(days=40))
     foreign = world.lease(start=timedelta(days=80), project="art")
+    free, *_ = world.register_addresses(*range(10, 16))
+    with world.simulated._keeper.open(to_change=True) as state:
+        private = replace(state.networks["public"], id="private", name="private", external=False)
+        state.networks["private"] = private
+    world.simulated.take_address("public", "203.0.113.66")
+    holding = world.lease(addresses(3, required=[11, 12]), hours=24 * 400)
+    world.run()
+    for found in world.simulated.floating_ips():
+        world.simulated.attach(found.id)
+    planned = world.lease(addresses(2, required=[13]), start=timedelta(days=40))
     names = {
         "lease": lease.id,
         "active": active.id,
@@ -82,6 +93,14 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
         "booted": used.reservations[0].id,
         "of_flavor": of_flavor.id,
         "flavored": of_flavor.reservations[0].id,
+        "address": free.external_id,
+        "taken": next(
+            a.external_id for a in world.manager.floating_ips() if a.attributes["floating_ip_address"] == "203.0.113.11"
+        ),
+        "addresses": planned.id,
+        "planned": planned.reservations[0].id,
+        "holding": holding.id,
+        "attached": holding.reservations[0].id,
     }
     assert NOW is not None
     return world, client_of(create_app(world.manager, identity=StandaloneIdentity())), names
@@ -107,7 +126,7 @@ def test_there_are_at_least_150_of_them():
 @pytest.mark.parametrize("bad", ALL, ids=lambda bad: bad.name)
 def test_a_bad_request_is_refused_with_a_sentence_and_changes_nothing(place, bad: Bad):
     world, http, names = place
-    before = contents(world), world.simulated.aggregates()
+    before = contents(world), world.simulated.aggregates(), world.simulated.floating_ips()
     data = bad.raw if bad.raw is not None else (None if bad.body is None else filled(bad.body, names))
     headers = {"Content-Type": "application/json", **bad.headers} if data is not None else bad.headers
     answer = http.open(filled(bad.path, names), method=bad.method, data=data, headers=headers)
@@ -129,7 +148,7 @@ def test_a_bad_request_is_refused_with_a_sentence_and_changes_nothing(place, bad
         assert bad.says in body["error_message"]
         assert len(body["error_message"]) < 600
     assert "Traceback" not in answer.text
-    assert (contents(world), world.simulated.aggregates()) == before
+    assert (contents(world), world.simulated.aggregates(), world.simulated.floating_ips()) == before
 
 
 @pytest.mark.parametrize(

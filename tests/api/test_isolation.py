@@ -9,7 +9,7 @@ from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.api.policy import Policy
 from tests.api.conftest import client_of, token
-from tests.isolation import NEW, ON_A_LEASE, ON_HOSTS, QUERIES, SEEN, WHO, for_hosts, ids_in, lease_in
+from tests.isolation import NEW, ON_A_LEASE, ON_ADDRESSES, ON_HOSTS, QUERIES, SEEN, WHO, for_hosts, ids_in, lease_in
 
 TOKENS = {
     "admin": token("root", "demo", "admin"),
@@ -54,6 +54,16 @@ def test_hosts_are_for_operators(http, root, method, path, body, status, who):
     assert answer.status_code == for_hosts(who, status), answer.text
     if who != "admin":
         assert http.get("/v1/os-hosts/1").json["host"]["rack"] == "r0"
+
+
+@pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
+@pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_ADDRESSES)
+def test_addresses_are_seen_by_all_and_changed_by_operators(http, world, method, path, body, statuses, number):
+    (address,) = world.register_addresses(10)
+    url = "/v1" + path.format(address=address.external_id)
+    answer = http.open(url, method=method, json=body, headers=TOKENS[WHO[number]])
+    assert answer.status_code == statuses[number], answer.text
+    assert world.manager.floating_ips() == (() if answer.status_code == 204 else (address,))
 
 
 @both

@@ -12,7 +12,12 @@ from openapi_spec_validator import validate
 
 from tests.api.conftest import token
 
-STANDS_FOR = {"lease_id": "9f0d0a3e-6f0e-4f57-9d0a-0e1f2a3b4c5d", "host_id": "1", "name": "gpu"}
+STANDS_FOR = {
+    "lease_id": "9f0d0a3e-6f0e-4f57-9d0a-0e1f2a3b4c5d",
+    "host_id": "1",
+    "name": "gpu",
+    "floating_ip_id": "0b1c2d3e-1111-4222-8333-444455556666",
+}
 
 
 @pytest.fixture

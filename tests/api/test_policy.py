@@ -35,6 +35,9 @@ DEFAULTS = {
     "blazar:oshosts:refresh": ADMIN,
     "blazar:oshosts:get_resource_properties": ADMIN,
     "blazar:oshosts:update_resource_properties": ADMIN,
+    "blazar:floatingips:get": READER,
+    "blazar:floatingips:post": ADMIN,
+    "blazar:floatingips:delete": ADMIN,
 }
 
 THEIRS = {"project_id": "art", "user_id": "frida"}

@@ -172,6 +172,31 @@ def test_everything_that_the_upstream_client_does_works(service):
     assert {a["resource_id"] for a in service.json("allocation-list", "host")} == {"1", "2"}
     assert len(service.json("allocation-show", "host", "node-1")["reservations"]) >= 1
 
+    # Addresses
+    network = "5e1f7c1e-0b5a-4c7e-9d57-2f1d6c0a9e01"
+    for number in (10, 11):
+        service.run("floatingip-create", network, f"203.0.113.{number}")
+    listed = service.json("floatingip-list")
+    assert [address["floating_ip_address"] for address in sorted(listed, key=lambda a: a["floating_ip_address"])] == [
+        "203.0.113.10",
+        "203.0.113.11",
+    ]
+    assert service.json("floatingip-show", listed[0]["id"])["floating_network_id"] == network
+    wanted = f'resource_type=virtual:floatingip,network_id={network},amount=1,required_floatingips=["203.0.113.11"]'
+    service.run("lease-create", "web", "--reservation", wanted, "--start-date", "now", "--end-date", minute(end))
+    service.wait("web", "ACTIVE", time.time(), 10)
+    address = service.lease("web")["reservations"][0]
+    assert (address["amount"], address["required_floatingips"]) == (1, ["203.0.113.11"])
+    service.run("lease-update", "web", "--reservation", f"id={address['id']},amount=2,required_floatingips=[]")
+    assert service.lease("web")["reservations"][0]["amount"] == 2
+    assert "is allocated to lease" in service.try_("floatingip-delete", listed[0]["id"]).stderr
+    service.run("lease-delete", "web")
+    for address in listed:
+        limit = time.monotonic() + 10
+        while service.try_("floatingip-delete", address["id"]).returncode:
+            assert time.monotonic() < limit
+    assert service.json("floatingip-list") == []
+
     # What is refused says why
     refused = service.try_("lease-create", "big", "--physical-reservation", "min=9,max=9", "--end-date", minute(end))
     assert refused.returncode != 0

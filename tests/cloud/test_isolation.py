@@ -19,6 +19,7 @@ from tests.isolation import (
     LEASE,
     NEW,
     ON_A_LEASE,
+    ON_ADDRESSES,
     ON_HOSTS,
     QUERIES,
     SEEN,
@@ -74,6 +75,21 @@ def lease(service: Deployment, logins: None) -> Iterator[str]:
     service.call("admin", "DELETE", f"/leases/{made}")
 
 
+@pytest.fixture(scope="module")
+def outside() -> Iterator[openstack.ExternalNetwork]:
+    network = openstack.ExternalNetwork(103)
+    yield network
+    network.clean()
+
+
+@pytest.fixture
+def address(service: Deployment, logins: None, outside: openstack.ExternalNetwork) -> Iterator[str]:
+    wanted = {"floating_network_id": outside.id, "floating_ip_address": "198.51.103.10"}
+    made = service.call("admin", "POST", "/floatingips", wanted)["floatingip"]["id"]
+    yield made
+    service.call("admin", "DELETE", f"/floatingips/{made}")
+
+
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("root", "method", "path", "body", "statuses"), ON_A_LEASE)
 def test_leases(
@@ -99,6 +115,15 @@ def test_hosts_are_for_operators(
         service.call("admin", "PUT", f"/os-hosts/{host}", {"rack": "r0"})
     answer = service.call(as_whom(who), method, path.format(host=host), body, root=root)
     assert answer.status == for_hosts(who, status), answer.body
+
+
+@pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
+@pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_ADDRESSES)
+def test_addresses_are_seen_by_all_and_changed_by_operators(
+    service: Deployment, address: str, method: str, path: str, body: Any, statuses: Any, number: int
+):
+    answer = service.call(as_whom(WHO[number]), method, path.format(address=address), body)
+    assert answer.status == statuses[number], answer.body
 
 
 @both

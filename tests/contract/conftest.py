@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -18,6 +18,39 @@ from tests import openstack
 from tests.world import ManualClock
 
 
+class Outside(Protocol):
+    """An external network of a cloud, made when it is first asked for."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def subnet_id(self) -> str: ...
+
+    @property
+    def cidr(self) -> str: ...
+
+    def attach(self, floating_ip_id: str) -> None: ...
+
+    def take_address(self, address: str) -> None: ...
+
+
+@dataclass
+class SimulatedOutside:
+    """The one of the simulated cloud."""
+
+    simulated: SimulatedCloud
+    id: str = "public"
+    subnet_id: str = "public-subnet"
+    cidr: str = "203.0.113.0/24"
+
+    def attach(self, floating_ip_id: str) -> None:
+        self.simulated.attach(floating_ip_id)
+
+    def take_address(self, address: str) -> None:
+        self.simulated.take_address(self.id, address)
+
+
 @dataclass
 class Site:
     """A cloud to try the ports on, whose hosts are all in one operator's zone.
@@ -27,6 +60,8 @@ class Site:
     take their time. ``service`` lets the nova-compute of a host be up or down, enabled or disabled. ``inventories``
     tells what a host's own provider has, in Placement's words; ``nest`` gives it a nested provider of a name with such
     inventories, and ``mark`` a trait of its own. ``public_flavor`` is the id of one.
+    ``external`` is an external network with one subnet, whose addresses from .128 on are its pool; ``attach`` attaches
+    a floating IP to a port, ``take_address`` lets a port have an address.
     """
 
     cloud: Cloud
@@ -41,7 +76,29 @@ class Site:
     mark: Callable[[str, str], None]
     service: Callable[..., None]
     public_flavor: str
+    outside: Outside
     patience: float = 0.0
+
+    @property
+    def external(self) -> str:
+        return self.outside.id
+
+    @property
+    def subnet(self) -> str:
+        return self.outside.subnet_id
+
+    @property
+    def cidr(self) -> str:
+        return self.outside.cidr
+
+    def address(self, number: int) -> str:
+        return f"{self.cidr.rpartition('.')[0]}.{number}"
+
+    def attach(self, floating_ip_id: str) -> None:
+        self.outside.attach(floating_ip_id)
+
+    def take_address(self, address: str) -> None:
+        self.outside.take_address(address)
 
     def soon(self, look: Callable[[], Any], good: Callable[[Any], bool] = bool) -> Any:
         return openstack.eventually(look, good, patience=self.patience)
@@ -107,6 +164,7 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
         mark,
         service,
         "tiny",
+        SimulatedOutside(simulated),
     )
 
 
@@ -149,7 +207,7 @@ def real_site() -> Iterator[Site]:
             servers.settled(server_id, ("SHELVED_OFFLOADED",))
 
         project = servers.show_project()
-        providers = openstack.Providers()
+        providers, outside = openstack.Providers(), openstack.ExternalNetwork()
         try:
             yield Site(
                 cloud,
@@ -164,6 +222,7 @@ def real_site() -> Iterator[Site]:
                 providers.mark,
                 service,
                 servers.flavor_id("tiny"),
+                outside,
                 patience=openstack.PATIENCE,
             )
         finally:
@@ -171,6 +230,7 @@ def real_site() -> Iterator[Site]:
             servers.clean()
             for host in hosts:
                 service(host)
+            outside.clean()
             openstack.forget_images()
             for aggregate in compute.aggregates():
                 if aggregate.id not in before:

@@ -161,7 +161,17 @@ def test_a_budget_without_a_number_is_refused(tmp_path):
 
 def test_a_budget_of_what_nobody_counts_is_refused(tmp_path):
     assert refusal(tmp_path, BUDGET, "max_resource_hours = host:1,gpu:2") == (
-        "[enforcement] max_resource_hours names gpu, of which nothing is counted; there are: host, instance, vcpu"
+        "[enforcement] max_resource_hours names gpu, of which nothing is counted; there are: host, floatingip, "
+        "instance, vcpu"
+    )
+
+
+def test_other_units_are_limited_by_name(tmp_path):
+    lines = ("enabled_filters = MaxUnitsFilter", "max_units_of = instance:3")
+    (made,) = filters(tmp_path, *lines)
+    assert made._limits["instance"].of("anybody") == 3
+    assert refusal(tmp_path, lines[0], "max_units_of = host:3") == (
+        "[enforcement] max_units_of names host, of which nothing is counted; there are: floatingip, instance, vcpu"
     )
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from blazar.enforcement import Holding
 from blazar.enforcement.limits import (
     MaxConcurrentLeasesFilter,
     MaxLeaseDurationFilter,
     MaxUnitsFilter,
     StartWindowFilter,
 )
+from blazar.model.amounts import Amounts
 from blazar.model.errors import UsageDenied
+from blazar.model.spending import Hold
 from blazar.model.usage import longest_below, peak
-from tests.enforcement.builders import DAY, HOUR, NOON, a_view, asking, hours, used
+from tests.enforcement.builders import DAY, HOUR, NOON, a_host, a_view, asking, hours, used
 
 
 def denial(rule, question) -> str:
@@ -135,6 +139,45 @@ class TestMaxUnits:
 
     def test_a_limit_of_none_denies_every_host(self):
         assert "0 are left" in denial(MaxUnitsFilter(0), asking())
+
+
+class TestMaxUnitsOfOtherThings:
+    rule = MaxUnitsFilter(0, of={"instance": 6, "vcpu": 16})
+
+    def servers(self, window, number: int, vcpus: int = 2):
+        unit = Amounts.of({"VCPU": vcpus})
+        return replace(a_view(window), holdings=(Holding("r-1", a_host(), number, whole=False, unit=unit),))
+
+    def held(self, window, number: int, vcpus: int = 2) -> Hold:
+        return Hold("other", "host", window, number, Amounts.of({"VCPU": vcpus}))
+
+    def asked(self, view, *held: Hold, before=None, now=NOON):
+        return replace(asking(view, before=before, now=now), held=held)
+
+    def test_servers_and_their_vcpus_count_at_one_time_and_whole_hosts_do_not(self):
+        self.rule.check(self.asked(self.servers(hours(1, 3), 6)))
+        assert denial(self.rule, self.asked(self.servers(hours(1, 3), 4), self.held(hours(2, 9), 3))) == (
+            "reservations: the lease would have 4 instances, and of the 6 that the project may have at a time "
+            "(max_units_of instance) 3 are left between 2030-04-01 13:00 and 2030-04-01 15:00; ask for fewer, or "
+            "choose other dates, as from 2030-04-01 13:00 to 2030-04-01 14:00"
+        )
+        message = denial(self.rule, self.asked(self.servers(hours(1, 3), 2, 8), self.held(hours(0, 2), 1)))
+        assert "would have 16 vcpus, and of the 16" in message
+        assert "(max_units_of vcpu) 14 are left" in message
+        self.rule.check(self.asked(self.servers(hours(2, 3), 2, 8), self.held(hours(0, 2), 1)))
+
+    def test_what_the_lease_itself_had_before_does_not_count_against_it(self):
+        view = self.servers(hours(0, 9), 5)
+        past = self.held(hours(0, 2), 4)
+        self.rule.check(self.asked(view, past, before=self.servers(hours(0, 9), 2), now=NOON + 2 * HOUR))
+
+    def test_what_asks_for_no_more_is_never_denied(self):
+        before, over = self.servers(hours(1, 9), 8, 9), self.held(hours(0, 9), 9)
+        self.rule.check(self.asked(self.servers(hours(2, 9), 7, 9), over, before=before))
+        denial(self.rule, self.asked(self.servers(hours(2, 10), 7, 9), over, before=before))
+
+    def test_what_is_not_named_has_no_limit(self):
+        MaxUnitsFilter(None, of={"instance": -1}).check(self.asked(self.servers(hours(1, 3), 99)))
 
 
 class TestStartWindow:

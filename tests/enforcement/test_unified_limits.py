@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,13 +13,14 @@ from keystoneauth1 import exceptions as ksa
 from blazar.clouds.scope import scope
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
-from blazar.enforcement import Identity
+from blazar.enforcement import Holding, Identity
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxUnitsFilter
 from blazar.enforcement.periods import Calendar
 from blazar.enforcement.unified import UnifiedLimits
+from blazar.model.amounts import Amounts
 from blazar.model.errors import EnforcementUnavailable, UsageDenied
-from tests.enforcement.builders import a_view, asking, hours, used
+from tests.enforcement.builders import a_host, a_view, asking, hours, used
 
 
 class Keystone:
@@ -119,6 +121,17 @@ def test_filters_take_their_number_from_keystone_and_name_it(keystone):
     with pytest.raises(UsageDenied, match=r"of the 100 that the project has in a month \(blazar:host_hours\)"):
         ResourceHoursFilter({}, Calendar(), unified=ours).check(asking(a_view(hours(1, 102))))
     ResourceHoursFilter({"host": 0}, Calendar(), unified=ours).check(asking(a_view(hours(1, 102), project="art")))
+
+
+def test_other_units_have_a_limit_if_one_is_registered(keystone):
+    servers = Holding("r-1", a_host(), 3, whole=False, unit=Amounts.of({"VCPU": 4}))
+    question = asking(replace(a_view(), holdings=(servers,)))
+    MaxUnitsFilter(None, unified=limits(keystone)).check(question)
+    keystone.registered["blazar:vcpus"] = 11
+    with pytest.raises(
+        UsageDenied, match=r"of the 11 that the project may have at a time \(blazar:vcpus\) 11 are left"
+    ):
+        MaxUnitsFilter(None, unified=limits(keystone)).check(question)
 
 
 def test_a_limit_that_nobody_registered_grants_nothing_and_says_what_to_create(keystone):

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from blazar.enforcement import News, Occasion, Question
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter
+from blazar.enforcement.payload import of_question
 from blazar.enforcement.periods import parse
 from blazar.manager.settings import Settings
 from blazar.model.errors import (
@@ -30,7 +31,7 @@ from blazar.model.lease import LeaseStatus
 from blazar.model.requests import NOW, Actor, ReservationChange
 from blazar.store.tables import leases, notices
 from tests.statements import counted
-from tests.world import NOON, World, a_host, instances
+from tests.world import NOON, World, a_host, addresses, instances
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -279,6 +280,70 @@ def test_limits_count_what_the_project_has_and_nothing_of_others(sqlite):
         world.resize(lease, min=2, max=2)
     world.manager.delete_lease(lease.id)
     world.lease(a_host(3), start=3 * HOUR)
+
+
+def test_a_limit_on_servers_at_one_time_holds_over_leases_and_changes(engine):
+    world = World(engine, hosts=2, filters=[MaxUnitsFilter(None, of={"instance": 5})])
+    lease = world.lease(instances(3, vcpus=1), start=HOUR, hours=9)
+    with pytest.raises(UsageDenied, match="2 are left"):
+        world.lease(instances(3, vcpus=1), start=2 * HOUR)
+    world.lease(instances(2, vcpus=1), start=2 * HOUR)
+    world.lease(a_host(1), start=2 * HOUR)
+    world.run_to(NOON + 5 * HOUR)
+    world.resize(lease, amount=1)
+    world.run_to(NOON + 6 * HOUR)
+    world.resize(lease, amount=5)
+    with pytest.raises(UsageDenied, match="0 are left"):
+        world.lease(instances(1, vcpus=1), start=HOUR)
+    world.manager.delete_lease(lease.id)
+    world.lease(instances(5, vcpus=1), start=HOUR)
+
+
+def test_addresses_are_no_hosts_for_a_limit_on_hosts(sqlite):
+    world = World(sqlite, hosts=3, filters=[MaxUnitsFilter(1), MaxConcurrentLeasesFilter(9)])
+    world.register_addresses(*range(10, 20))
+    world.lease(addresses(3), start=HOUR)
+    lease = world.lease(a_host(1), addresses(3), start=HOUR)
+    world.run_to(NOON + HOUR)
+    change = ReservationChange(lease.reservations[1].id, {"amount": 5})
+    assert world.change(lease, reservations=(change,)).status is LeaseStatus.ACTIVE
+    with pytest.raises(UsageDenied, match="the lease would have 1 host,"):
+        world.lease(a_host(1), addresses(1))
+
+
+def test_addresses_have_limits_and_budgets_of_their_own(sqlite):
+    filters = [MaxUnitsFilter(None, of={"floatingip": 3}), ResourceHoursFilter({"floatingip": 6}, parse("month"))]
+    world = World(sqlite, hosts=1, filters=filters)
+    world.register_addresses(*range(10, 20))
+    with pytest.raises(UsageDenied, match="max_units_of floatingip"):
+        world.lease(addresses(4), start=HOUR, hours=1)
+    world.lease(addresses(2), start=HOUR, hours=2)
+    with pytest.raises(UsageDenied, match="max_resource_hours"):
+        world.lease(addresses(3), start=9 * HOUR, hours=1)
+    world.lease(addresses(2), start=9 * HOUR, hours=1)
+
+
+def test_filters_see_the_addresses_that_a_reservation_is_to_have(world, books):
+    world.register_addresses(10, 11)
+    lease = world.lease(a_host(), addresses(2), start=HOUR)
+    (question,) = books.asked
+    body = of_question(question)["lease"]["reservations"]
+    assert [len(reservation["allocations"]) for reservation in body] == [1, 2]
+    shown = sorted(body[1]["allocations"], key=lambda a: a["floating_ip_address"])
+    first, _ = world.manager.floating_ips()
+    assert shown[0] == {
+        "id": first.external_id,
+        "floating_network_id": "public",
+        "subnet_id": "public-subnet",
+        "floating_ip_address": "203.0.113.10",
+        "reservable": True,
+        "created_at": "2030-04-01 12:00:00",
+        "updated_at": None,
+    }
+    assert (body[1]["network_id"], body[1]["amount"], body[1]["required_floatingips"]) == ("public", 2, [])
+    world.run_to(NOON + 3 * HOUR)
+    assert books.heard == ["commit-create", "on-end"]
+    assert world.now(lease).status is LeaseStatus.TERMINATED
 
 
 def test_a_limit_holds_for_changes_of_dates(sqlite):

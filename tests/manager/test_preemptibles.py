@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.ports import Server
+from blazar.clouds.ports import Flavor, Server
 from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudUnavailable, Conflict
 from blazar.model.lease import EventType, LeaseStatus
-from blazar.resources.preemptibles import is_preemptible, surplus
+from blazar.resources.preemptibles import is_preemptible, surplus, takes
 from tests.world import NOON, World, a_host, instances
 
 HOUR = timedelta(hours=1)
@@ -278,6 +278,22 @@ def test_nobody_can_boot_into_a_slot_before_its_room_is_free(one):
     one.run_to(NOON + 6 * SECOND)
     assert one.now(lease).status is LeaseStatus.ACTIVE
     assert one.simulated.flavor_access(lease.reservations[0].id) == {"physics"}
+
+
+def test_what_is_in_the_way_is_reckoned_as_nova_does():
+    """A server with dedicated CPUs takes none of the shared ones, and is in the way of those that do, too."""
+    dedicated = {"hw:cpu_policy": "dedicated", "blazar:preemptible": "true"}
+    sizes = Amounts.of({"VCPU": 4, "MEMORY_MB": 512})
+    pinned = Server("a", "a", "p", "u", "h", "ACTIVE", extra_specs=dedicated, amounts=sizes)
+    capacity = Amounts.of({"VCPU": 4, "PCPU": 4, "MEMORY_MB": 4096})
+    assert surplus([pinned], capacity, Amounts.of({"VCPU": 4})) == ()
+    assert surplus([pinned], capacity, Amounts.of({"PCPU": 1})) == (pinned,)
+    slot = {"resources:CUSTOM_RESERVATION_R": "1", "aggregate_instance_extra_specs:reservation": "r"}
+    flavor = Flavor("r", "r", 2, 512, 1, extra_specs={**slot, "hw:cpu_policy": "dedicated"})
+    assert takes(flavor) == Amounts.of({"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1})
+    # What nobody can reserve takes at least what its sizes say.
+    odd = Flavor("o", "o", 2, 512, 1, extra_specs={"pci_passthrough:alias": "gpu:1"})
+    assert takes(odd) == Amounts.of({"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1})
 
 
 def test_what_stands_in_the_way_is_as_little_as_can_be():

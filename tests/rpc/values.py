@@ -23,6 +23,7 @@ from blazar.model.requests import (
     NOW,
     Actor,
     EventRequest,
+    FloatingIpRequest,
     HostChange,
     HostRequest,
     LeaseChange,
@@ -194,6 +195,11 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "host_allocations": {"host_id": maybe_text, "lease_id": maybe_text, "reservation_id": maybe_text},
     "host_properties": {"include_private": st.booleans()},
     "set_host_property": {"name": texts, "private": st.booleans()},
+    "floating_ips": {},
+    "floating_ip": {"floating_ip_id": texts},
+    "create_floating_ip": {"request": st.builds(FloatingIpRequest, texts, texts)},
+    "delete_floating_ip": {"floating_ip_id": texts},
+    "floating_ip_allocations": {"floating_ip_id": maybe_text, "lease_id": maybe_text, "reservation_id": maybe_text},
 }
 ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "leases": several(leases),
@@ -213,4 +219,9 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "host_allocations": several(st.builds(ResourceAllocations, resources, several(allocations))),
     "host_properties": several(st.builds(PropertyValues, properties, several(texts))),
     "set_host_property": properties,
+    "floating_ips": several(resources),
+    "floating_ip": resources,
+    "create_floating_ip": resources,
+    "delete_floating_ip": st.none(),
+    "floating_ip_allocations": several(st.builds(ResourceAllocations, resources, several(allocations))),
 }

@@ -30,6 +30,7 @@ from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, Reservation
 from blazar.model.requests import NOW, HostRequest, LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
+from blazar.resources.addresses import AddressRegistration
 from blazar.resources.physical_host import HostSettings, PhysicalHost
 from blazar.resources.registration import HostRegistration
 from blazar.resources.slots import flavor_name, resource_class
@@ -99,6 +100,7 @@ def a_manager(url: str, cloud_file: Path, service_url: str) -> ManagerService:
         Store(connect(url, pool_size=5)),
         [PhysicalHost(cloud, settings), VirtualInstance(cloud, settings)],
         HostRegistration(cloud, settings.pools),
+        AddressRegistration(cloud.network),
         RecordingNotifier(),
         SystemClock(),
         SETTINGS,

@@ -64,5 +64,6 @@ def test_among_the_rolling_spans_that_are_looked_at_is_the_fullest(others, befor
 def test_what_counts_is_hosts_or_servers_and_their_vcpus_and_anything_else_by_its_kind():
     assert measured("host", 1, None) == {"host": 1}
     assert measured("host", 3, Amounts.of({"VCPU": 4, "MEMORY_MB": 512})) == {"instance": 3, "vcpu": 12}
+    assert measured("host", 1, Amounts.of({"PCPU": 4})) == {"instance": 1, "vcpu": 4}
     assert measured("floatingip", 2, None) == {"floatingip": 2}
     assert Hold("l", "host", span(0, 1), 2, Amounts.of({"VCPU": 1})).measures == {"instance": 2, "vcpu": 2}

@@ -28,6 +28,7 @@ def _renamed(values: Json) -> Json:
 _RESERVATION = _renamed(_example("HostReservation"))
 _INSTANCES = _renamed(_example("InstanceReservation"))
 _OF_FLAVOR = _renamed(_example("FlavorReservation"))
+_ADDRESSES = _renamed(_example("AddressReservation"))
 _LEASE = {
     **_example("Lease"),
     "before_end_date": "2030-04-01T19:00:00.000000",
@@ -60,12 +61,18 @@ _HOST_PROPERTIES = {
 
 COMPONENTS: Json = {
     "ReservationV2": {
-        "oneOf": [ref("HostReservationV2"), ref("InstanceReservationV2"), ref("FlavorReservationV2")],
-        "examples": [_RESERVATION, _INSTANCES, _OF_FLAVOR],
+        "oneOf": [
+            ref("HostReservationV2"),
+            ref("InstanceReservationV2"),
+            ref("FlavorReservationV2"),
+            ref("AddressReservationV2"),
+        ],
+        "examples": [_RESERVATION, _INSTANCES, _OF_FLAVOR, _ADDRESSES],
     },
     "HostReservationV2": an_object(_renamed(_properties("HostReservation")), example=_RESERVATION),
     "InstanceReservationV2": an_object(_renamed(_properties("InstanceReservation")), example=_INSTANCES),
     "FlavorReservationV2": an_object(_renamed(_properties("FlavorReservation")), example=_OF_FLAVOR),
+    "AddressReservationV2": an_object(_renamed(_properties("AddressReservation")), example=_ADDRESSES),
     "LeaseV2": an_object(
         {key: _LEASE_PROPERTIES[key] for key in LEASE_KEYS}, example={key: _LEASE[key] for key in LEASE_KEYS}
     ),

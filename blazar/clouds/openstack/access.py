@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import requests
 import tenacity
@@ -136,7 +136,7 @@ class Service:
             if following is None or not answer[key]:
                 return
             # Of the link only the query counts: its host may be one that we can not reach.
-            query |= dict(parse_qsl(urlsplit(following).query))
+            query |= parse_qs(urlsplit(following).query)
 
     def _once(
         self,
@@ -227,6 +227,7 @@ class Access:
         self.compute = self._service("Nova", lambda: connection.compute)
         self.placement = self._service("Placement", lambda: connection.placement)
         self.image = self._service("Glance", lambda: connection.image)
+        self.network = self._service("Neutron", lambda: connection.network)
 
     def compute_in(self, project_id: str) -> Service | None:
         """Return Nova as our user sees it in another project; None if our user has no role there."""

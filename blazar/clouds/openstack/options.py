@@ -101,7 +101,7 @@ NOVA_OPTIONS: list[cfg.Opt] = [
     ),
 ]
 NEUTRON_OPTIONS: list[cfg.Opt] = [
-    _endpoint_type("Neutron (nothing calls it yet)"),
+    _endpoint_type("Neutron"),
 ]
 PLACEMENT_OPTIONS: list[cfg.Opt] = [
     _endpoint_type("Placement"),

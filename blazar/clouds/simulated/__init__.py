@@ -1,6 +1,7 @@
 """A small cloud that is not there: for trying Blazar out, for demos, and for fast tests.
 
-It keeps the rules of Nova and Placement that reservations depend on (zones of aggregates, conflicts, slow deletions);
+It keeps the rules of Nova, Placement and Neutron that reservations depend on (zones of aggregates, conflicts, slow
+deletions, addresses that are taken);
 the contract tests hold it to what a real cloud does.
 """
 

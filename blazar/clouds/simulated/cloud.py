@@ -1,4 +1,4 @@
-"""The simulated Nova and Placement."""
+"""The simulated Nova and Placement; ``network`` has the simulated Neutron."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from blazar.clouds.ports import Aggregate, Cloud, Hypervisor, Image, Migration, MigrationState, Server
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.keepers import Keeper
+from blazar.clouds.simulated.network import SimulatedNetwork
 from blazar.clouds.simulated.outages import SimulatedOutages
 from blazar.clouds.simulated.slots import SimulatedSlots, supply_of_host
 from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
@@ -21,8 +22,8 @@ from blazar.model.errors import CloudRefused, Conflict, NotFound
 DEFAULT_ZONE = "nova"
 
 
-class SimulatedCloud(SimulatedSlots, SimulatedOutages):
-    """Implements the compute and placement ports over a kept state; rules as in Nova 34 and Placement.
+class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
+    """Implements the compute, placement and network ports over a kept state; rules as in Nova 34 and Placement.
 
     Deletions of servers and snapshots take as long as is said, by the clock.
     """
@@ -47,7 +48,7 @@ class SimulatedCloud(SimulatedSlots, SimulatedOutages):
     @property
     def cloud(self) -> Cloud:
         """The cloud as the rest of the service takes it."""
-        return Cloud(compute=self, placement=self)
+        return Cloud(compute=self, placement=self, network=self)
 
     # Compute
 

@@ -114,6 +114,49 @@ class ImageState:
 
 
 @dataclass(slots=True)
+class SubnetState:
+    """A subnet; a pool is its first and its last address."""
+
+    id: str
+    cidr: str
+    gateway: str | None = None
+    pools: list[list[str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class NetworkState:
+    """A network."""
+
+    id: str
+    name: str
+    external: bool = True
+    subnets: list[SubnetState] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class PortState:
+    """Something other than a floating IP that has an address of a network."""
+
+    id: str
+    network_id: str
+    address: str
+    owner: str
+
+
+@dataclass(slots=True)
+class FloatingIpState:
+    """A floating IP."""
+
+    id: str
+    network_id: str
+    address: str
+    project_id: str
+    port_id: str | None = None
+    tags: list[str] = field(default_factory=list)
+    description: str = ""
+
+
+@dataclass(slots=True)
 class State:
     """A whole cloud.
 
@@ -130,6 +173,9 @@ class State:
     groups: dict[str, GroupState] = field(default_factory=dict)
     classes: list[str] = field(default_factory=list)
     inventories: dict[str, dict[str, int]] = field(default_factory=dict)
+    networks: dict[str, NetworkState] = field(default_factory=dict)
+    ports: dict[str, PortState] = field(default_factory=dict)
+    floating_ips: dict[str, FloatingIpState] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``from_json`` takes."""
@@ -150,6 +196,9 @@ class State:
             groups={key: GroupState(**value) for key, value in data.get("groups", {}).items()},
             classes=list(data.get("classes", ())),
             inventories={key: dict(value) for key, value in data.get("inventories", {}).items()},
+            networks={key: _network(value) for key, value in data.get("networks", {}).items()},
+            ports={key: PortState(**value) for key, value in data.get("ports", {}).items()},
+            floating_ips={key: FloatingIpState(**value) for key, value in data.get("floating_ips", {}).items()},
         )
 
     def add_aggregate(self, name: str, zone: str | None) -> AggregateState:
@@ -163,3 +212,7 @@ class State:
 def _server(data: dict[str, Any]) -> ServerState:
     moves = [MigrationState(**move) for move in data.get("migrations", [])]
     return ServerState(**{**data, "migrations": moves})
+
+
+def _network(data: dict[str, Any]) -> NetworkState:
+    return NetworkState(**{**data, "subnets": [SubnetState(**subnet) for subnet in data["subnets"]]})

@@ -16,7 +16,7 @@ from blazar.calendar.snapshot import Snapshot
 from blazar.calendar.strategies import Strategy
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Demand
-from blazar.model.errors import NotEnoughResources
+from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.requirements import Membership
 from blazar.model.resource import ResourceKind
 from tests.unit.builders import a_host, hours, promised
@@ -100,6 +100,56 @@ def test_units_together_and_apart():
         place([ask(3, vcpus=2, affinity=Affinity.APART)], hosts)
 
 
+def names(*numbers: int) -> frozenset[str]:
+    return frozenset(f"node-{number}" for number in numbers)
+
+
+def test_required_resources_are_among_the_chosen_ones():
+    hosts = a_snapshot([a_host(n) for n in range(1, 6)])
+    assert place([ask(3, required=names(4, 5))], hosts).resource_ids > {4, 5}
+    assert place([ask(2, required=names(4, 5))], hosts, strategy=Strategy.RANDOM).resource_ids == {4, 5}
+    placement = place([ask(1, 9), ask(2, required=names(1, 2)), ask(1)], hosts)
+    assert {share.resource_id for share in placement.shares[1]} == {1, 2}
+
+
+def test_required_resources_are_left_to_those_who_require_them_beside_shared_ones():
+    hosts = a_snapshot([a_host(1, vcpus=8), a_host(2, vcpus=8)])
+    placement = place([ask(1, vcpus=1), ask(1, required=names(1))], hosts)
+    assert [shares[0].resource_id for shares in placement.shares] == [2, 1]
+    with pytest.raises(NotEnoughResources):
+        place([ask(2, vcpus=1, affinity=Affinity.APART), ask(1, required=names(1))], hosts)
+
+
+@pytest.mark.parametrize(
+    ("demands", "error", "says"),
+    [
+        ([ask(3, required=names(3, 8, 9))], InvalidInput, "node-8, node-9: no such host is registered"),
+        ([ask(1, zones="b", required=names(1))], InvalidInput, "node-1: no such host"),
+        ([ask(1, required=names(2))], NotEnoughResources, "node-2 is promised to another lease in that time"),
+        ([ask(1, required=names(4))], NotEnoughResources, "node-4 is not reservable at present"),
+        (
+            [ask(1, required=names(1)), ask(1, required=names(1))],
+            NotEnoughResources,
+            "another reservation of the lease",
+        ),
+        ([ask(1, required=names(1)), ask(1, pinned=frozenset({1}))], NotEnoughResources, "another reservation"),
+    ],
+)
+def test_what_is_required_and_can_not_be_had_is_named(demands, error, says):
+    hosts = [a_host(1), a_host(2), a_host(3), a_host(4, reservable=False)]
+    with pytest.raises(error, match=says):
+        place(demands, a_snapshot(hosts, [promised(2, WINDOW)]))
+
+
+def test_a_demand_requires_no_more_than_it_takes_and_only_whole_resources():
+    with pytest.raises(ValueError, match="no more than there are to be"):
+        ask(1, 5, required=names(1, 2))
+    with pytest.raises(ValueError, match="no more than there are to be"):
+        ask(2, required=names(1), pinned=frozenset({2, 3}))
+    with pytest.raises(ValueError, match="only whole resources"):
+        ask(1, vcpus=1, required=names(1))
+
+
 zones = st.sampled_from(["a", "b", "c"])
 
 
@@ -136,9 +186,11 @@ def usable(hosts, allocations, demand) -> set[int]:
     return found
 
 
-def best(demands, able) -> int | None:
+def best(demands, able, required=()) -> int | None:
     """The most units that any way of giving every host to one demand, or to none, yields; None if no way will do."""
     hosts = sorted(set().union(*able))
+    if any(not wanted <= set(hosts) for wanted in required):
+        return None
     most = None
     for owners in itertools.product(range(-1, len(demands)), repeat=len(hosts)):
         counts = [0] * len(demands)
@@ -148,6 +200,9 @@ def best(demands, able) -> int | None:
                     break
                 counts[owner] += 1
         else:
+            own = [{h for h, o in zip(hosts, owners, strict=True) if o == n} for n in range(len(demands))]
+            if any(not wanted <= mine for wanted, mine in zip(required, own, strict=False)):
+                continue
             if all(d.min_units <= c <= d.max_units for d, c in zip(demands, counts, strict=True)):
                 most = max(most or 0, sum(counts))
     return most
@@ -183,6 +238,28 @@ def test_preferred_hosts_are_kept_and_cost_nothing(case, preferred, seed):
     count = min(len(can), demand.max_units)
     assert units(placement) == [count]
     assert len(placement.resource_ids & preferred) == min(count, len(can & preferred))
+
+
+@settings(max_examples=CASES)
+@given(whole_cases(), st.data(), st.sampled_from(list(Strategy)), st.integers(0, 5))
+def test_required_resources_are_placed_wherever_there_is_a_way(case, data, strategy, seed):
+    hosts, allocations, demands = case
+    some = st.sets(st.integers(1, len(hosts)))
+    required = [set(sorted(data.draw(some))[: demand.min_units]) for demand in demands]
+    demands = [replace(d, required=names(*wanted)) for d, wanted in zip(demands, required, strict=True)]
+    able = [usable(hosts, allocations, demand) for demand in demands]
+    most = best(demands, able, required)
+    try:
+        placement = place(demands, a_snapshot(hosts, allocations), strategy=strategy, seed=seed)
+    except (NotEnoughResources, InvalidInput):
+        assert most is None
+        return
+    assert sum(units(placement)) == most
+    chosen = [{share.resource_id for share in shares} for shares in placement.shares]
+    assert sum(map(len, chosen)) == len(set().union(*chosen)), "a host is given twice"
+    for demand, mine, wanted, can in zip(demands, chosen, required, able, strict=True):
+        assert wanted <= mine <= can
+        assert demand.min_units <= len(mine) <= demand.max_units
 
 
 @st.composite
@@ -271,4 +348,5 @@ def test_units_and_wholes_are_placed_wherever_there_is_a_way(case):
 def test_ten_thousand_cases():
     """With BLAZAR_CASES=10000, as the slow suite runs it, each comparison above tries that many."""
     test_whole_resources_are_placed_as_well_as_can_be()
+    test_required_resources_are_placed_wherever_there_is_a_way()
     test_units_and_wholes_are_placed_wherever_there_is_a_way()

@@ -1,0 +1,138 @@
+"""Neutron: networks, and the floating IPs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from ipaddress import ip_address
+from typing import Any
+
+from blazar.clouds.openstack.access import Access, Json
+from blazar.clouds.ports import FloatingIp, NetworkInfo, Subnet
+from blazar.model.errors import Conflict
+
+OF_FLOATING_IPS = "network:floatingip"
+"""Who owns the port that Neutron makes for every floating IP."""
+
+MOST_AT_ONCE = 100
+"""Addresses that one URL names; servers bound the length of URLs."""
+
+
+class OpenStackNetwork:
+    """Implements the network port."""
+
+    def __init__(self, access: Access) -> None:
+        self._neutron = access.network
+
+    def network(self, network_id: str) -> NetworkInfo | None:
+        """Return a network with its subnets, in the order of their ids in it."""
+        # By query and not by path, which an id from a user could lead elsewhere.
+        found = self._neutron.get("/networks", params={"id": network_id})["networks"]
+        if not found:
+            return None
+        network = found[0]
+        subnets = {s["id"]: _subnet(s) for s in self._neutron.pages("/subnets", "subnets", params=_of(network_id))}
+        return NetworkInfo(
+            network["id"], network["name"], bool(network.get("router:external")), tuple(subnets.values())
+        )
+
+    def floating_ips(
+        self, *, network_id: str | None = None, addresses: Collection[str] | None = None, tag: str | None = None
+    ) -> tuple[FloatingIp, ...]:
+        """Return floating IPs of all projects."""
+        params: dict[str, Any] = {}
+        if network_id is not None:
+            params["floating_network_id"] = network_id
+        if tag is not None:
+            params["tags"] = tag
+        found = (
+            item
+            for part in _parts(addresses)
+            for item in self._neutron.pages(
+                "/floatingips", "floatingips", params=params | ({"floating_ip_address": part} if part else {})
+            )
+        )
+        return tuple(_floating_ip(item) for item in found)
+
+    def users_of(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
+        """Return the addresses that ports have, those of floating IPs aside."""
+        wanted = None if addresses is None else frozenset(addresses)
+        users: dict[str, str] = {}
+        for part in _parts(addresses):
+            params = _of(network_id) | ({"fixed_ips": [f"ip_address={address}" for address in part]} if part else {})
+            for port in self._neutron.pages("/ports", "ports", params=params):
+                if port["device_owner"] == OF_FLOATING_IPS:
+                    continue
+                kind = f" ({port['device_owner']})" if port["device_owner"] else ""
+                for fixed in port["fixed_ips"]:
+                    address = _short(fixed["ip_address"])
+                    if wanted is None or address in wanted:
+                        users[address] = f"port {port['id']}{kind}"
+        return users
+
+    def create_floating_ip(
+        self, *, network_id: str, subnet_id: str, address: str, project_id: str, description: str
+    ) -> FloatingIp:
+        """Create a floating IP for a project."""
+        body = {
+            "floating_network_id": network_id,
+            "subnet_id": subnet_id,
+            "floating_ip_address": address,
+            "project_id": project_id,
+            "description": description,
+        }
+        return _floating_ip(self._neutron.call("POST", "/floatingips", body={"floatingip": body})["floatingip"])
+
+    def tag_floating_ip(self, floating_ip_id: str, tags: Collection[str]) -> None:
+        """Replace the tags."""
+        self._neutron.call("PUT", f"/floatingips/{floating_ip_id}/tags", body={"tags": sorted(tags)})
+
+    def detach_floating_ip(self, floating_ip_id: str) -> None:
+        """Take the port away."""
+        self._neutron.call("PUT", f"/floatingips/{floating_ip_id}", body={"floatingip": {"port_id": None}})
+
+    def delete_floating_ip(self, floating_ip_id: str) -> None:
+        """Delete a floating IP; Neutron keeps one as long as it forwards ports."""
+        path = f"/floatingips/{floating_ip_id}"
+        try:
+            self._neutron.call("DELETE", path)
+        except Conflict:
+            forwards = list(self._neutron.pages(f"{path}/port_forwardings", "port_forwardings"))
+            if not forwards:
+                raise
+            for forward in forwards:
+                self._neutron.call("DELETE", f"{path}/port_forwardings/{forward['id']}")
+            self._neutron.call("DELETE", path)
+
+
+def _of(network_id: str) -> dict[str, Any]:
+    return {"network_id": network_id}
+
+
+def _parts(addresses: Collection[str] | None) -> list[Sequence[str]]:
+    """Return addresses in parts for one URL each; one part without any stands for all addresses."""
+    if addresses is None:
+        return [()]
+    every = sorted(addresses)
+    return [every[start : start + MOST_AT_ONCE] for start in range(0, len(every), MOST_AT_ONCE)]
+
+
+def _short(address: str) -> str:
+    return str(ip_address(address))
+
+
+def _subnet(subnet: Json) -> Subnet:
+    pools = tuple((_short(pool["start"]), _short(pool["end"])) for pool in subnet["allocation_pools"])
+    gateway = subnet.get("gateway_ip")
+    return Subnet(subnet["id"], subnet["cidr"], _short(gateway) if gateway else None, pools)
+
+
+def _floating_ip(item: Json) -> FloatingIp:
+    return FloatingIp(
+        id=item["id"],
+        network_id=item["floating_network_id"],
+        address=_short(item["floating_ip_address"]),
+        project_id=item.get("project_id") or item.get("tenant_id") or "",
+        attached=bool(item.get("port_id") or item.get("port_forwardings")),
+        tags=frozenset(item.get("tags") or ()),
+        description=item.get("description") or "",
+    )

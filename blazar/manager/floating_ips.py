@@ -1,0 +1,73 @@
+"""The floating IP service: what operators do with the addresses that can be reserved."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+from blazar.clouds.scope import scope
+from blazar.manager.promises import promised
+from blazar.model.allocations import ResourceAllocations
+from blazar.model.clock import Clock
+from blazar.model.errors import Conflict
+from blazar.model.requests import FloatingIpRequest
+from blazar.model.resource import Facts, Resource, ResourceKind, Supply
+from blazar.resources.addresses import ADDRESS, AddressRegistration, address_text, attributes_of, name_of
+from blazar.store.store import Store
+
+FLOATING_IP = ResourceKind.FLOATING_IP
+
+
+class FloatingIpService:
+    """Registers addresses, forgets them, and shows what is promised of them. None of it changes the cloud."""
+
+    def __init__(self, store: Store, registration: AddressRegistration, clock: Clock, limit: timedelta) -> None:
+        self._store = store
+        self._registration = registration
+        self._clock = clock
+        self._limit = limit
+
+    def all(self) -> tuple[Resource, ...]:
+        """Return the registered addresses, oldest first."""
+        return self._store.resources(FLOATING_IP)
+
+    def one(self, floating_ip_id: str) -> Resource:
+        """Return one address; NotFound."""
+        return self._store.resource(FLOATING_IP, floating_ip_id)
+
+    def create(self, request: FloatingIpRequest) -> Resource:
+        """Register an address that the cloud itself gives to nobody. InvalidInput, NotFound (subnet), Conflict."""
+        address = address_text(request.address, ADDRESS)
+        name = name_of(request.network_id, address)
+        if self._store.resource_named(FLOATING_IP, name) is not None:
+            raise Conflict(f"{FLOATING_IP.noun} {name} is registered already")
+        with scope(limit=self._limit):
+            subnet = self._registration.subnet_for(request.network_id, address)
+        return self._store.add_resource(
+            FLOATING_IP,
+            external_id=str(uuid.uuid4()),
+            name=name,
+            facts=Facts(attributes_of(request.network_id, subnet.id, address), Supply()),
+            capabilities={},
+            at=self._clock.now(),
+        )
+
+    def delete(self, floating_ip_id: str) -> None:
+        """Forget an address. NotFound; Conflict while it is promised to a lease."""
+        address = self.one(floating_ip_id)
+        # First, so that no allocation comes in between; after a crash the address can be deleted again.
+        self._store.withdraw_resource(address.id, at=self._clock.now())
+        self._store.retire_resource(address.id, at=self._clock.now())
+
+    def allocations(
+        self, *, floating_ip_id: str | None, lease_id: str | None, reservation_id: str | None
+    ) -> tuple[ResourceAllocations, ...]:
+        """Return live allocations by address. Those of a lease or reservation that was asked for may have passed."""
+        return promised(
+            self._store,
+            FLOATING_IP,
+            external_id=floating_ip_id,
+            lease_id=lease_id,
+            reservation_id=reservation_id,
+            now=self._clock.now(),
+        )

@@ -1,0 +1,39 @@
+"""What is promised of the resources of a kind, as operators read it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from blazar.model.allocations import ResourceAllocations
+from blazar.model.demand import Allocation
+from blazar.model.resource import ResourceKind
+from blazar.store.store import Store
+
+
+def promised(
+    store: Store,
+    kind: ResourceKind,
+    *,
+    external_id: str | None,
+    lease_id: str | None,
+    reservation_id: str | None,
+    now: datetime,
+) -> tuple[ResourceAllocations, ...]:
+    """Return live allocations by resource: of all of a kind, or of one (NotFound).
+
+    Those of a lease or reservation that was asked for may have passed.
+    """
+    resources = store.resources(kind) if external_id is None else (store.resource(kind, external_id),)
+    asked = lease_id is not None or reservation_id is not None
+    allocations = store.live_allocations(
+        kind,
+        resource_id=None if external_id is None else resources[0].id,
+        lease_id=lease_id,
+        reservation_id=reservation_id,
+        ending_after=None if asked else now,
+    )
+    found: dict[int, list[Allocation]] = {resource.id: [] for resource in resources}
+    for allocation in allocations:
+        if allocation.resource_id in found:
+            found[allocation.resource_id].append(allocation)
+    return tuple(ResourceAllocations(resource, tuple(found[resource.id])) for resource in resources)

@@ -1,0 +1,163 @@
+"""Addresses that can be promised: which can be registered, and what has become of those that are.
+
+Neutron gives out addresses of its allocation pools to whoever comes; an address outside of them is given to nobody
+who does not name it. So those that reservations are to have lie outside of the pools, on a subnet of an external
+network, and nothing else has them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv6Address, ip_address, ip_network
+
+from blazar.clouds.ports import FloatingIp, Network, NetworkInfo, Subnet
+from blazar.model.errors import Conflict, InvalidInput, NotFound
+from blazar.model.resource import PropertyValue, Resource
+from blazar.resources.parameters import quoted
+
+NETWORK, SUBNET, ADDRESS = "floating_network_id", "subnet_id", "floating_ip_address"
+"""The attributes of an address on the calendar, and what the API calls them."""
+
+BLAZAR = "blazar"
+"""The tag of every floating IP that is ours."""
+
+
+class AddressRegistration:
+    """Looks whether an address can be promised to projects, now and later."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def subnet_for(self, network_id: str, address: str) -> Subnet:
+        """Return the subnet of an address that can be registered.
+
+        InvalidInput (network, or an address that is the network's own), NotFound (subnet), Conflict (in use).
+        """
+        network = self._network.network(network_id)
+        if network is None:
+            raise InvalidInput(f"{NETWORK} is {quoted(network_id)}, and there is no such network")
+        if not network.external:
+            raise InvalidInput(f"{NETWORK}: network {network_id} is not external, and has no floating IPs; give one")
+        subnet = next((s for s in network.subnets if ip_address(address) in ip_network(s.cidr)), None)
+        if subnet is None:
+            ranges = ", ".join(s.cidr for s in network.subnets) or "none"
+            raise NotFound(f"no subnet of network {network_id} has {ADDRESS} {address}; its subnets are: {ranges}")
+        if reason := _reserved(subnet, address):
+            raise InvalidInput(f"{ADDRESS} {address} {reason}; give one that the cloud leaves alone")
+        found = self._network.floating_ips(network_id=network_id, addresses=[address])
+        users = self._network.users_of(network_id, [address])
+        if found or users:
+            holder = _held_by(found[0]) if found else f"is in use by {users[address]}"
+            raise Conflict(f"{ADDRESS} {address} {holder}; free it first, or register another")
+        return subnet
+
+    def faults(self, resources: Iterable[Resource]) -> Mapping[int, str]:
+        """Return why registered addresses can not be handed over (any more), by calendar id; nothing for the others.
+
+        What a reservation of ours has is in order. A few calls for each network, whatever the number of addresses.
+        """
+        reasons: dict[int, str] = {}
+        for network_id, here in _by_network(resources).items():
+            reasons |= self._misplaced(network_id, here)
+            held = self._network.floating_ips(network_id=network_id, addresses=here)
+            strangers = {f.address: _held_by(f) for f in held if BLAZAR not in f.tags and not marked(f)}
+            users = self._network.users_of(network_id, here)
+            for address, resource in here.items():
+                reason = strangers.get(address) or (f"is in use by {users[address]}" if address in users else None)
+                if reason:
+                    reasons.setdefault(resource.id, f"{address} {reason}")
+        return reasons
+
+    def obstacles(self, resources: Iterable[Resource]) -> Mapping[int, str]:
+        """Return why addresses that nobody has as floating IPs can not be handed over, by calendar id."""
+        reasons: dict[int, str] = {}
+        for network_id, here in _by_network(resources).items():
+            reasons |= self._misplaced(network_id, here)
+            users = self._network.users_of(network_id, here)
+            for address, user in users.items():
+                reasons.setdefault(here[address].id, f"{address} is in use by {user}")
+        return reasons
+
+    def _misplaced(self, network_id: str, here: Mapping[str, Resource]) -> Mapping[int, str]:
+        """Return what is wrong with the places of addresses on one network."""
+        network = self._network.network(network_id)
+        reasons = {resource.id: _misplaced(network, resource) for resource in here.values()}
+        return {id_: reason for id_, reason in reasons.items() if reason}
+
+
+def name_of(network_id: str, address: str) -> str:
+    """Return the name of an address on the calendar; the subnets of a network never overlap."""
+    return f"{address} on network {network_id}"
+
+
+def attributes_of(network_id: str, subnet_id: str, address: str) -> Mapping[str, PropertyValue]:
+    """Return what the calendar keeps of an address."""
+    return {NETWORK: network_id, SUBNET: subnet_id, ADDRESS: address}
+
+
+def address_of(resource: Resource) -> str:
+    """Return the address that a resource is."""
+    return str(resource.attributes[ADDRESS])
+
+
+def mark(reservation_id: str) -> str:
+    """Return the tag of a reservation's floating IPs, and the description that they are created with."""
+    return f"reservation:{reservation_id}"
+
+
+def marked(found: FloatingIp) -> bool:
+    """Tell whether a floating IP was created for a reservation, even if it has no tags (yet)."""
+    return found.description.startswith(mark(""))
+
+
+def address_text(value: object, field: str) -> str:
+    """Return an IP address in its shortest form; InvalidInput if it is none."""
+    try:
+        # A number would be taken for the address that it stands for.
+        parsed = ip_address(value) if isinstance(value, str) else None
+    except ValueError:
+        parsed = None
+    if parsed is None or (isinstance(parsed, IPv6Address) and parsed.scope_id):
+        raise InvalidInput(f"{field} is {quoted(value)}; give an IP address, as 203.0.113.10 or 2001:db8::10")
+    return str(parsed)
+
+
+def _by_network(resources: Iterable[Resource]) -> Mapping[str, Mapping[str, Resource]]:
+    networks: dict[str, dict[str, Resource]] = defaultdict(dict)
+    for resource in resources:
+        networks[str(resource.attributes[NETWORK])][address_of(resource)] = resource
+    return networks
+
+
+def _misplaced(network: NetworkInfo | None, resource: Resource) -> str | None:
+    address, subnet_id = address_of(resource), resource.attributes[SUBNET]
+    if network is None:
+        return f"{address}: its network is gone"
+    if not network.external:
+        return f"{address}: its network {network.id} is not external any more"
+    subnet = next((s for s in network.subnets if s.id == subnet_id), None)
+    if subnet is None:
+        return f"{address}: its subnet {subnet_id} is gone"
+    reason = _reserved(subnet, address)
+    return reason and f"{address} {reason}"
+
+
+def _reserved(subnet: Subnet, address: str) -> str | None:
+    """Return what a subnet itself needs an address for, if it does."""
+    wanted, block = ip_address(address), ip_network(subnet.cidr)
+    if subnet.gateway is not None and wanted == ip_address(subnet.gateway):
+        return f"is the gateway of subnet {subnet.id}"
+    if block.num_addresses > 2 and wanted == block.network_address:
+        return f"is the address of subnet {subnet.id} itself"
+    if block.version == 4 and block.num_addresses > 2 and wanted == block.broadcast_address:
+        return f"is the broadcast address of subnet {subnet.id}"
+    for first, last in subnet.pools:
+        # As numbers: of two versions of IP neither comes before the other.
+        if int(ip_address(first)) <= int(wanted) <= int(ip_address(last)):
+            return f"is in an allocation pool of subnet {subnet.id} ({first} to {last})"
+    return None
+
+
+def _held_by(found: FloatingIp) -> str:
+    return f"is a floating IP of project {found.project_id}"

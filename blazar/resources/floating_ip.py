@@ -1,0 +1,180 @@
+"""virtual:floatingip: addresses of an external network, handed over as floating IPs of the project."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from blazar.clouds.ports import Cloud
+from blazar.model.demand import Demand
+from blazar.model.errors import Conflict, InvalidInput
+from blazar.model.lease import Parameters, Reservation, ReservationStatus
+from blazar.model.requirements import Membership
+from blazar.model.resource import Resource, ResourceKind
+from blazar.resources.actions import BEFORE_END, action_of, checked_action, with_action
+from blazar.resources.addresses import NETWORK, address_text, name_of
+from blazar.resources.base import Action, Done, LookFirst, Progress, Unusable, Work
+from blazar.resources.handover import Handover
+from blazar.resources.parameters import quoted, whole_number
+from blazar.resources.physical_host import HostSettings
+
+LOG = logging.getLogger(__name__)
+
+RESOURCE_TYPE = "virtual:floatingip"
+
+REQUIRED = "required_floatingips"
+LONGEST_ID = 255
+
+
+class VirtualFloatingIp:
+    """The resource type ``virtual:floatingip``."""
+
+    resource_type = RESOURCE_TYPE
+    kind = ResourceKind.FLOATING_IP
+
+    def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
+        self._settings = settings
+        self._handover = Handover(cloud.network)
+
+    def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
+        """Return what a request gives; there is nothing to ask the cloud."""
+        return given
+
+    def parameters(self, given: Parameters) -> Parameters:
+        """Return network, amount, required addresses and ``before_end``; keys of other types are left out."""
+        missing = [key for key in ("network_id", "amount") if key not in given]
+        if missing:
+            raise InvalidInput(
+                f"Missing parameter {', '.join(missing)} (a virtual:floatingip reservation needs network_id, the id of "
+                f"an external network, and amount; {REQUIRED} may list addresses that must be among them)"
+            )
+        return _checked({BEFORE_END: "default", REQUIRED: [], **with_action(given)})
+
+    def changed(self, current: Parameters, change: Parameters) -> Parameters:
+        """Return the current parameters with the known ones of ``change`` laid over them."""
+        after = _checked({**current, **{key: value for key, value in with_action(change).items() if key in current}})
+        if after["network_id"] != current["network_id"]:
+            raise InvalidInput(
+                f"network_id can not be changed from {current['network_id']}; make a lease of its own for addresses of "
+                f"another network"
+            )
+        return after
+
+    def action(self, parameters: Parameters) -> Action:
+        """Return what is done before the end; an operator's choice that saves servers comes to a notification."""
+        action = action_of(parameters, self._settings.before_end)
+        return Action.NOTIFICATION if action.saves_work else action
+
+    def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+        """Ask for ``amount`` addresses of the network, the required ones among them."""
+        network_id = parameters["network_id"]
+        return Demand(
+            kind=self.kind,
+            min_units=parameters["amount"],
+            max_units=parameters["amount"],
+            requirement=Membership(NETWORK, (network_id,)),
+            required=frozenset(name_of(network_id, address) for address in parameters[REQUIRED]),
+        )
+
+    def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+        """Ask for the addresses held, and more or fewer; in use, none that is attached goes."""
+        fresh, held = self.demand(parameters, known=known), frozenset(work.units)
+        if work.reservation.status is ReservationStatus.PENDING:
+            return replace(fresh, preferred=held)
+        before = self.demand(work.reservation.parameters, known=known)
+        if (fresh.min_units, fresh.required) == (before.min_units, before.required):
+            # New dates alone bring no new addresses, even if some were lost.
+            count = max(1, len(held))
+            return replace(fresh, min_units=count, max_units=count, pinned=held, required=frozenset())
+        new = fresh.required - {resource.name for resource in work.resources}
+        room = fresh.min_units - len(new)
+        kept = held if len(held) <= room else _fewer(work, room, fresh)
+        return replace(fresh, pinned=kept, required=new)
+
+    def in_use(self, work: Work) -> Mapping[int, int]:
+        """Return which addresses are attached to ports."""
+        return self._handover.attached(work)
+
+    def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
+        """Return False: nothing exists before the start."""
+        return False
+
+    def prepare(self, work: Work) -> Parameters:
+        """Make nothing: an address belongs to nobody until the start."""
+        return {}
+
+    def start(self, work: Work) -> Progress:
+        """Ensure that the project has the addresses as floating IPs, and no others of the reservation."""
+        self._handover.give(work)
+        return Done()
+
+    def before_end(self, work: Work) -> Progress:
+        """Do nothing: there is no work in an address that could be saved."""
+        return Done()
+
+    def end(self, work: Work) -> Progress:
+        """Ensure that no floating IP of the reservation is left; those of others stay, whatever their addresses."""
+        self._handover.take(work)
+        return Done()
+
+    def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
+        """Ensure the addresses from before; a reservation that has not started has none."""
+        if work.reservation.status is not ReservationStatus.ACTIVE:
+            return Done()
+        self._handover.take(work, surplus)
+        try:
+            self._handover.give(work)
+        except Unusable as lost:
+            # Of no use to try for ever: the lease goes on with the rest.
+            LOG.warning("Reservation %s has lost addresses: %s", work.reservation.id, lost)
+        return Done()
+
+
+def _fewer(work: Work, room: int, fresh: Demand) -> frozenset[int]:
+    """Return which addresses to keep of more, so that none goes that is attached or required."""
+    if work.in_use is None:
+        raise LookFirst(work)
+    stays = {r.id for r in work.resources if work.in_use.get(r.id) or r.name in fresh.required}
+    if len(stays) > room:
+        attached = sum(1 for resource in work.resources if work.in_use.get(resource.id))
+        more = f", and {len(stays) - attached} more are required" if len(stays) > attached else ""
+        raise Conflict(
+            f"amount {fresh.min_units}: {max(0, room)} of the addresses that reservation {work.reservation.id} has "
+            f"could stay, but {attached} are attached to ports{more}; detach {len(stays) - room} of them first"
+        )
+    others = sorted(frozenset(work.units) - stays)
+    return frozenset((*stays, *others[: room - len(stays)]))
+
+
+def _checked(parameters: Parameters) -> Parameters:
+    action = checked_action(parameters)
+    if action in (Action.SNAPSHOT, Action.MIGRATION):
+        raise InvalidInput(
+            f"{BEFORE_END} is {action!r}, which saves servers, and addresses have none; use 'notification' or 'none'"
+        )
+    network_id = parameters["network_id"]
+    if not isinstance(network_id, str) or not 1 <= len(network_id) <= LONGEST_ID:
+        raise InvalidInput(f"network_id is {quoted(network_id)}; give the id of an external network, a text")
+    amount = whole_number(parameters["amount"], "amount", least=1, what="a whole number of addresses")
+    return {
+        "network_id": network_id,
+        "amount": amount,
+        REQUIRED: _addresses(parameters[REQUIRED], amount),
+        BEFORE_END: action,
+    }
+
+
+def _addresses(value: object, amount: int) -> list[str]:
+    if not isinstance(value, list):
+        raise InvalidInput(f'{REQUIRED} is {quoted(value)}; give a list of addresses, as ["203.0.113.10"], or []')
+    if len(value) > amount:
+        raise InvalidInput(
+            f"{REQUIRED} has {len(value)} addresses, and amount is {amount}; raise amount, or name fewer"
+        )
+    addresses = [address_text(item, f"{REQUIRED}[{index}]") for index, item in enumerate(value)]
+    twice = next((address for address, count in Counter(addresses).items() if count > 1), None)
+    if twice:
+        raise InvalidInput(f"{REQUIRED} has {twice} more than once; name each address once")
+    return addresses
