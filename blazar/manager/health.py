@@ -103,8 +103,8 @@ class Health:
                 LOG.info("%s %s is well again", kind, names[id_])
         return bool(changed)
 
-    def forget(self, kind: ResourceKind, *, before: datetime) -> None:
+    def forget(self, kinds: Collection[ResourceKind], *, before: datetime) -> None:
         """Let what failed so long ago count as well: for kinds that no monitor looks at."""
-        resources = self._store.inventory(kind).resources
-        old = [r.id for r in resources if r.failed_since is not None and r.failed_since <= before]
-        self._store.set_well(kind, old, at=self._clock.now())
+        old = self._store.failed_by(kinds, before)
+        for kind in sorted(set(old.values())):
+            self._store.set_well(kind, [id_ for id_ in old if old[id_] is kind], at=self._clock.now())

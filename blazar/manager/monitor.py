@@ -95,9 +95,7 @@ class Monitor:
         What no monitor looks at, and only a start has found to have failed, counts as well again after an hour.
         """
         seen = {watch.kind for watch in self._watches} if self._settings.polling_interval else set()
-        for kind in ResourceKind:
-            if kind not in seen:
-                self._health.forget(kind, before=self._clock.now() - HOURLY)
+        self._health.forget([k for k in ResourceKind if k not in seen], before=self._clock.now() - HOURLY)
         return self._healing.run()
 
     def _look(self) -> bool:

@@ -57,6 +57,16 @@ def set_well(connection: Connection, ids: Collection[int], at: datetime) -> froz
     return frozenset(changed)
 
 
+def failed_by(connection: Connection, kinds: Collection[str], instant: datetime) -> Mapping[int, str]:
+    """Return the resources of some kinds that have failed since an instant or longer, with their kinds."""
+    rows = connection.execute(
+        sa.select(resources.c.id, resources.c.kind).where(
+            resources.c.failed_since <= instant, resources.c.live == 1, resources.c.kind.in_(sorted(kinds))
+        )
+    )
+    return {row.id: row.kind for row in rows}
+
+
 def to_heal(connection: Connection, *, now: datetime, until: datetime | None, after: str, limit: int) -> list[str]:
     """Return the ids of leases that hold something failed by ``until``, or have something missing noted.
 

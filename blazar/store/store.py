@@ -220,6 +220,12 @@ class Store:
 
         return self._transactions.write(work) if ids else frozenset()
 
+    def failed_by(self, kinds: Collection[ResourceKind], instant: datetime) -> Mapping[int, ResourceKind]:
+        """Return the resources of some kinds that have failed since an instant or longer, with their kinds."""
+        with self._transactions.reading() as connection:
+            found = health_queries.failed_by(connection, [str(kind) for kind in kinds], instant)
+            return {id_: ResourceKind(kind) for id_, kind in found.items()}
+
     def leases_to_heal(self, *, now: datetime, until: datetime | None, after: str, limit: int) -> list[str]:
         """Return the next leases, by id, that hold what has failed before ``until`` or have something missing."""
         with self._transactions.reading() as connection:

@@ -12,10 +12,10 @@ from blazar.clouds.simulated import of_size
 from blazar.manager.settings import Settings
 from blazar.model.errors import CloudUnavailable, Conflict, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
-from blazar.model.requests import HostChange
+from blazar.model.requests import FloatingIpRequest, HostChange
 from blazar.model.resource import ResourceKind
 from tests.statements import counted
-from tests.world import NOON, World, a_host, flavored, instances
+from tests.world import NOON, World, a_host, addresses, flavored, instances
 
 HOUR = timedelta(hours=1)
 ON_NODE_1 = '["==", "$hypervisor_hostname", "node-1"]'
@@ -442,6 +442,55 @@ def test_a_lease_that_holds_what_has_vanished_comes_to_its_end(world):
     assert world.pool() == {"node-1", "node-3"}
 
 
+@pytest.fixture
+def lined(world):
+    """A world with three addresses."""
+    for number in (10, 11, 12):
+        world.manager.create_floating_ip(FloatingIpRequest("public", f"203.0.113.{number}"))
+    return world
+
+
+def taken(world: World, number: int) -> str:
+    """Let another project have an address; return the id of its floating IP."""
+    made = world.simulated.create_floating_ip(
+        network_id="public",
+        subnet_id="public-subnet",
+        address=f"203.0.113.{number}",
+        project_id="art",
+        description="",
+    )
+    return str(made.id)
+
+
+def test_an_address_that_somebody_has_is_exchanged_at_the_start(lined):
+    lease = lined.lease(addresses(2), start=HOUR)
+    (lost, *_) = sorted(int(name.split()[0].rpartition(".")[2]) for name in lined.hosts_of(lease))
+    taken(lined, lost)
+    lined.run_to(NOON + HOUR)
+    now = lined.now(lease)
+    assert now.status is LeaseStatus.ACTIVE
+    assert f"203.0.113.{lost}" in now.event(EventType.START).reason
+    assert len(lined.hosts_of(lease)) == 2
+    assert not any(name.startswith(f"203.0.113.{lost} ") for name in lined.hosts_of(lease))
+    assert flags(lined, lease) == (False, False, False)
+
+
+def test_a_required_address_has_no_substitute_and_is_brought_in_when_it_is_free(lined):
+    lease = lined.lease(addresses(2, required=[10, 11]), start=HOUR, hours=9)
+    theirs = taken(lined, 10)
+    lined.run_to(NOON + HOUR)
+    assert lined.now(lease).status is LeaseStatus.ACTIVE
+    assert flags(lined, lease) == (True, False, True)
+    assert len(lined.hosts_of(lease)) == 2
+    lined.simulated.delete_floating_ip(theirs)
+    lined.clock.by(hours=1)
+    lined.manager.monitor.heal()
+    assert flags(lined, lease) == (False, False, False)
+    mine = {f.address for f in lined.simulated.floating_ips(tag=f"reservation:{lease.reservations[0].id}")}
+    assert mine == {"203.0.113.10", "203.0.113.11"}
+    assert told(lined) == ["lease.degraded", "lease.healed"]
+
+
 # While in use
 
 
@@ -638,7 +687,7 @@ def test_a_pass_costs_one_statement_where_there_is_nothing_to_heal_and_some_for_
     leases = [world.lease(start=HOUR) for _ in range(3)]
     with counted(world.engine) as none:
         world.manager.monitor.heal()
-    assert none.count == 1
+    assert none.count == 2
     hosts = [next(iter(world.hosts_of(lease))) for lease in leases]
     for host in hosts:
         world.simulated.host_down(host)
