@@ -169,6 +169,10 @@ class MaxConcurrentLeasesFilter(Limit):
         most = self._limit.of(question.wanted.project_id)
         if most is None:
             return
+        if most == 0:
+            raise UsageDenied(
+                f"the project may have no leases at all ({self._limit.name} is 0); ask your operator for some"
+            )
         uses = [(use.window, 1) for use in question.others]
         others = peak(window, uses)
         if others + 1 > most:

@@ -120,7 +120,8 @@ def decide(lease: Lease, event: Event, now: datetime, *, relook: timedelta) -> D
             return Wait(now + relook, f"the lease is {lease.status}")
     earlier = next((e for e in _before(lease, event) if not is_over(e) and e.time is not None and e.time <= now), None)
     if earlier is not None:
-        return Wait(now + relook, f"{earlier.event_type} comes first")
+        # No sooner than the earlier one is tried again itself.
+        return Wait(max(now + relook, earlier.due_at or now), f"{earlier.event_type} comes first")
     return Run()
 
 

@@ -113,6 +113,11 @@ class TestMaxConcurrentLeases:
         self.rule.check(asking(a_view(hours(1, 3)), before=a_view(hours(1, 4)), others=many))
         denial(self.rule, asking(a_view(hours(1, 5)), before=a_view(hours(1, 4)), others=many))
 
+    def test_a_limit_of_none_speaks_of_no_other_dates(self):
+        assert denial(MaxConcurrentLeasesFilter(0), asking()) == (
+            "the project may have no leases at all (max_concurrent_leases is 0); ask your operator"
+        )
+
     def test_without_a_limit_any_number_may_be(self):
         MaxConcurrentLeasesFilter(None).check(asking(others=[used(hours(0, 9))] * 99))
 

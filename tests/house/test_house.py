@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from blazar.resources.base import ResourceType
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -86,3 +88,13 @@ def test_entry_points_lead_somewhere():
     for target in targets:
         module, _, name = target.partition(":")
         assert getattr(__import__(module, fromlist=[name]), name)
+
+
+def test_every_resource_type_offers_all_that_the_life_cycle_asks_of_one():
+    entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    asked = [name for name in vars(ResourceType) if not name.startswith("_")]
+    assert {"demand", "start", "end"} <= set(asked)
+    for target in entry_points["blazar.resource.plugins"].values():
+        module, _, name = target.partition(":")
+        offered = getattr(__import__(module, fromlist=[name]), name)
+        assert [each for each in asked if not hasattr(offered, each)] == [], target

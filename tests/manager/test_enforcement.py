@@ -346,6 +346,19 @@ def test_filters_see_the_addresses_that_a_reservation_is_to_have(world, books):
     assert world.now(lease).status is LeaseStatus.TERMINATED
 
 
+def test_addresses_are_limited_at_a_time_and_by_the_hour_and_are_no_hosts(engine):
+    units = MaxUnitsFilter(0, of={"floatingip": 3})
+    world = World(engine, hosts=0, filters=[units, ResourceHoursFilter({"host": 0, "floatingip": 20}, parse("month"))])
+    world.register_addresses(*range(10, 20))
+    lease = world.lease(addresses(2), start=HOUR, hours=5)
+    with pytest.raises(UsageDenied, match=r"\(max_units_of floatingip\) 1 is left"):
+        world.lease(addresses(2), start=2 * HOUR)
+    with pytest.raises(UsageDenied, match=r"take 12 floatingip-hours .* 10 are left"):
+        world.lease(addresses(3), start=9 * HOUR, hours=4)
+    world.manager.delete_lease(lease.id)
+    world.lease(addresses(3), start=9 * HOUR, hours=4)
+
+
 def test_a_limit_holds_for_changes_of_dates(sqlite):
     world = World(sqlite, filters=[MaxConcurrentLeasesFilter(1)])
     world.lease(start=5 * HOUR)

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
+from blazar.clouds.ports import Flavor
 from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange, ReservationRequest
@@ -24,11 +25,13 @@ from blazar.model.resource import ResourceKind
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from tests.promises import check_promises
-from tests.world import World, a_host, instances
+from tests.world import World, a_host, addresses, flavored, instances
 
 HOSTS = 4
 SIZES = st.sampled_from([1, 3, 8, 16, 31])
 AMOUNTS = st.integers(1, 5)
+OFFERED = [Flavor(f"of-{n}", f"c1.of-{n}", n, 1024, 10, public=True) for n in (1, 8, 31)]
+FLAVORS = st.sampled_from([flavor.id for flavor in OFFERED])
 AFFINITIES = st.sampled_from([None, True, False])
 
 
@@ -50,6 +53,11 @@ KINDS: Mapping[str, Kind] = {
         st.builds(instances, AMOUNTS, vcpus=SIZES, affinity=AFFINITIES),
         changes(amount=AMOUNTS, vcpus=SIZES, affinity=AFFINITIES),
     ),
+    "flavor:instance": Kind(
+        st.builds(flavored, AMOUNTS, FLAVORS, affinity=AFFINITIES),
+        changes(amount=AMOUNTS, flavor_id=FLAVORS, affinity=AFFINITIES),
+    ),
+    "virtual:floatingip": Kind(st.builds(addresses, st.integers(1, 3)), changes(amount=AMOUNTS)),
 }
 """Every type that there is; another one is one more line."""
 
@@ -68,6 +76,9 @@ class Mixed(RuleBasedStateMachine):
         self.engine = connect(f"sqlite:///{Path(self.folder.name) / 'blazar.sqlite'}")
         upgrade(self.engine)
         self.world = World(self.engine, hosts=HOSTS)
+        self.world.register_addresses(*range(10, 14))
+        for flavor in OFFERED:
+            self.world.simulated.offer_flavor(flavor)
         for room in shared:
             self.attempt(lambda room=room: self.world.lease(room, hours=9))
 
@@ -142,7 +153,7 @@ class ManyMixed(Mixed):
     """The same, far longer."""
 
 
-Mixed.TestCase.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
+Mixed.TestCase.settings = settings(max_examples=8, stateful_step_count=25, deadline=None)
 ManyMixed.TestCase.settings = settings(
     max_examples=int(os.environ.get("BLAZAR_LIVES", "200")), stateful_step_count=60, deadline=None
 )
