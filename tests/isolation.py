@@ -36,6 +36,8 @@ ON_HOSTS = [
     ("/v1", "DELETE", "/os-hosts/0", None, 404),
     ("/v1", "GET", "/os-hosts/allocations", None, 200),
     ("/v1", "GET", "/os-hosts/{host}/allocation", None, 200),
+    ("/v1", "PUT", "/os-hosts/{host}/allocation", {"reservation_id": "none"}, 404),
+    ("/v1", "POST", "/os-hosts/{host}/refresh", None, 200),
     ("/v1", "GET", "/os-hosts/properties", None, 200),
     ("/v1", "PATCH", "/os-hosts/properties/rack", {"private": False}, 200),
     ("/v2", "GET", "/os-hosts", None, 200),

@@ -224,6 +224,14 @@ def admin_compute() -> Any:
     return open_cloud(access("admin")).compute
 
 
+def set_service(host: str, **values: Any) -> None:
+    """Disable, enable or force down a nova-compute, as operators do."""
+    nova = access("admin").compute
+    (service,) = nova.get(f"/os-services?binary=nova-compute&host={host}", microversion="2.53")["services"]
+    for name, value in values.items():
+        nova.call("PUT", f"/os-services/{service['id']}", body={name: value}, microversion="2.53")
+
+
 def forget_images() -> None:
     """Delete the snapshots that tests have left."""
     glance = access("admin").image

@@ -305,10 +305,15 @@ COMPONENTS: Json = {
             "status": {"type": "null"},
             "availability_zone": TEXT,
             "trust_id": TEXT_OR_NULL,
-            "reservable": FLAG,
+            "reservable": {**FLAG, "description": "takes new leases: it is well, and its operator has not disabled it"},
+            "disabled": {**FLAG, "description": "there, and true, while its operator lets it take no new leases"},
+            "failure": {**TEXT, "description": "there while it has failed: how"},
+            "failed_since": _SPACED,
+            "authorized_projects": {**a_list(TEXT), "description": "there if it is for these projects only"},
             "created_at": _SPACED,
             "updated_at": _SPACED_OR_NULL,
         },
+        optional=("disabled", "failure", "failed_since", "authorized_projects"),
         more={**TEXT, "description": "a capability"},
         example=_HOST,
     ),
@@ -427,7 +432,10 @@ COMPONENTS: Json = {
         {"name": "nightly", "reservations": [{"id": _RESERVATION_ID, "max": 3}]},
     ),
     "HostCreate": with_examples(schemas.HOST_CREATE, {"name": "cn12.example", "rack": "r7"}),
-    "HostUpdate": with_examples(schemas.HOST_UPDATE, {"rack": "r8", "gpu": None}),
+    "HostUpdate": with_examples(
+        schemas.HOST_UPDATE, {"rack": "r8", "gpu": None}, {"disabled": True, "authorized_projects": ["physics"]}
+    ),
+    "AllocationUpdate": with_examples(schemas.ALLOCATION_UPDATE, {"reservation_id": _RESERVATION_ID}),
     "FloatingIpCreate": with_examples(
         schemas.FLOATING_IP_CREATE,
         {"floating_network_id": "88889999-aaaa-4bbb-8ccc-ddddeeeeffff", "floating_ip_address": "203.0.113.10"},

@@ -1,4 +1,4 @@
-"""What version 1 tells of hosts beside themselves: what is promised of them, and which capabilities there are."""
+"""What version 1 tells of hosts beside themselves, and does with what is promised of them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def blueprint() -> Blueprint:
     for suffix in ("", ".json"):
         routes.get(f"/allocations{suffix}")(allocations)
         routes.get(f"/<host_id>/allocation{suffix}")(allocation)
+        routes.put(f"/<host_id>/allocation{suffix}")(move)
+        routes.post(f"/<host_id>/refresh{suffix}")(refresh)
         routes.get(f"/properties{suffix}")(properties)
     routes.patch("/properties/<name>")(set_property)
     return routes
@@ -36,6 +38,23 @@ def allocation(host_id: str) -> Response:
     services().policy.check("blazar:oshosts:get_allocations", caller())
     found = services().manager.host_allocations(host_id=v1.host_id(host_id), **_narrowed())
     return jsonify({"allocation": render.allocation(found[0])})
+
+
+def move(host_id: str) -> Response:
+    """Give a reservation another host in the place of this one."""
+    services().policy.check("blazar:oshosts:reallocate", caller())
+    key = v1.host_id(host_id)
+    services().manager.host(key)
+    body = read_object(request)
+    schemas.check(body, schemas.ALLOCATION_UPDATE)
+    found = services().manager.move_reservation(key, identifier(body["reservation_id"]))
+    return jsonify({"allocation": render.allocation(found)})
+
+
+def refresh(host_id: str) -> Response:
+    """Read anew what the cloud tells of a host."""
+    services().policy.check("blazar:oshosts:refresh", caller())
+    return jsonify({"host": render.host(services().manager.refresh_host(v1.host_id(host_id)))})
 
 
 def properties() -> Response:

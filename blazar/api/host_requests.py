@@ -1,4 +1,4 @@
-"""What all versions take for a capability of a host."""
+"""What all versions take for a capability of a host, and what they take beside that."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from blazar.model.errors import InvalidInput
 
-_SHADOWS = frozenset({"name", "trust_id"})
-"""Version 1 shows capabilities beside a host's own keys, of which these two are not the cloud's."""
+_SHADOWS = frozenset({"name", "trust_id", "disabled", "authorized_projects", "failure", "failed_since"})
+"""Version 1 shows capabilities beside a host's own keys, of which these are not the cloud's."""
 
 
 def capabilities(given: Mapping[str, object]) -> dict[str, str]:
@@ -21,3 +21,19 @@ def capabilities(given: Mapping[str, object]) -> dict[str, str]:
 def capability_changes(given: Mapping[str, object]) -> dict[str, str | None]:
     """Return capabilities to set, or to take away where the value is null."""
     return {key: None if given[key] is None else text for key, text in capabilities(given).items()}
+
+
+def flag(given: object) -> bool:
+    """Return what true or false says; clients of API 1.0 write it as a text as well."""
+    return given is True or given in ("true", "True")
+
+
+def projects(given: object) -> tuple[str, ...] | None:
+    """Return the projects that a host is for; None for all."""
+    if given is None:
+        return None
+    names = given.split(",") if isinstance(given, str) else given
+    found = tuple(dict.fromkeys(name.strip() for name in names if name.strip())) if isinstance(names, list) else ()
+    if not found:
+        raise InvalidInput("authorized_projects names no project; give ids of projects, or null for all projects")
+    return found

@@ -102,6 +102,18 @@ def _hosts() -> Json:
         "/v1/os-hosts/{host_id}/allocation": {
             "parameters": [host_id, *narrow],
             "get": operation("show_allocation", "What is promised of a host", 200, promised, errors=(404,)),
+            "put": operation(
+                "move_reservation",
+                "Give a reservation another host in the place of this one",
+                200,
+                promised,
+                body="AllocationUpdate",
+                errors=(404, 409),
+            ),
+        },
+        "/v1/os-hosts/{host_id}/refresh": {
+            "parameters": [host_id],
+            "post": operation("refresh_host", "Read anew what the cloud tells of a host", 200, one, errors=(404, 409)),
         },
         "/v1/os-hosts/properties": {
             "parameters": flags,

@@ -74,7 +74,12 @@ def list_rules() -> list[policy.RuleDefault]:
             *_both("GET", "/os-hosts/{host_id}"),
         ),
         _rule("blazar:oshosts:post", _ADMIN, "Register a host.", *_both("POST", "/os-hosts")),
-        _rule("blazar:oshosts:put", _ADMIN, "Change a host's capabilities.", *_both("PUT", "/os-hosts/{host_id}")),
+        _rule(
+            "blazar:oshosts:put",
+            _ADMIN,
+            "Change a host's capabilities, disable it, say whom it is for.",
+            *_both("PUT", "/os-hosts/{host_id}"),
+        ),
         _rule("blazar:oshosts:delete", _ADMIN, "Give a host back.", *_both("DELETE", "/os-hosts/{host_id}")),
         _rule(
             "blazar:oshosts:get_allocations",
@@ -82,6 +87,18 @@ def list_rules() -> list[policy.RuleDefault]:
             "See what is promised of hosts.",
             ("GET", "/v1/os-hosts/allocations"),
             ("GET", "/v1/os-hosts/{host_id}/allocation"),
+        ),
+        _rule(
+            "blazar:oshosts:reallocate",
+            _ADMIN,
+            "Give a reservation another host.",
+            ("PUT", "/v1/os-hosts/{host_id}/allocation"),
+        ),
+        _rule(
+            "blazar:oshosts:refresh",
+            _ADMIN,
+            "Read anew what the cloud tells of a host.",
+            ("POST", "/v1/os-hosts/{host_id}/refresh"),
         ),
         _rule(
             "blazar:oshosts:get_resource_properties", _ADMIN, "List capabilities.", ("GET", "/v1/os-hosts/properties")

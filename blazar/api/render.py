@@ -45,9 +45,22 @@ def host(value: Resource) -> Json:
         "trust_id": None,
         **value.attributes,
         "reservable": value.reservable,
+        **_condition(value),
         "created_at": _spaced(value.created_at),
         "updated_at": _spaced_or_none(value.updated_at),
     }
+
+
+def _condition(value: Resource) -> Json:
+    """Render why a host is not there for everybody; nothing of one that is, as clients of API 1.0 know it."""
+    shown: Json = {}
+    if value.disabled:
+        shown["disabled"] = True
+    if value.failure is not None and value.failed_since is not None:
+        shown |= {"failure": value.failure, "failed_since": _spaced(value.failed_since)}
+    if value.authorized_projects is not None:
+        shown["authorized_projects"] = sorted(value.authorized_projects)
+    return shown
 
 
 def floating_ip(value: Resource) -> Json:

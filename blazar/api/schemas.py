@@ -140,6 +140,23 @@ _CAPABILITY: Schema = {
     "description": "a capability's value: a text, a number, true or false (kept as text)",
 }
 
+OPERATORS_WORD: Schema = {
+    "disabled": {
+        "enum": [True, False, "true", "false", "True", "False"],
+        "description": "true (the host takes no new leases) or false",
+    },
+    "authorized_projects": {
+        "type": ["array", "string", "null"],
+        "minItems": 1,
+        "maxItems": 1000,
+        "minLength": 1,
+        "maxLength": 65535,
+        "items": {"type": "string", "minLength": 1, "maxLength": 255, "description": "the id of a project"},
+        "description": "a list of the ids of projects (or a text with commas between them), or null for all projects",
+    },
+}
+"""What is no capability, though it is sent beside them."""
+
 _ANSWERED_BY_THE_CLOUD = (
     "availability_zone",
     "hypervisor_hostname",
@@ -167,6 +184,7 @@ HOST_CREATE: Schema = {
             "maxLength": 255,
             "description": "the number of the hypervisor in Nova",
         },
+        **OPERATORS_WORD,
         **dict.fromkeys(_ANSWERED_BY_THE_CLOUD, {"description": "read from the cloud; what is sent is not kept"}),
     },
     "additionalProperties": _CAPABILITY,
@@ -177,10 +195,24 @@ HOST_UPDATE: Schema = {
     "minProperties": 1,
     "maxProperties": 500,
     "description": 'an object with at least one capability, as {"gpu": "A100"}',
+    "properties": OPERATORS_WORD,
     "additionalProperties": {
         **_CAPABILITY,
         "type": [*_CAPABILITY["type"], "null"],
         "description": "a capability's value: a text, a number, true or false; or null to take it away",
+    },
+}
+
+ALLOCATION_UPDATE: Schema = {
+    "type": "object",
+    "required": ["reservation_id"],
+    "additionalProperties": False,
+    "properties": {
+        "reservation_id": {
+            "type": "string",
+            "maxLength": 255,
+            "description": "the id of a reservation that is to get another host",
+        }
     },
 }
 

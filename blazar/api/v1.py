@@ -6,7 +6,7 @@ from blazar.api import render, schemas
 from blazar.api.context import identifier
 from blazar.api.dates import date, moment
 from blazar.api.forms import HostForm, Json, LeaseForm
-from blazar.api.host_requests import capabilities, capability_changes
+from blazar.api.host_requests import capabilities, capability_changes, flag, projects
 from blazar.model.requests import HostChange, HostRequest
 from blazar.model.resource import ResourceKind, unknown
 
@@ -23,11 +23,23 @@ def host_id(text: str) -> str:
 
 def _request(body: Json) -> HostRequest:
     given = {key: value for key, value in body.items() if key not in schemas.HOST_CREATE["properties"]}
-    return HostRequest(body.get("name"), str(int(body["id"])) if "id" in body else None, capabilities(given))
+    return HostRequest(
+        body.get("name"),
+        str(int(body["id"])) if "id" in body else None,
+        capabilities(given),
+        disabled=flag(body.get("disabled", False)),
+        open_to=projects(body.get("authorized_projects")),
+    )
 
 
 def _change(body: Json) -> HostChange:
-    return HostChange(capability_changes(body))
+    given = {key: value for key, value in body.items() if key not in schemas.HOST_UPDATE["properties"]}
+    return HostChange(
+        capability_changes(given),
+        disabled=flag(body["disabled"]) if "disabled" in body else None,
+        open_to=projects(body.get("authorized_projects")),
+        sets_projects="authorized_projects" in body,
+    )
 
 
 LEASES = LeaseForm(

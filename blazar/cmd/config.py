@@ -129,6 +129,15 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
         help="Seconds that a request may spend in calls to the cloud; what takes longer goes on in the background or "
         "is undone there.",
     ),
+    cfg.StrOpt(
+        "heal_active",
+        default="none",
+        choices=[
+            ("none", "what is in use stays, and the lease is degraded until the resource is back"),
+            ("replace", "another takes the place of what has failed and has no servers on it"),
+        ],
+        help="What is done for a reservation in use when one of its resources fails.",
+    ),
     cfg.IntOpt("rpc_threads", default=32, min=1, help="Requests from the API that a manager works on at a time."),
     cfg.IntOpt(
         "startup_wait",
@@ -214,15 +223,42 @@ HOST_OPTIONS: list[cfg.Opt] = [
         default=False,
         help="Choose among the hosts that fit at random; else the smallest that fit are taken.",
     ),
-    cfg.BoolOpt("enable_notification_monitor", default=False, help="No effect yet: the state of hosts is not watched."),
+    cfg.BoolOpt(
+        "enable_polling_monitor",
+        default=True,
+        help="Look at the state of compute hosts every so often, and have leases on those that fail healed. The "
+        "default of the existing Blazar is false.",
+    ),
+    cfg.IntOpt(
+        "polling_interval", default=60, min=1, help="Seconds between two looks of the polling monitor at all hosts."
+    ),
+    cfg.IntOpt(
+        "failures_before_healing",
+        default=2,
+        min=1,
+        max=100,
+        help="So many looks in a row must find a host down, disabled or gone before it counts as failed, and so many "
+        "must find it well before it counts as that: one missed look moves nobody.",
+    ),
+    cfg.BoolOpt(
+        "enable_notification_monitor",
+        default=False,
+        help="Listen to Nova's versioned notifications service.update, and look at once when a nova-compute is "
+        "disabled, enabled or forced down. What just dies sends none: leave the polling monitor on as well.",
+    ),
     cfg.ListOpt(
         "notification_topics",
         default=["notifications", "versioned_notifications"],
-        help="No effect yet, see enable_notification_monitor.",
+        help="Topics of Nova's notifications, on the message bus of [oslo_messaging_notifications], or else of "
+        "[DEFAULT].",
     ),
-    cfg.BoolOpt("enable_polling_monitor", default=False, help="No effect yet: the state of hosts is not watched."),
-    cfg.IntOpt("polling_interval", default=60, min=1, help="No effect yet, see enable_polling_monitor."),
-    cfg.IntOpt("healing_interval", default=60, min=0, help="No effect yet: failed hosts are not replaced."),
+    cfg.IntOpt(
+        "healing_interval",
+        default=60,
+        min=0,
+        help="Minutes: leases that begin within so many are healed as soon as a host fails, and the others in time, as "
+        "all are looked at so often. 0 heals all of the future at once, and looks every hour.",
+    ),
 ]
 DATABASE_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
@@ -439,13 +475,17 @@ def _names(group: str, option: cfg.Opt) -> Iterator[tuple[str, str]]:
 
 def manager_settings(conf: cfg.ConfigOpts) -> Settings:
     """Return the manager's settings."""
-    random = conf["physical:host"].randomize_host_selection
+    hosts = conf["physical:host"]
     return Settings(
         cleaning_time=timedelta(minutes=conf.cleaning_time),
         before_end_lead=timedelta(minutes=conf.manager.minutes_before_end_lease),
         claim_ttl=timedelta(seconds=conf.manager.claim_ttl),
         request_limit=timedelta(seconds=conf.manager.request_limit),
-        strategy=Strategy.RANDOM if random else Strategy.PACK,
+        strategy=Strategy.RANDOM if hosts.randomize_host_selection else Strategy.PACK,
+        polling_interval=timedelta(seconds=hosts.polling_interval if hosts.enable_polling_monitor else 0),
+        failures_before_healing=hosts.failures_before_healing,
+        healing_interval=timedelta(minutes=hosts.healing_interval),
+        heal_active=conf.manager.heal_active == "replace",
         notice_attempts=conf.enforcement.notice_attempts,
     )
 

@@ -26,6 +26,8 @@ from blazar.cmd import assemble, config, memory
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.tokens import ServiceUser
 from blazar.enforcement import Identity
+from blazar.manager import service_updates
+from blazar.manager.service import ManagerService
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.rpc import server as rpc
@@ -85,15 +87,21 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     manager = assemble.manager(conf, engine=tables, cloud=cloud, clock=SystemClock(), identity=identity)
     bus = transport(conf)
     listener = rpc.server(conf, bus, manager, name=_server_name(conf))
+    updates = _service_updates(conf, manager)
     memory.settle()
     manager.start()
     # A message bus that is not there is waited for, for as long as it takes.
     listening = _beside(lambda: listener.start(override_pool_size=conf.manager.rpc_threads))
+    hearing = None if updates is None else _beside(updates.start)
     LOG.info("blazar-manager %s works for the cloud as project %s", manager.claims.owner, project_id)
     try:
         while not stopping.wait(1):
             if listening.done():
                 listening.result()
+            if hearing is not None and hearing.done() and (trouble := hearing.exception()) is not None:
+                # Without Nova's notifications hosts are still looked at, if less often.
+                LOG.error("Nova's notifications can not be heard: %s", trouble)
+                hearing = None
     except Exception as error:
         # The border to a message bus: its drivers raise what their libraries do, as for a wrong password.
         raise ConfigurationError(f"the message bus does not let us take requests: {error}") from error
@@ -101,9 +109,19 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
         LOG.info("blazar-manager stops; what is going on is finished first")
         if listening.done() and listening.exception() is None:
             _for_a_while(lambda: _no_more_of(listener), conf.manager.request_limit + PARTING)
+        if updates is not None and hearing is not None and hearing.done():
+            _for_a_while(lambda: _no_more_of(updates), PARTING)
         manager.stop()
         tables.dispose()
         _for_a_while(bus.cleanup, PARTING)
+
+
+def _service_updates(conf: cfg.ConfigOpts, manager: ManagerService) -> Any:
+    hosts = conf["physical:host"]
+    if not hosts.enable_notification_monitor:
+        return None
+    pool = service_updates.queue(conf.manager.rpc_topic)
+    return service_updates.listener(conf, hosts.notification_topics, manager.monitor.hear, pool=pool)
 
 
 def _no_more_of(listener: Any) -> None:

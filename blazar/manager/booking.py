@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from blazar.calendar.placement import place
+from blazar.calendar.placement import Matching, place
 from blazar.calendar.strategies import Strategy
 from blazar.manager.settings import Settings
 from blazar.model.clock import Clock
@@ -22,6 +22,7 @@ from blazar.model.demand import Allocation, Demand
 from blazar.model.errors import Contention, StaleCalendar, StaleLease
 from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
+from blazar.store.inventory import Inventory
 from blazar.store.store import Store
 
 D = TypeVar("D")
@@ -66,11 +67,14 @@ class Booking:
         *,
         now: datetime,
         attempt: int,
+        project_id: str,
         is_new: bool = False,
+        shun: frozenset[int] = frozenset(),
     ) -> Plan:
         """Find resources for all wishes of a lease together. NotEnoughResources says what is missing.
 
-        What the lease itself holds counts as free. After a lost race the choice is random, so that rivals part.
+        What the lease itself holds counts as free. After a lost race the choice is random, so that rivals part. What
+        its operator keeps for other projects is not seen, nor is what is to be shunned.
         """
         allocations: list[Allocation] = []
         generations: dict[int, int] = {}
@@ -91,7 +95,7 @@ class Booking:
                     view.snapshot,
                     strategy=strategy,
                     seed=0 if attempt == 0 else random.getrandbits(32),
-                    matching=view.inventory.matching,
+                    matching=_visible(view.inventory, project_id, shun),
                 )
                 generations.update(view.generations(placement.resource_ids))
             for wish, shares in zip(mine, placement.shares, strict=True):
@@ -131,6 +135,14 @@ class Booking:
                 # Full jitter: rivals that met once should not meet again.
                 self._sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
         raise Contention("other requests for the same resources kept coming first; please try again")
+
+
+def _visible(inventory: Inventory, project_id: str, shun: frozenset[int]) -> Matching:
+    if not shun and not inventory.restricted:
+        return inventory.matching
+    return lambda requirement: [
+        r for r in inventory.matching(requirement) if r.id not in shun and r.is_open_to(project_id)
+    ]
 
 
 def _kinds(wishes: Sequence[Wish]) -> list[ResourceKind]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 from blazar.clouds.ports import Hypervisor
@@ -11,7 +12,7 @@ from blazar.clouds.scope import scope
 from blazar.manager.promises import promised
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
-from blazar.model.errors import BlazarError, Conflict, InvalidInput
+from blazar.model.errors import BlazarError, CloudError, Conflict, InvalidInput, NotFound
 from blazar.model.requests import HostChange, HostRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.resources.asked import asked_about
@@ -64,6 +65,8 @@ class HostService:
                 name=hypervisor.hypervisor_hostname,
                 facts=facts,
                 capabilities=request.capabilities,
+                disabled=request.disabled,
+                open_to=request.open_to,
                 at=self._clock.now(),
             )
         except Conflict:
@@ -75,8 +78,11 @@ class HostService:
             raise
 
     def update(self, host_id: str, change: HostChange) -> Resource:
-        """Set and take away capabilities, all or none. Conflict if a live reservation on the host asks for one."""
-        if not change.capabilities:
+        """Set and take away capabilities, disable or enable, say whom it is for: all or none.
+
+        Conflict if a live reservation on the host asks for a capability. What is promised of the host stays so.
+        """
+        if change == HostChange({}):
             raise InvalidInput("nothing to change: give at least one capability as key and value")
         _check_keys(change.capabilities)
         host = self.one(host_id)
@@ -88,32 +94,48 @@ class HostService:
                     raise Conflict(
                         f"{', '.join(needed)} can not be changed: reservation {reservation.id} asks for it on this host"
                     )
-        return self._store.change_capabilities(host.id, change.capabilities, at=self._clock.now())
+        return self._store.change_resource(host.id, change, at=self._clock.now())
 
     def refresh(self, host_id: str) -> Resource:
         """Read anew what the cloud tells of a host (sizes, zone, capacity, limits, traits) and return it; NotFound.
 
-        What is promised of it stays promised, even if it has less by now.
+        What is promised of it stays promised, even if it has less by now. A host that the cloud had lost and has again
+        enters the freepool anew. Whether it is well or has failed counts at once, as somebody asks for it.
         """
         with scope(limit=self._limit):
             host = self.one(host_id)
-            self.refresh_all((self._registration.find(id=None, name=host.name),))
+            hypervisor = self._registration.find(id=None, name=host.name)
+            if not self._registration.is_pooled(hypervisor):
+                self._registration.ensure_entered(hypervisor)
+            self.refresh_all((hypervisor,))
+            failure = self._registration.failures((hypervisor,))[host.name]
+        if failure is not None:
+            self._store.set_failed(HOST, {host.id: failure}, at=self._clock.now())
+        else:
+            self._store.set_well(HOST, (host.id,), at=self._clock.now())
         return self.one(host_id)
 
     def refresh_all(self, hypervisors: Collection[Hypervisor] | None = None) -> frozenset[str]:
         """Read anew what the cloud tells of all registered hosts; return the ids of those it tells otherwise of.
 
         ``hypervisors``, where somebody has just listed them, saves asking again. Hosts that are not among them, or
-        that Placement does not know, stay as they are: they may only be on their way back.
+        that Placement does not know, stay as they are: they may only be on their way back. One statement if the cloud
+        tells nothing new.
         """
         if hypervisors is None:
             hypervisors = self._registration.hypervisors()
-        hosts = {host.name: host for host in self.all()}
-        facts = self._registration.facts_of([h for h in hypervisors if h.hypervisor_hostname in hosts])
-        changed = self._store.refresh_resources(
-            HOST, {hosts[name].id: new for name, new in facts.items()}, at=self._clock.now()
-        )
+        hosts = {host.name: host for host in self._store.inventory(HOST).resources}
+        known = [self._at_home(h, hosts[h.hypervisor_hostname]) for h in hypervisors if h.hypervisor_hostname in hosts]
+        facts = self._registration.facts_of(known)
+        news = {hosts[name].id: new for name, new in facts.items() if new != hosts[name].facts}
+        changed = self._store.refresh_resources(HOST, news, at=self._clock.now()) if news else frozenset()
         return frozenset(host.external_id for host in hosts.values() if host.id in changed)
+
+    def _at_home(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
+        """Return a hypervisor with its own zone: while it is handed over, the cloud shows the reservation's."""
+        if not self._registration.is_handed_over(hypervisor):
+            return hypervisor
+        return replace(hypervisor, availability_zone=str(host.attributes["availability_zone"]))
 
     def delete(self, host_id: str) -> None:
         """Give a host back to the cloud. Conflict while it is allocated or runs servers; it then stays as it was."""
@@ -155,11 +177,34 @@ class HostService:
         return self._store.set_property_private(HOST, name, private=private, at=self._clock.now())
 
     def _put_back(self, host: Resource) -> None:
-        hypervisor = self._registration.find(id=host.external_id, name=None)
         try:
-            self._registration.ensure_entered(hypervisor)
+            self._registration.ensure_entered(self._registration.find(id=None, name=host.name))
+        except NotFound:
+            LOG.warning("Host %s can not leave, and the cloud does not know it: nothing of it is put back", host.name)
         finally:
-            self._store.set_reservable(host.id, host.reservable, at=self._clock.now())
+            self._store.set_reservable(host.id, True, at=self._clock.now())
+
+
+class HostWatch:
+    """Looks at all hosts, and takes note of what the cloud tells of them by the way."""
+
+    kind = HOST
+
+    def __init__(self, registration: HostRegistration, hosts: HostService) -> None:
+        self._registration = registration
+        self._hosts = hosts
+
+    def look(self) -> Mapping[str, str | None]:
+        """Return how hosts have failed, by name: two calls to Nova, and one to Placement while nothing is new there."""
+        hypervisors = self._registration.hypervisors()
+        failures = self._registration.failures(hypervisors)
+        try:
+            for host_id in sorted(self._hosts.refresh_all(hypervisors)):
+                LOG.info("The cloud tells otherwise of host %s than before; it is noted", host_id)
+        except CloudError as error:
+            # Who is up or down is known, whatever Placement says of their sizes.
+            LOG.warning("What hosts have can not be read anew: %s", error.message)
+        return failures
 
 
 def _check_keys(capabilities: Mapping[str, str | None]) -> None:

@@ -13,6 +13,7 @@ from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, Plan, Wish
 from blazar.manager.claims import Claims
 from blazar.manager.enforcing import Gate
+from blazar.manager.healing import Healing
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import CREATED, Notifier
 from blazar.manager.settings import Settings
@@ -46,6 +47,8 @@ class LeaseService:
         store: Store,
         types: Mapping[str, ResourceType],
         worker: Worker,
+        booking: Booking,
+        healing: Healing,
         notifier: Notifier,
         clock: Clock,
         claims: Claims,
@@ -63,7 +66,8 @@ class LeaseService:
         self._claims = claims
         self._settings = settings
         self._wake = wake
-        self._booking = Booking(store, clock, settings)
+        self._booking = booking
+        self._healing = healing
         self._enforcement = enforcement
         self._notices = notices
         self._updates = Updates(store, worker, self._booking, notifier, clock, claims, settings, enforcement, notices)
@@ -121,7 +125,10 @@ class LeaseService:
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease and return it as it is then; or leave it as it was."""
         try:
-            return self._updates.update(lease_id, change)
+            lease = self._updates.update(lease_id, change)
+            # The change may have brought others in the place of what was missing.
+            seen = lease.degraded and self._healing.look_calmly(lease_id, in_use=False)
+            return self._store.lease(lease_id) if seen else lease
         finally:
             self._wake()
 
@@ -184,7 +191,13 @@ class LeaseService:
             # What was granted once is tried again first, so that nobody has to be asked anew.
             again = _preferring(wishes, asked[-1]) if asked else wishes
             return self._booking.plan(
-                lease.id, lease.window, again, now=self._clock.now(), attempt=attempt, is_new=True
+                lease.id,
+                lease.window,
+                again,
+                now=self._clock.now(),
+                attempt=attempt,
+                project_id=lease.project_id,
+                is_new=True,
             )
 
         def check(plan: Plan) -> None:

@@ -151,15 +151,18 @@ def postpone(lease: Lease, event: Event, *, at: datetime, reason: str, failed: b
     return with_event(lease, later)
 
 
-def settle(lease: Lease, event: Event, *, now: datetime, error: str | None = None) -> Lease:
-    """Return the lease with its event over: DONE, or ERROR with the reason; the status follows from the events."""
+def settle(lease: Lease, event: Event, *, now: datetime, error: str | None = None, note: str | None = None) -> Lease:
+    """Return the lease with its event over: DONE, or ERROR with the reason; the status follows from the events.
+
+    ``note`` is what to remember of an event that is DONE all the same.
+    """
     over = replace(
         event,
         status=EventStatus.ERROR if error else EventStatus.DONE,
         due_at=None,
         claimed_by=None,
         claimed_at=None,
-        reason=error,
+        reason=error or note,
         memo=None,
         updated_at=now,
     )

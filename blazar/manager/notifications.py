@@ -16,6 +16,8 @@ LOG = logging.getLogger(__name__)
 CREATED = "lease.create"
 UPDATED = "lease.update"
 DELETED = "lease.delete"
+DEGRADED = "lease.degraded"
+HEALED = "lease.healed"
 WARNING_OFF = "lease.event.before_end_lease.stop"
 
 

@@ -6,14 +6,20 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 from blazar.enforcement import Enforcement
+from blazar.manager.booking import Booking
 from blazar.manager.claims import Claims
 from blazar.manager.engine import Engine
 from blazar.manager.floating_ips import FloatingIpService
-from blazar.manager.hosts import HostService
+from blazar.manager.healing import Healing
+from blazar.manager.health import Health
+from blazar.manager.hosts import HostService, HostWatch
 from blazar.manager.leases import LeaseService
+from blazar.manager.monitor import Monitor
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import Notifier
+from blazar.manager.replanning import Replanner
 from blazar.manager.settings import Settings
+from blazar.manager.starting import Substitutes
 from blazar.manager.worker import Worker
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
@@ -46,12 +52,18 @@ class ManagerService:
         self._clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
         self.notices = Notices(store, enforcement, clock, settings)
-        worker = Worker(store, by_name, notifier, clock, self.claims, settings, self.notices)
+        booking = Booking(store, clock, settings)
+        replanner = Replanner(store, by_name, booking)
+        substitutes = Substitutes(store, replanner, booking, notifier, clock, self.claims, settings)
+        worker = Worker(store, by_name, notifier, clock, self.claims, settings, self.notices, substitutes)
         self.engine = Engine(store, worker, clock, self.claims, settings)
+        self._healing = Healing(store, worker, replanner, booking, notifier, clock, self.claims, settings)
         self._leases = LeaseService(
             store,
             by_name,
             worker,
+            booking,
+            self._healing,
             notifier,
             clock,
             self.claims,
@@ -61,6 +73,8 @@ class ManagerService:
             wake=self.engine.wake,
         )
         self._hosts = HostService(store, registration, clock, settings.request_limit)
+        watches = [HostWatch(registration, self._hosts)]
+        self.monitor = Monitor(watches, Health(store, clock, settings), self._healing, clock, settings)
         self._floating_ips = FloatingIpService(store, addresses, clock, settings.request_limit)
 
     def start(self, *, alone: bool = False) -> None:
@@ -69,9 +83,11 @@ class ManagerService:
             self._store.drop_claims_of_others(self.claims.owner, at=self._clock.now() - timedelta(seconds=1))
         self.engine.start()
         self.notices.start()
+        self.monitor.start()
 
     def stop(self) -> None:
         """Finish what is at hand and stop."""
+        self.monitor.stop()
         self.engine.stop()
         self.notices.stop()
 
@@ -118,6 +134,17 @@ class ManagerService:
     def update_host(self, host_id: str, change: HostChange) -> Resource:
         """Change capabilities of a host."""
         return self._hosts.update(host_id, change)
+
+    def refresh_host(self, host_id: str) -> Resource:
+        """Read anew what the cloud tells of a host."""
+        host = self._hosts.refresh(host_id)
+        self.monitor.heal_soon()
+        return host
+
+    def move_reservation(self, host_id: str, reservation_id: str) -> ResourceAllocations:
+        """Give a reservation another host in the place of this one."""
+        self._healing.move_off(self._hosts.one(host_id), reservation_id)
+        return self._hosts.allocations(host_id=host_id, lease_id=None, reservation_id=None)[0]
 
     def delete_host(self, host_id: str) -> None:
         """Give a host back to the cloud."""

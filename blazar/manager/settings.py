@@ -18,6 +18,10 @@ class Settings:
     spend in calls to the cloud; then it is answered, and the work goes on (or is undone) in the background.
     ``notice_attempts`` is how often those who keep books about leases are told of one thing before that is given up,
     and ``notice_claim`` how long one who tells may take before another may take over.
+    Every ``polling_interval`` (zero: never) the state of resources is looked at, for at most ``look_limit``;
+    ``failures_before_healing`` looks in a row must agree before a resource counts as failed, or as well again. Leases
+    that begin within ``healing_interval`` are healed (zero: all), at once and every so often; ``heal_active``: also
+    those in use.
     """
 
     cleaning_time: timedelta = timedelta(0)
@@ -33,6 +37,11 @@ class Settings:
     notice_attempts: int = 20
     notice_longest_retry: timedelta = timedelta(minutes=10)
     notice_claim: timedelta = timedelta(seconds=60)
+    polling_interval: timedelta = timedelta(seconds=60)
+    look_limit: timedelta = timedelta(seconds=60)
+    failures_before_healing: int = 2
+    healing_interval: timedelta = timedelta(minutes=60)
+    heal_active: bool = False
     starters: int = 32
     enders: int = 32
     longest_sleep: timedelta = timedelta(seconds=5)

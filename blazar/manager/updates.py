@@ -9,27 +9,27 @@ is to get, so that neither the way forward nor the way back can be taken by some
 from __future__ import annotations
 
 import logging
-import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from blazar.clouds.scope import current, scope
+from blazar.clouds.scope import scope
 from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, Plan, Wish
 from blazar.manager.claims import Claims
 from blazar.manager.enforcing import Gate
+from blazar.manager.flags import left_out
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import UPDATED, WARNING_OFF, Notifier
 from blazar.manager.settings import Settings
+from blazar.manager.starting import doing_without, patiently
 from blazar.manager.worker import Worker, memo_of
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import (
     BlazarError,
-    CloudUnavailable,
     Conflict,
     Contention,
     InvalidInput,
@@ -50,7 +50,7 @@ from blazar.model.requests import Actor, LeaseChange, ReservationChange
 from blazar.model.window import Window
 from blazar.resources.actions import BEFORE_END, names_action
 from blazar.resources.asked import asked_about
-from blazar.resources.base import LookFirst, NotYet, ResolveFirst, Work
+from blazar.resources.base import LookFirst, ResolveFirst, Unusable, Work
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -313,7 +313,7 @@ class Updates:
             demand = kind.demand_again(was, reservation.parameters, known=known)
             # For the time that it has already, nobody has to give up what a host that shrank can no longer bear.
             wishes.append(Wish(reservation.id, replace(demand, entitled=lease.window.covers(after.window))))
-        plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt)
+        plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt, project_id=lease.project_id)
         held = {_share(a) for a in allocations}
         if lease.window.covers(after.window):
             fresh = {a.resource_id for a in plan.allocations if _share(a) not in held}
@@ -334,11 +334,11 @@ class Updates:
             lifecycle.with_event(lease, event), event, owner=self._claims.owner, now=now, until=self._claims.until(now)
         )
         both = Window(min(lease.window.start, after.window.start), max(lease.window.end, after.window.end))
-        union = _union(found.allocations, plan.allocations, both)
+        everything = union(found.allocations, plan.allocations, both)
         return self._store.rebook(
             lease,
             updating,
-            union,
+            everything,
             plan.generations,
             plan.kinds,
             cleaning=self._settings.cleaning_time,
@@ -388,13 +388,15 @@ class Updates:
             raise WrongState(f"lease {updating.id} was deleted while it was being changed") from None
 
     def _start(self, work: Work) -> None:
-        """Hand resources over, and wait for what is in the way, as long as the request may take."""
+        """Hand resources over, but for what was left out before and has not recovered."""
         kind = self._worker.type_of(work.reservation)
-        while isinstance(progress := kind.start(work), NotYet):
-            left, pause = current().remaining(), progress.after.total_seconds()
-            if left is None or left <= pause:
-                raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; try again later")
-            time.sleep(pause)
+        failed = frozenset(resource.id for resource in work.resources if resource.failure)
+        try:
+            patiently(kind, doing_without(work, left_out(work.reservation) & failed))
+        except Unusable as error:
+            # What is known to be of no use is not chosen the next time.
+            self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
+            raise Conflict(f"{error}; try again later") from error
 
     def _prepare_anew(self, lease: Lease, reservation_ids: Collection[str]) -> Lease:
         """Make what must exist before the start by the new parameters.
@@ -501,7 +503,7 @@ def _share(allocation: Allocation) -> object:
     return allocation.reservation_id, allocation.resource_id, allocation.units, allocation.unit
 
 
-def _union(held: Collection[Allocation], planned: Collection[Allocation], window: Window) -> tuple[Allocation, ...]:
+def union(held: Collection[Allocation], planned: Collection[Allocation], window: Window) -> tuple[Allocation, ...]:
     """Return what a lease keeps while it is not known which of both it will have: of each resource the larger part."""
     both: dict[tuple[str, int], Allocation] = {}
     for allocation in (*held, *planned):

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.manager import lifecycle
 from blazar.manager.claims import Claims
+from blazar.manager.flags import failed, leaving_out, left_out
 from blazar.manager.lifecycle import Drop, Wait
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import DELETED, Notifier, of_event
 from blazar.manager.settings import Settings
+from blazar.manager.starting import MOST_TURNS, Substitutes, doing_without
+from blazar.manager.works import works_with
 from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, CloudUnavailable, NotFound, StaleLease
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.usage import Notice
-from blazar.resources.base import Action, NotYet, Progress, ResourceType, Work
+from blazar.resources.base import Action, NotYet, Progress, ResourceType, Unusable, Work
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -28,10 +30,11 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """The event is over; with ``error`` it failed for good."""
+    """The event is over; with ``error`` it failed for good. ``note`` is what to remember although it did not."""
 
     reservations: tuple[Reservation, ...] = ()
     error: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,10 @@ class Worker:
         claims: Claims,
         settings: Settings,
         notices: Notices,
+        substitutes: Substitutes,
     ) -> None:
         self._notices = notices
+        self._substitutes = substitutes
         self._store = store
         self._types = types
         self._notifier = notifier
@@ -116,15 +121,7 @@ class Worker:
 
     def works_with(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Work, ...]:
         """Return the reservations of a lease, each with the resources of its part of the allocations."""
-        resources = self._store.resources_by_id({a.resource_id for a in allocations}) if allocations else {}
-        works = []
-        for reservation in lease.reservations:
-            units: Counter[int] = Counter()
-            for allocation in allocations:
-                if allocation.reservation_id == reservation.id:
-                    units[allocation.resource_id] += allocation.units
-            works.append(Work(lease, reservation, tuple(resources[id_] for id_ in units), units))
-        return tuple(works)
+        return works_with(self._store, lease, allocations)
 
     def kinds_of(self, lease: Lease, allocations: Collection[Allocation]) -> Mapping[int, str]:
         """Return the kinds of the resources of a lease's allocations."""
@@ -187,8 +184,47 @@ class Worker:
         return lease.status is LeaseStatus.ACTIVE and actions != {Action.NONE}
 
     def _start(self, lease: Lease, event: Event) -> Result:
-        waiting = [work for work in self.works(lease) if work.reservation.status is ReservationStatus.PENDING]
-        return self._each(waiting, lambda kind, work: kind.start(work), then=ReservationStatus.ACTIVE, tolerant=True)
+        works = self.works(lease)
+        # A last look: others may be free by now in the place of what has failed.
+        if lost := failed(works, ReservationStatus.PENDING):
+            works = self.works(self._substitutes.instead_of(lease.id, lost))
+        waiting = [work for work in works if work.reservation.status is ReservationStatus.PENDING]
+        result: Result = Over()
+        reasons: dict[int, str] = {}
+        for _ in range(MOST_TURNS):
+            unusable: dict[str, Mapping[int, str]] = {}
+            result = _joined(result, self._handed_over(waiting, unusable))
+            if not unusable:
+                return replace(result, note="; ".join(reasons.values()) or None) if isinstance(result, Over) else result
+            for work in waiting:
+                if found := unusable.get(work.reservation.id):
+                    reasons |= found
+                    kind = self.type_of(work.reservation).kind
+                    self._store.set_failed(kind, found, at=self._clock.now())
+            lost = {id_: frozenset(found) for id_, found in unusable.items()}
+            now_held = self.works(self._substitutes.instead_of(lease.id, lost))
+            again = [work for work in now_held if work.reservation.id in lost]
+            waiting = [_without(work, frozenset(reasons)) for work in again]
+            ruined = [work.reservation for work in waiting if not work.resources]
+            if ruined:
+                now = self._clock.now()
+                errors = [lifecycle.with_status(r, ReservationStatus.ERROR, now) for r in ruined]
+                result = _joined(result, Over(tuple(errors), "; ".join(reasons.values())))
+                waiting = [work for work in waiting if work.resources]
+        return _joined(result, Again("; ".join(reasons.values())))
+
+    def _handed_over(self, works: Collection[Work], unusable: dict[str, Mapping[int, str]]) -> Result:
+        """Start reservations; note what of them can not be handed over, and which these are."""
+
+        def start(kind: ResourceType, work: Work) -> Progress:
+            try:
+                return kind.start(work)
+            except Unusable as error:
+                LOG.warning("Reservation %s of lease %s: %s", work.reservation.id, work.lease.id, error)
+                unusable[work.reservation.id] = error.reasons
+                raise
+
+        return self._each(works, start, then=ReservationStatus.ACTIVE, tolerant=True, passing=unusable)
 
     def _before_end(self, lease: Lease, event: Event) -> Result:
         now = self._clock.now()
@@ -225,21 +261,27 @@ class Worker:
         *,
         then: ReservationStatus | None,
         tolerant: bool,
+        passing: Mapping[str, object] | None = None,
     ) -> Result:
         """Act on every reservation, whatever happens to the others.
 
         ``tolerant``: a lasting failure is recorded on its reservation and the event goes on; else it is tried
-        again like a passing one, because what must end has to end.
+        again like a passing one, because what must end has to end. Of reservations in ``passing`` nothing is said.
         """
         now = self._clock.now()
         changed: list[Reservation] = []
         reasons: list[str] = []
         errors: list[str] = []
         after: timedelta | None = None
-        failed = False
+        failed_here = False
         for work in works:
             try:
                 progress = act(self.type_of(work.reservation), work)
+            except Unusable as error:
+                if passing is None or work.reservation.id not in passing:
+                    failed_here = True
+                    reasons.append(str(error))
+                continue
             except BlazarError as error:
                 LOG.warning("Reservation %s of lease %s: %s", work.reservation.id, work.lease.id, error.message)
                 if tolerant and not isinstance(error, CloudUnavailable):
@@ -247,13 +289,13 @@ class Worker:
                     if then is not None:
                         changed.append(lifecycle.with_status(work.reservation, ReservationStatus.ERROR, now))
                 else:
-                    failed = True
+                    failed_here = True
                     reasons.append(error.message)
                 continue
             except Exception as error:
                 # The border of a reservation: a bug in one type keeps no other reservation of the lease from its turn.
                 LOG.exception("Reservation %s of lease %s failed unexpectedly", work.reservation.id, work.lease.id)
-                failed = True
+                failed_here = True
                 reasons.append(_internal(error))
                 continue
             if isinstance(progress, NotYet):
@@ -262,10 +304,10 @@ class Worker:
             elif then is not None:
                 made = work.reservation
                 if progress.artefacts is not None:
-                    made = replace(made, artefacts=progress.artefacts)
+                    made = leaving_out(replace(made, artefacts=progress.artefacts), left_out(made))
                 changed.append(lifecycle.with_status(made, then, now))
         if reasons:
-            return Again("; ".join(errors + reasons), None if failed else after, tuple(changed))
+            return Again("; ".join(errors + reasons), None if failed_here else after, tuple(changed))
         return Over(tuple(changed), "; ".join(errors) or None)
 
     def _conclude(self, lease: Lease, event: Event, result: Result) -> Lease:
@@ -316,7 +358,7 @@ class Worker:
             case EventType.START:
                 ruined = [r for r in current.reservations if r.status is ReservationStatus.ERROR]
                 error = result.error or (event.reason if ruined else None) or ("failed" if ruined else None)
-                return lifecycle.settle(current, event, now=now, error=error), release, None
+                return lifecycle.settle(current, event, now=now, error=error, note=_note(result)), release, None
         return lifecycle.settle(current, event, now=now, error=result.error), release, None
 
     def _postponed(self, lease: Lease, event: Event, result: Again, now: datetime) -> Lease:
@@ -371,6 +413,26 @@ def held_before(lease: Lease, event: Event) -> tuple[Allocation, ...]:
         )
         for reservation_id, resource_id, units, unit in held
     )
+
+
+def _without(work: Work, ids: frozenset[int]) -> Work:
+    """Return a reservation to be started without some of what is promised to it, and that notes so."""
+    out = ids & work.units.keys()
+    return doing_without(replace(work, reservation=leaving_out(work.reservation, out)), out)
+
+
+def _joined(one: Result, other: Result) -> Result:
+    """Return what came of one event in two turns."""
+    reservations = (*one.reservations, *other.reservations)
+    if isinstance(one, Over) and isinstance(other, Over):
+        return Over(reservations, "; ".join(filter(None, (one.error, other.error))) or None)
+    again = [result for result in (one, other) if isinstance(result, Again)]
+    after = None if any(result.after is None for result in again) else min(r.after for r in again if r.after)
+    return Again("; ".join(result.reason for result in again), after, reservations)
+
+
+def _note(result: Over | Again) -> str | None:
+    return result.note if isinstance(result, Over) else None
 
 
 def _event(lease: Lease, event_id: str) -> Event:

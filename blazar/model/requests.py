@@ -104,13 +104,22 @@ class HostRequest:
     name: str | None
     id: str | None
     capabilities: Mapping[str, str]
+    disabled: bool = False
+    open_to: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostChange:
-    """Capabilities to set (a text) or to take away (None)."""
+    """Capabilities to set (a text) or to take away (None).
+
+    ``disabled`` None leaves that as it is; ``open_to`` are the projects that a host is for, None for all, and counts
+    where ``sets_projects``.
+    """
 
     capabilities: Mapping[str, str | None]
+    disabled: bool | None = None
+    open_to: tuple[str, ...] | None = None
+    sets_projects: bool = False
 
 
 @dataclass(frozen=True, slots=True)

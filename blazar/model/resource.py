@@ -82,8 +82,10 @@ class Resource:
     ``id`` is the calendar's own key and never shown; ``external_id`` is the id that the cloud gives it
     and the API shows, ``name`` the name people know it by (a hypervisor's hostname).
     ``attributes`` are facts read from the cloud, ``capabilities`` are the operator's own key/value pairs.
-    A resource that is not ``reservable`` takes no new allocation. ``capacity`` may be empty for a resource
-    that is only ever promised whole. ``limits`` and ``traits`` are as in Supply.
+    A resource that is not ``reservable`` takes no new allocation: it has failed (``failure`` says how, since
+    ``failed_since``), or its operator has ``disabled`` it, or it is about to leave. Where ``authorized_projects`` are
+    named, it takes allocations of theirs only. ``capacity`` may be empty for a resource that is only ever promised
+    whole. ``limits`` and ``traits`` are as in Supply.
     """
 
     id: int
@@ -98,6 +100,10 @@ class Resource:
     updated_at: datetime | None = None
     limits: Mapping[str, UnitLimits] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
+    disabled: bool = False
+    failure: str | None = None
+    failed_since: datetime | None = None
+    authorized_projects: frozenset[str] | None = None
 
     @property
     def facts(self) -> Facts:
@@ -111,6 +117,10 @@ class Resource:
         ):
             return 0
         return unit.units_within(self.capacity, used)
+
+    def is_open_to(self, project_id: str) -> bool:
+        """Tell whether a project may see the resource and be promised it."""
+        return self.authorized_projects is None or project_id in self.authorized_projects
 
     @property
     def properties(self) -> Mapping[str, PropertyValue]:

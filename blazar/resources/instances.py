@@ -14,9 +14,10 @@ from blazar.model.lease import Parameters, Reservation, ReservationStatus
 from blazar.model.requirements import matches
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import BEFORE_END, LOOK_AGAIN, action_of, asked_at, checked_action, progress
-from blazar.resources.base import Action, Done, LookFirst, NotYet, Progress, Work
-from blazar.resources.parameters import quoted, requirement_of, whole_number
+from blazar.resources.base import Action, Done, LookFirst, NotYet, Progress, Unusable, Work
+from blazar.resources.parameters import by_service, quoted, requirement_of, whole_number
 from blazar.resources.physical_host import HostSettings
+from blazar.resources.pools import NotAtHand
 from blazar.resources.slots import Slots, Template
 from blazar.resources.snapshots import Snapshots
 
@@ -101,7 +102,11 @@ class Instances(ABC):
         """Ensure that the hosts have their slots and the project can boot servers with the flavor."""
         starting = work.reservation.status is ReservationStatus.PENDING
         artefacts = self._slots.prepare(work, self.template(work.reservation.parameters), starting=starting)
-        if left := self._slots.open(work):
+        try:
+            left = self._slots.open(work)
+        except NotAtHand as error:
+            raise Unusable(by_service(work.resources, error.reasons)) from error
+        if left:
             return NotYet(LOOK_AGAIN, f"{left} preemptible servers are being deleted")
         return Done(artefacts)
 

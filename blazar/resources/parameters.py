@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import Parameters
@@ -72,6 +72,16 @@ def check_known(requirement: Requirement, known: frozenset[str], fields: Sequenc
 def service_names(resources: Iterable[Resource]) -> tuple[str, ...]:
     """Return the names by which aggregates know hosts."""
     return tuple(str(resource.attributes["service_name"]) for resource in resources)
+
+
+def by_service(resources: Iterable[Resource], reasons: Mapping[str, str]) -> Mapping[int, str]:
+    """Return reasons by calendar id that are given by the service names of hosts."""
+    return {r.id: reasons[name] for r in resources if (name := str(r.attributes["service_name"])) in reasons}
+
+
+def not_among(resources: Iterable[Resource], services: Container[str]) -> tuple[Resource, ...]:
+    """Return the hosts whose service names are not among these."""
+    return tuple(r for r in resources if str(r.attributes["service_name"]) not in services)
 
 
 def quoted(value: object) -> str:

@@ -20,10 +20,17 @@ from blazar.resources.actions import (
     progress,
     with_action,
 )
-from blazar.resources.base import Action, Done, NotYet, Progress, Work
+from blazar.resources.base import Action, Done, NotYet, Progress, Unusable, Work
 from blazar.resources.migrations import Migrations
-from blazar.resources.parameters import check_known, requirement_of, requirement_text, service_names, whole_number
-from blazar.resources.pools import HostPools, PoolNames
+from blazar.resources.parameters import (
+    by_service,
+    check_known,
+    requirement_of,
+    requirement_text,
+    service_names,
+    whole_number,
+)
+from blazar.resources.pools import HostPools, NotAtHand, PoolNames
 from blazar.resources.snapshots import Snapshots
 
 RESOURCE_TYPE = "physical:host"
@@ -113,8 +120,9 @@ class PhysicalHost:
         return replace(fresh, min_units=max(fresh.min_units, len(held)), pinned=held)
 
     def in_use(self, work: Work) -> Mapping[int, int]:
-        """Return one of each host: whoever has a whole host uses it."""
-        return dict.fromkeys((resource.id for resource in work.resources), 1)
+        """Return one of each host on which servers are."""
+        used = (r for r in work.resources if self._compute.servers_on(str(r.attributes["service_name"])))
+        return dict.fromkeys((resource.id for resource in used), 1)
 
     def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
         """Return False: the aggregate is the same for any hosts."""
@@ -126,12 +134,13 @@ class PhysicalHost:
         return {"aggregate_id": aggregate.id}
 
     def start(self, work: Work) -> Progress:
-        """Ensure that the hosts are in the reservation's aggregate, and there only."""
-        left = self._pools.hand_over(
-            work.reservation.id,
-            hosts=service_names(work.resources),
-            project_id=work.lease.project_id,
-        )
+        """Ensure that the hosts are in the reservation's aggregate, and there only; no others are in it."""
+        try:
+            left = self._pools.hand_over(
+                work.reservation.id, hosts=service_names(work.resources), project_id=work.lease.project_id
+            )
+        except NotAtHand as error:
+            raise Unusable(by_service(work.resources, error.reasons)) from error
         if left.evicted:
             return NotYet(LOOK_AGAIN, left.reason)
         if left.waiting:
@@ -162,8 +171,13 @@ class PhysicalHost:
         return returned
 
     def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
-        """Ensure that the surplus hosts are free of servers and back in the freepool."""
-        return self._return(work, hosts=frozenset(service_names(surplus))) if surplus else Done()
+        """Ensure that the surplus hosts are free of servers and back in the freepool, and those from before are not."""
+        returned = self._return(work, hosts=frozenset(service_names(surplus))) if surplus else Done()
+        if work.reservation.status is ReservationStatus.ACTIVE:
+            self._pools.bring_back(
+                work.reservation.id, hosts=service_names(work.resources), project_id=work.lease.project_id
+            )
+        return returned
 
     def _servers(self, work: Work) -> tuple[Server, ...]:
         hosts = self._pools.hosts_of(work.reservation.id)

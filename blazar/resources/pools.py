@@ -65,6 +65,17 @@ class PoolNames:
     owner_key: str = "blazar:owner"
 
 
+class NotAtHand(NotFound):
+    """Hosts are not where reservations take them from."""
+
+    def __init__(self, hosts: Iterable[str], freepool: str) -> None:
+        self.reasons = {
+            host: f"host {host} is not in the aggregate {freepool!r}; it must be there to be handed over"
+            for host in hosts
+        }
+        super().__init__("; ".join(self.reasons.values()))
+
+
 class HostPools:
     """Moves hosts between the freepool and the pools of reservations."""
 
@@ -111,6 +122,13 @@ class HostPools:
         pool = self._compute.aggregate(reservation_id)
         return pool.hosts if pool else ()
 
+    def pooled_hosts(self) -> frozenset[str] | None:
+        """Return the service names of all hosts in the freepool or a reservation's pool; None without a freepool."""
+        aggregates = self._compute.aggregates()
+        if _named(aggregates, self._names.freepool) is None:
+            return None
+        return frozenset(host for aggregate in aggregates if self._is_pool(aggregate) for host in aggregate.hosts)
+
     def open_hosts(self) -> tuple[Hypervisor, ...]:
         """Return the hypervisors that are at work and in no pool: anybody's servers may run there."""
         aggregates = self._compute.aggregates()
@@ -133,33 +151,50 @@ class HostPools:
         """Ensure that the hosts are in the reservation's pool and not in the freepool; return what is left to do.
 
         Each host that can be is handed over, whatever keeps the others: preemptible servers, which are deleted; a
-        reservation that has not left yet; servers that are not ours to sweep away. Raises NotFound at the end if a
-        host is in neither pool (somebody took it away by hand).
+        reservation that has not left yet; servers that are not ours to sweep away. Hosts in the pool beside these leave
+        it. Raises NotAtHand at the end if hosts are in no pool (somebody took them away by hand, or Nova lost them),
+        and Conflict if a host that is to leave runs servers.
         """
+        wanted = tuple(hosts)
         aggregates = self._compute.aggregates()
         freepool = self._freepool_of(aggregates)
         pool = _named(aggregates, reservation_id) or self.ensure_pool(reservation_id, project_id=project_id)
         evicted, waiting = 0, []
-        lost: NotFound | None = None
-        for host in hosts:
+        lost: dict[str, str] = {}
+        for host in wanted:
             try:
                 evicted += self._take_over(host, pool, freepool, aggregates)
             except HostWaits as wait:
                 waiting.append(wait.message)
-            except NotFound as error:
-                lost = lost or error
-        if lost is not None:
-            raise lost
+            except NotAtHand as error:
+                lost |= error.reasons
+        if lost:
+            raise NotAtHand(lost, self._names.freepool)
+        for host in pool.hosts:
+            if host not in wanted:
+                self._let_go(host, pool, freepool, aggregates)
+        self._reopen(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
         return HandOver(evicted, tuple(waiting))
+
+    def bring_back(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
+        """Ensure that hosts which a change of the reservation has let go are in its pool again."""
+        aggregates = self._compute.aggregates()
+        free = self._freepool_of(aggregates).hosts
+        pool = _named(aggregates, reservation_id)
+        left = [host for host in hosts if host in free]
+        if left:
+            here = pool.hosts if pool else ()
+            self.hand_over(reservation_id, hosts=dict.fromkeys((*here, *left)), project_id=project_id)
 
     def admit(self, pool: Aggregate, *, hosts: Iterable[str]) -> None:
         """Ensure that hosts are in an aggregate that shares them with others: they stay in the freepool.
 
-        Raises NotFound if a host is not in the freepool, and CloudUnavailable while one is in the pool of a reservation
-        that has it alone.
+        Raises NotAtHand if hosts are not in the freepool, and CloudUnavailable while one is in the pool of a
+        reservation that has it alone.
         """
         missing = [host for host in hosts if host not in pool.hosts]
         aggregates = self._compute.aggregates() if missing else ()
+        self._check_all_at_hand(missing, pool, aggregates)
         for host in missing:
             self._check_at_hand(host, pool, aggregates)
             self._add(pool, host)
@@ -186,7 +221,7 @@ class HostPools:
         for host in handed_over:
             if host not in kept:
                 LOG.warning("Host %s was in no pool when reservation %s ended; it returns", host, reservation_id)
-                self._add(self._freepool_of(aggregates), host)
+                self._add_if_known(self._freepool_of(aggregates), host)
         return left
 
     def _empty(self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
@@ -209,15 +244,35 @@ class HostPools:
                     self._add(freepool, host)
                 self._remove(pool, host)
         # Also for hosts that a crash stopped on their way in or out, after the removal and before the return.
+        self._return_to_zones(pool, aggregates, hosts)
+        if hosts is None:
+            self._delete(pool)
+        return 0
+
+    def _let_go(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        """Take a host out of a pool that goes on, if nobody's server is on it."""
+        self.confirm_moves_from(host)
+        servers = self._compute.servers_on(host)
+        if servers:
+            raise Conflict(
+                f"host {host} runs {len(servers)} servers of reservation {pool.name}, as {servers[0].id}; move or "
+                f"delete them first"
+            )
+        if host not in freepool.hosts:
+            self._add(freepool, host)
+        # Nova refuses, too, if somebody has booted a server in between, and the host is in both until then.
+        self._remove(pool, host)
+        self._return_to_zones(pool, aggregates, frozenset({host}))
+
+    def _return_to_zones(
+        self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None
+    ) -> None:
         for key, former in pool.metadata.items():
             host = key.removeprefix(FORMER_ZONE)
             if key.startswith(FORMER_ZONE) and (hosts is None or host in hosts):
                 self._return_to_zone(host, former, [a for a in aggregates if a.id != pool.id])
                 if hosts is not None:
                     self._compute.set_aggregate_metadata(pool.id, {key: None})
-        if hosts is None:
-            self._delete(pool)
-        return 0
 
     def _close(self, pool: Aggregate) -> None:
         """Let nobody boot into a reservation that ends: what the scheduler filter asks for goes from the metadata."""
@@ -289,15 +344,20 @@ class HostPools:
                 self._remove(zone, host)
         self._add(pool, host)
 
+    def _check_all_at_hand(self, hosts: Iterable[str], pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        """Raise NotAtHand if hosts are nowhere where reservations take them from: waiting would not help."""
+        kept = {host for a in aggregates if self._is_pool(a) and a.id != pool.id for host in a.hosts}
+        lost = [host for host in hosts if host not in kept]
+        if lost and self._freepool_of(aggregates):
+            raise NotAtHand(lost, self._names.freepool)
+
     def _check_at_hand(self, host: str, pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         others = [a for a in aggregates if host in a.hosts and a.id != pool.id]
         foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
         if foreign:
             raise HostWaits(f"host {host} is still in the pool of reservation {foreign[0].name}")
         if host not in self._freepool_of(aggregates).hosts:
-            raise NotFound(
-                f"host {host} is not in the aggregate {self._names.freepool!r}; it must be there to be handed over"
-            )
+            raise NotAtHand((host,), self._names.freepool)
 
     def _return_to_zone(self, host: str, former: str, aggregates: Iterable[Aggregate]) -> None:
         wanted = {int(identifier) for identifier in former.split(",")}
@@ -308,7 +368,7 @@ class HostPools:
         for zone in zones:
             # An aggregate that its operator deleted in the meantime is nothing to return to.
             if zone.id in wanted and host not in zone.hosts:
-                self._add(zone, host)
+                self._add_if_known(zone, host)
 
     def _is_pool(self, aggregate: Aggregate) -> bool:
         zone = aggregate.availability_zone or ""
@@ -322,6 +382,15 @@ class HostPools:
                 f"zone), or name yours in [nova] aggregate_freepool_name"
             )
         return pool
+
+    def _add_if_known(self, pool: Aggregate, host: str) -> None:
+        """Add a host, unless the cloud has lost it meanwhile: an end that has begun comes to its end all the same."""
+        try:
+            self._add(pool, host)
+        except NotFound as error:
+            if any(hypervisor.service_name == host for hypervisor in self._compute.hypervisors()):
+                raise
+            LOG.warning("Host %s does not return to the aggregate %s: %s", host, pool.name, error.message)
 
     def _add(self, pool: Aggregate, host: str) -> None:
         try:

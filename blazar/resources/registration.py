@@ -15,6 +15,7 @@ class HostRegistration:
 
     def __init__(self, cloud: Cloud, names: PoolNames) -> None:
         self._cloud = cloud
+        self._names = names
         self._pools = HostPools(cloud.compute, names)
 
     def find(self, *, id: str | None, name: str | None) -> Hypervisor:
@@ -43,6 +44,22 @@ class HostRegistration:
             if h.hypervisor_hostname in supplies
         }
 
+    def is_handed_over(self, hypervisor: Hypervisor) -> bool:
+        """Tell whether the zone that the cloud shows for a host is that of a reservation, and not its own."""
+        return hypervisor.availability_zone.startswith(self._names.zone_prefix)
+
+    def failures(self, hypervisors: Collection[Hypervisor]) -> Mapping[str, str | None]:
+        """Return by hostname how hypervisors have failed, None for those that are well.
+
+        Well is what is up, enabled, and where reservations can find it: in the freepool or the pool of a reservation.
+        """
+        pooled = self._pools.pooled_hosts()
+        return {h.hypervisor_hostname: _failure(h, pooled, self._names.freepool) for h in hypervisors}
+
+    def is_pooled(self, hypervisor: Hypervisor) -> bool:
+        """Tell whether a host is in the freepool or the pool of a reservation."""
+        return hypervisor.service_name in (self._pools.pooled_hosts() or ())
+
     def check_empty(self, host: str, service_name: str) -> None:
         """Conflict if any server occupies the host."""
         servers = self._cloud.compute.servers_on(service_name)
@@ -64,13 +81,27 @@ class HostRegistration:
         return self._pools.ensure_in_freepool(hypervisor.service_name) or made
 
     def ensure_left(self, service_name: str) -> None:
-        """Ensure that the host is not in the freepool.
+        """Ensure that the host is not in the freepool. One that the cloud does not know any more may stay there.
 
         Its reservation provider stays, empty, for the next time: a nova-compute that has seen it (Nova 34) asks for its
         allocations at every turn, and can boot nothing for minutes after it has gone. Nova itself deletes it
         together with the compute service.
         """
-        self._pools.ensure_out_of_freepool(service_name)
+        try:
+            self._pools.ensure_out_of_freepool(service_name)
+        except NotFound:
+            if any(h.service_name == service_name for h in self._cloud.compute.hypervisors()):
+                raise
+
+
+def _failure(hypervisor: Hypervisor, pooled: frozenset[str] | None, freepool: str) -> str | None:
+    if not hypervisor.up:
+        return "its nova-compute is down"
+    if not hypervisor.enabled:
+        return "its nova-compute is disabled"
+    if pooled is not None and hypervisor.service_name not in pooled:
+        return f"it is neither in the aggregate {freepool!r} nor in that of a reservation"
+    return None
 
 
 def attributes_of(hypervisor: Hypervisor) -> Mapping[str, PropertyValue]:

@@ -8,10 +8,11 @@ the class, so that Placement lets nobody have more servers on a host than were p
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from blazar.clouds.ports import Aggregate, Cloud, Flavor, Server
 from blazar.clouds.supplies import OUR_CLASSES
@@ -19,9 +20,11 @@ from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import Parameters, ReservationStatus
 from blazar.model.resource import Resource
 from blazar.resources.base import Work
-from blazar.resources.parameters import service_names
-from blazar.resources.pools import HostPools, PoolNames
+from blazar.resources.parameters import not_among, service_names
+from blazar.resources.pools import HostPools, NotAtHand, PoolNames
 from blazar.resources.preemptibles import Preemptibles
+
+LOG = logging.getLogger(__name__)
 
 AFFINITY_ID = "affinity_id"
 """Extra spec of the flavor that names the server group; Nova may ask that the aggregate's metadata have it, too."""
@@ -106,11 +109,17 @@ class Slots:
     def restore(self, work: Work) -> int:
         """Ensure just the slots of ``work`` again after a change that failed.
 
-        Servers that came with the change are deleted; returns how many of them are left.
+        Servers that came with the change are deleted; returns how many of them are left. Hosts that the cloud has lost
+        have no slots to restore: nothing waits for them.
         """
         name = resource_class(work.reservation.id)
+        lost = set()
         for resource in work.resources:
-            self._set(resource.name, name, work.units[resource.id])
+            try:
+                self._set(resource.name, name, work.units[resource.id])
+            except NotFound as error:
+                LOG.warning("Reservation %s has no slots on %s: %s", work.reservation.id, resource.name, error.message)
+                lost.add(resource.id)
         room = Counter({str(r.attributes["service_name"]): work.units[r.id] for r in work.resources})
         left = 0
         for server in reversed(self.servers(work)):
@@ -121,7 +130,13 @@ class Slots:
                 self._compute.delete_server(server.id)
                 left += 1
         if not left:
-            self._ensure_slots(work)
+            there = replace(work, resources=tuple(r for r in work.resources if r.id not in lost))
+            try:
+                self._ensure_slots(there)
+            except NotAtHand as error:
+                LOG.warning("Reservation %s does without slots: %s", work.reservation.id, error.message)
+                there = replace(there, resources=not_among(there.resources, error.reasons))
+                self._ensure_slots(there)
         return left
 
     def close(self, work: Work) -> int:

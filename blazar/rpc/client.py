@@ -109,6 +109,15 @@ class RemoteManager:
         """Change capabilities of a host."""
         return cast(Resource, self._ask("update_host", host_id=host_id, change=change))
 
+    def refresh_host(self, host_id: str) -> Resource:
+        """Read anew what the cloud tells of a host."""
+        return cast(Resource, self._ask("refresh_host", host_id=host_id))
+
+    def move_reservation(self, host_id: str, reservation_id: str) -> ResourceAllocations:
+        """Give a reservation another host in the place of this one."""
+        answer = self._ask("move_reservation", host_id=host_id, reservation_id=reservation_id)
+        return cast(ResourceAllocations, answer)
+
     def delete_host(self, host_id: str) -> None:
         """Give a host back to the cloud."""
         self._ask("delete_host", host_id=host_id)

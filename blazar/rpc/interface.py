@@ -51,6 +51,15 @@ class Manager(Protocol):
     def update_host(self, host_id: str, change: HostChange) -> Resource:
         """Set or take away capabilities. NotFound; Conflict if a live reservation asks for one of them."""
 
+    def refresh_host(self, host_id: str) -> Resource:
+        """Read anew what the cloud tells of a host. NotFound (also in the cloud), CloudError."""
+
+    def move_reservation(self, host_id: str, reservation_id: str) -> ResourceAllocations:
+        """Give a reservation another host in the place of this one; return what is promised of this one then.
+
+        NotFound; NotEnoughResources if nothing else fits; Conflict if servers run there, or the lease is busy.
+        """
+
     def delete_host(self, host_id: str) -> None:
         """Give a host back to the cloud. NotFound; Conflict while it is allocated or runs servers."""
 

@@ -22,6 +22,7 @@ class Inventory:
     def __init__(self, version: int, resources: Iterable[Resource], *, private: frozenset[str] = frozenset()) -> None:
         self.version = version
         self.resources: tuple[Resource, ...] = tuple(sorted(resources, key=size))
+        self.restricted = any(r.authorized_projects is not None for r in self.resources)
         self._private = private
         self._keys = (
             frozenset().union(*(r.properties.keys() for r in self.resources)) if self.resources else frozenset()

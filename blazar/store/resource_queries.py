@@ -75,6 +75,7 @@ def insert(
     facts: Facts,
     capabilities: Mapping[str, str],
     at: datetime,
+    **columns: object,
 ) -> int:
     """Insert a resource and return its key."""
     result = connection.execute(
@@ -87,6 +88,7 @@ def insert(
             generation=0,
             live=1,
             created_at=at,
+            **columns,
         )
     )
     key = result.inserted_primary_key

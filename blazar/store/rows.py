@@ -197,11 +197,15 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         attributes=row.attributes,
         capabilities=capabilities,
         capacity=Amounts.of(row.capacity),
-        reservable=row.reservable,
+        reservable=row.reservable and not row.disabled and row.failed_since is None,
         created_at=row.created_at,
         updated_at=row.updated_at,
         limits=_limits(tuple((name, *values) for name, values in (row.limits or {}).items())),
         traits=_traits(tuple(row.traits or ())),
+        disabled=row.disabled,
+        failure=row.failure,
+        failed_since=row.failed_since,
+        authorized_projects=None if row.authorized_projects is None else frozenset(row.authorized_projects),
     )
 
 

@@ -13,11 +13,12 @@ from blazar.calendar.snapshot import Snapshot
 from blazar.model.demand import Allocation
 from blazar.model.errors import Conflict, StaleCalendar
 from blazar.model.lease import Lease, LeaseRevision, Reservation
+from blazar.model.requests import HostChange
 from blazar.model.resource import Facts, PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.model.usage import Notice, ProjectUse
 from blazar.model.window import Window
 from blazar.store import calendar_queries as calendar
-from blazar.store import event_queries, lease_queries, notice_queries, use_queries
+from blazar.store import event_queries, health_queries, lease_queries, notice_queries, use_queries
 from blazar.store import resource_queries as resource_store
 from blazar.store.event_queries import DueEvent
 from blazar.store.inventory import Inventory, InventoryCache
@@ -83,6 +84,8 @@ class Store:
         facts: Facts,
         capabilities: Mapping[str, str],
         at: datetime,
+        disabled: bool = False,
+        open_to: Collection[str] | None = None,
     ) -> Resource:
         """Register a resource. Conflict if one of its kind with its id or name is registered."""
 
@@ -95,6 +98,8 @@ class Store:
                 facts=facts,
                 capabilities=capabilities,
                 at=at,
+                disabled=disabled,
+                authorized_projects=None if open_to is None else list(open_to),
             )
             resource_store.raise_version(connection, kind)
             return resource_store.one(connection, kind, external_id)
@@ -108,13 +113,18 @@ class Store:
                 # Somebody else has just been the first to use the same property: now it is there.
         return self._transactions.write(work)
 
-    def change_capabilities(self, resource_id: int, changes: Mapping[str, str | None], *, at: datetime) -> Resource:
-        """Set capabilities and take away those that are None, all or none. NotFound."""
+    def change_resource(self, resource_id: int, change: HostChange, *, at: datetime) -> Resource:
+        """Set capabilities and take away those that are None, disable or enable, say whom it is for. NotFound."""
+        columns: dict[str, object] = {}
+        if change.disabled is not None:
+            columns["disabled"] = change.disabled
+        if change.sets_projects:
+            columns["authorized_projects"] = None if change.open_to is None else list(change.open_to)
 
         def work(connection: Connection) -> Resource:
-            resource_store.change(connection, resource_id, at)
+            resource_store.change(connection, resource_id, at, **columns)
             resource = resource_store.by_ids(connection, [resource_id])[resource_id]
-            resource_store.set_capabilities(connection, resource.kind, resource_id, changes, at)
+            resource_store.set_capabilities(connection, resource.kind, resource_id, change.capabilities, at)
             return resource_store.one(connection, resource.kind, resource.external_id)
 
         for _ in range(CLASHES):
@@ -183,6 +193,43 @@ class Store:
         """
         kept = self._cache.latest(kind)
         return kept.keys(private=private) if kept else frozenset()
+
+    # Health
+
+    def set_failed(self, kind: ResourceKind, failures: Mapping[int, str], *, at: datetime) -> frozenset[int]:
+        """Let resources take no new allocation, for these reasons by calendar id; return those that took some before.
+
+        Any number of processes may say the same: one of them is told that it was the first.
+        """
+
+        def work(connection: Connection) -> frozenset[int]:
+            changed = health_queries.set_failed(connection, failures, at)
+            resource_store.raise_version(connection, kind)
+            return changed
+
+        return self._transactions.write(work) if failures else frozenset()
+
+    def set_well(self, kind: ResourceKind, ids: Collection[int], *, at: datetime) -> frozenset[int]:
+        """Let resources that had failed take allocations again; return those that had."""
+
+        def work(connection: Connection) -> frozenset[int]:
+            changed = health_queries.set_well(connection, ids, at)
+            if changed:
+                resource_store.raise_version(connection, kind)
+            return changed
+
+        return self._transactions.write(work) if ids else frozenset()
+
+    def failed_by(self, kinds: Collection[ResourceKind], instant: datetime) -> Mapping[int, ResourceKind]:
+        """Return the resources of some kinds that have failed since an instant or longer, with their kinds."""
+        with self._transactions.reading() as connection:
+            found = health_queries.failed_by(connection, [str(kind) for kind in kinds], instant)
+            return {id_: ResourceKind(kind) for id_, kind in found.items()}
+
+    def leases_to_heal(self, *, now: datetime, until: datetime | None, after: str, limit: int) -> list[str]:
+        """Return the next leases, by id, that hold what has failed before ``until`` or have something missing."""
+        with self._transactions.reading() as connection:
+            return health_queries.to_heal(connection, now=now, until=until, after=after, limit=limit)
 
     # The calendar
 

@@ -80,7 +80,15 @@ resources = sa.Table(
     # Limits as [least, most, step] by class. NULL: registered before these were kept; a refresh writes them.
     sa.Column("limits", sa.JSON(none_as_null=True)),
     sa.Column("traits", sa.JSON(none_as_null=True)),
+    # False from the moment on in which its deletion begins.
     sa.Column("reservable", sa.Boolean, nullable=False),
+    # Its operator's own word, apart from what monitors find.
+    sa.Column("disabled", sa.Boolean, nullable=False, server_default=sa.false()),
+    # Since when and how it has failed; both NULL while it is well.
+    sa.Column("failed_since", UtcTime),
+    sa.Column("failure", LongText),
+    # Whom it is for; NULL for everybody.
+    sa.Column("authorized_projects", sa.JSON(none_as_null=True)),
     sa.Column("generation", sa.Integer, nullable=False),
     # 1 while registered and NULL afterwards: unique keys do not count NULLs, so a host may come back.
     sa.Column("live", sa.Integer),
@@ -151,6 +159,8 @@ reservations = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime),
     sa.Index(None, "lease_id"),
+    # What waits to be healed.
+    sa.Index(None, "missing_resources", "lease_id"),
 )
 
 events = sa.Table(

@@ -31,6 +31,8 @@ DEFAULTS = {
     "blazar:oshosts:put": ADMIN,
     "blazar:oshosts:delete": ADMIN,
     "blazar:oshosts:get_allocations": ADMIN,
+    "blazar:oshosts:reallocate": ADMIN,
+    "blazar:oshosts:refresh": ADMIN,
     "blazar:oshosts:get_resource_properties": ADMIN,
     "blazar:oshosts:update_resource_properties": ADMIN,
     "blazar:floatingips:get": READER,

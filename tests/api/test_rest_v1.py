@@ -457,3 +457,45 @@ def test_a_web_page_from_elsewhere_is_nobody(http, headers):
 )
 def test_a_page_of_this_machine_is_whom_it_says(http, headers):
     assert http.get("/v1/leases", headers=headers).status_code == 200
+
+
+def test_an_operator_disables_a_host_and_says_whom_it_is_for(http):
+    plain = http.get("/v1/os-hosts/1").json["host"]
+    assert not plain.keys() & {"disabled", "failure", "failed_since", "authorized_projects"}
+    shown = http.put("/v1/os-hosts/1", json={"disabled": "True", "rack": "r1"}).json["host"]
+    assert (shown["disabled"], shown["reservable"], shown["rack"]) == (True, False, "r1")
+    shown = http.put("/v1/os-hosts/1", json={"disabled": False, "authorized_projects": "art, physics"}).json["host"]
+    assert (shown["authorized_projects"], shown["reservable"], "disabled" in shown) == (["art", "physics"], True, False)
+    shown = http.put("/v1/os-hosts/1", json={"authorized_projects": ["art"]}).json["host"]
+    assert shown["authorized_projects"] == ["art"]
+    assert (
+        http.put("/v1/os-hosts/1", json={"authorized_projects": None, "rack": None}).json["host"].keys() == plain.keys()
+    )
+    assert http.get("/v1/os-hosts/properties").json["resource_properties"] == []
+    http.delete("/v1/os-hosts/3")
+    made = http.post("/v1/os-hosts", json={"name": "node-3", "disabled": True, "authorized_projects": ["art"]})
+    assert (made.json["host"]["reservable"], made.json["host"]["authorized_projects"]) == (False, ["art"])
+
+
+def test_a_failed_host_says_so(http, world):
+    world.simulated.host_down("node-1")
+    world.manager.monitor.hear("node-1")
+    world.manager.monitor.run_once()
+    shown = http.get("/v1/os-hosts/1").json["host"]
+    assert (shown["reservable"], shown["failure"]) == (False, "its nova-compute is down")
+    assert shown["failed_since"] == "2030-04-01 12:00:00"
+
+
+def test_an_operator_moves_a_reservation_off_a_host_and_reads_a_host_anew(http, world):
+    lease = world.lease(start=timedelta(hours=1))
+    listed = http.get("/v1/os-hosts/allocations").json["allocations"]
+    host = next(item["resource_id"] for item in listed if item["reservations"])
+    body = {"reservation_id": lease.reservations[0].id}
+    moved = http.put(f"/v1/os-hosts/{host}/allocation", json=body)
+    assert moved.json == {"allocation": {"resource_id": host, "reservations": []}}
+    assert http.put(f"/v1/os-hosts/{host}/allocation", json=body).status_code == 404
+    with world.simulated._changing() as state:
+        state.hosts["1"].vcpus = 5
+    assert http.post("/v1/os-hosts/1/refresh").json["host"]["vcpus"] == 5
+    world.simulated.host_vanishes("node-2")
+    assert http.post("/v1/os-hosts/2/refresh").status_code == 404

@@ -103,6 +103,7 @@ class Deployment:
     managers: int = 1
     apis: int = 1
     lead: int = 0
+    more: str = ""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
 
@@ -121,7 +122,7 @@ class Deployment:
             lead=self.lead,
         )
         self.conf = self.folder / "blazar.conf"
-        self.conf.write_text(text, encoding="utf-8")
+        self.conf.write_text(text + self.more, encoding="utf-8")
         self.access: dict[str, openstack.Access] = {}
 
     # Processes

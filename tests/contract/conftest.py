@@ -57,10 +57,11 @@ class Site:
 
     ``boot`` lets a server run on a host by whatever means the cloud has, ``boot_reserved`` one with a flavor wherever
     the cloud puts it, and ``shelve`` takes one from its host; ``soon`` looks again until it is true, for clouds that
-    take their time. ``inventories`` tells what a host's own provider has, in Placement's words; ``nest`` gives it a
-    nested provider of a name with such inventories, and ``mark`` a trait of its own. ``public_flavor`` is
-    the id of one. ``external`` is an external network with one subnet, whose addresses from .128 on are its pool;
-    ``attach`` attaches a floating IP to a port, ``take_address`` lets a port have an address.
+    take their time. ``service`` lets the nova-compute of a host be up or down, enabled or disabled. ``inventories``
+    tells what a host's own provider has, in Placement's words; ``nest`` gives it a nested provider of a name with such
+    inventories, and ``mark`` a trait of its own. ``public_flavor`` is the id of one.
+    ``external`` is an external network with one subnet, whose addresses from .128 on are its pool; ``attach`` attaches
+    a floating IP to a port, ``take_address`` lets a port have an address.
     """
 
     cloud: Cloud
@@ -73,6 +74,7 @@ class Site:
     inventories: Callable[[str], Mapping[str, Mapping[str, Any]]]
     nest: Callable[[str, str, Mapping[str, Mapping[str, Any]]], None]
     mark: Callable[[str, str], None]
+    service: Callable[..., None]
     public_flavor: str
     outside: Outside
     patience: float = 0.0
@@ -141,6 +143,10 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
         with keeper.open(to_change=True) as kept:
             _named(kept, host).traits.append(trait)
 
+    def service(host: str, *, up: bool = True, enabled: bool = True) -> None:
+        (simulated.host_up if up else simulated.host_down)(host)
+        (simulated.host_enabled if enabled else simulated.host_disabled)(host)
+
     simulated.offer_flavor(Flavor("tiny", "tiny", 1, 64, 0, public=True))
     with keeper.open(to_change=True) as kept:
         _named(kept, "node-1").inventories = {"VCPU": {"allocation_ratio": 4.0}, "MEMORY_MB": {"reserved": 512}}
@@ -156,6 +162,7 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
         inventories,
         nest,
         mark,
+        service,
         "tiny",
         SimulatedOutside(simulated),
     )
@@ -192,6 +199,9 @@ def real_site() -> Iterator[Site]:
             assert made["status"] == "ACTIVE", made.get("fault")
             return str(made["id"])
 
+        def service(host: str, *, up: bool = True, enabled: bool = True) -> None:
+            openstack.set_service(host, forced_down=not up, status="enabled" if enabled else "disabled")
+
         def shelve(server_id: str) -> None:
             servers.act(server_id, {"shelve": None})
             servers.settled(server_id, ("SHELVED_OFFLOADED",))
@@ -210,6 +220,7 @@ def real_site() -> Iterator[Site]:
                 providers.inventories,
                 providers.nest,
                 providers.mark,
+                service,
                 servers.flavor_id("tiny"),
                 outside,
                 patience=openstack.PATIENCE,
@@ -217,6 +228,8 @@ def real_site() -> Iterator[Site]:
         finally:
             providers.clean()
             servers.clean()
+            for host in hosts:
+                service(host)
             outside.clean()
             openstack.forget_images()
             for aggregate in compute.aggregates():

@@ -215,3 +215,23 @@ def test_a_host_has_one_reservation_provider(site, host):
     with pytest.raises(NotFound):
         placement.create_reservation_provider("no-such-node")
     assert placement.reservation_provider("no-such-node") is None
+
+
+def test_a_host_that_is_down_or_disabled_says_so_and_can_still_be_moved_between_aggregates(site):
+    compute, host = site.cloud.compute, site.hosts[0]
+
+    def state() -> tuple[bool, bool]:
+        found = next(h for h in compute.hypervisors() if h.service_name == host)
+        return found.up, found.enabled
+
+    assert state() == (True, True)
+    site.service(host, up=False)
+    site.soon(lambda: state() == (False, True))
+    pool = compute.create_aggregate("contract-down", None, {})
+    compute.add_host(pool.id, host)
+    site.service(host, up=False, enabled=False)
+    site.soon(lambda: state() == (False, False))
+    compute.remove_host(pool.id, host)
+    assert compute.servers_on(host) == ()
+    site.service(host)
+    site.soon(lambda: state() == (True, True))

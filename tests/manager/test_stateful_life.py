@@ -14,6 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from blazar.clouds.ports import Flavor
 from blazar.clouds.simulated import of_size
+from blazar.clouds.simulated.state import HostState
 from blazar.manager import lifecycle
 from blazar.manager.settings import Settings
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
@@ -45,8 +46,8 @@ class Life(RuleBasedStateMachine):
 
     leases = Bundle("leases")
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(heal_active=st.booleans())
+    def begin(self, heal_active: bool) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.engine = connect(f"sqlite:///{Path(self.folder.name) / 'blazar.sqlite'}")
         upgrade(self.engine)
@@ -56,11 +57,15 @@ class Life(RuleBasedStateMachine):
         state.hosts["2"].inventories = {"VCPU": {"total": 0}, "PCPU": {"total": 8}}
         state.hosts["3"].traits = ["CUSTOM_A"]
         # A request that has to wait, for preemptible servers to go, gives up at once: the clock stands still meanwhile.
-        settings = Settings(claim_ttl=TTL, request_limit=timedelta(seconds=1))
+        limit = timedelta(seconds=1)
+        settings = Settings(claim_ttl=TTL, request_limit=limit, heal_active=heal_active, healing_interval=timedelta(0))
         self.world = World(self.engine, hosts=HOSTS, settings=settings, state=state)
         for flavor in FLAVORS:
             self.world.simulated.offer_flavor(flavor)
         self.seen: dict[str, LeaseStatus] = {}
+        self.away: dict[str, HostState] = {}
+        self.ever_away: set[str] = set()
+        self.unsettled: set[str] = set()
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
@@ -210,7 +215,8 @@ class Life(RuleBasedStateMachine):
     def a_host_is_rebuilt(self, host: str, vcpus: int) -> None:
         """It never shrinks below what it had at first: then promises would be more than it has, as is known."""
         with self.world.simulated._keeper.open(to_change=True) as state:
-            state.hosts[host].vcpus = max(vcpus, state.hosts[host].vcpus)
+            if host in state.hosts:
+                state.hosts[host].vcpus = max(vcpus, state.hosts[host].vcpus)
         self.attempt(self.world.host_service.refresh_all)
 
     @rule()
@@ -222,6 +228,80 @@ class Life(RuleBasedStateMachine):
     def deletions_take(self, minutes: int) -> None:
         self.world.simulated.deletion_takes = timedelta(minutes=minutes)
         self.world.simulated.snapshot_takes = self.world.simulated.migration_takes = timedelta(minutes=minutes)
+
+    @rule(
+        number=st.integers(1, HOSTS),
+        trouble=st.sampled_from(["host_down", "host_up", "host_disabled", "host_enabled"]),
+    )
+    def something_happens_to_a_host(self, number: int, trouble: str) -> None:
+        if f"node-{number}" not in self.away:
+            getattr(self.world.simulated, trouble)(f"node-{number}")
+
+    @rule(number=st.integers(1, HOSTS))
+    def the_cloud_loses_a_host(self, number: int) -> None:
+        name = f"node-{number}"
+        # Nova forgets no host that has servers, and an operator takes none away in the middle of a move.
+        if name not in self.away and self.nothing_is_going_on():
+            with suppress(Conflict):
+                self.away[name] = self.world.simulated.host_vanishes(name)
+                self.ever_away.add(name)
+                self.unsettled.add(name)
+
+    @precondition(lambda self: self.away and self.world.faults.on_call is None)
+    @rule()
+    def a_lost_host_is_back(self) -> None:
+        name, state = self.away.popitem()
+        self.world.simulated.host_returns(state)
+        number = name.removeprefix("node-")
+        self.attempt(lambda: self.world.manager.refresh_host(number))
+
+    @rule(name=st.sampled_from(["", "node-1", "node-2"]))
+    def the_monitor_looks(self, name: str) -> None:
+        if name:
+            self.world.manager.monitor.hear(name)
+        self.attempt(self.world.manager.monitor.run_once)
+
+    @rule()
+    def a_pass_of_healing(self) -> None:
+        self.attempt(self.world.manager.monitor.heal)
+
+    @precondition(lambda self: self.world.faults.on_call is None)
+    @rule()
+    def all_is_quiet(self) -> None:
+        """When nothing is going on any more, leases say what is missing: no more and no less."""
+        world = self.world
+        world.run()
+        for _ in range(3):
+            world.manager.monitor.run_once()
+        world.manager.monitor.heal()
+        self.unsettled &= self.away.keys()
+        sick = self.failing()
+        for lease in world.manager.leases(None):
+            if lease.status not in (LeaseStatus.PENDING, LeaseStatus.ACTIVE):
+                continue
+            if lifecycle.live_claim(lease, world.clock.now()) is not None:
+                continue
+            for reservation in lease.reservations:
+                held = self.hosts_of(lease.id, reservation.id)
+                assert reservation.missing_resources == bool(held & sick), (lease, held, sick)
+            flags = [r.missing_resources or r.resources_changed for r in lease.reservations]
+            assert lease.degraded == any(flags)
+
+    def failing(self) -> set[str]:
+        """Return the hosts that are of no use, by what the cloud itself knows."""
+        with self.world.simulated._keeper.open(to_change=False) as state:
+            well = {host.name for host in state.hosts.values() if host.up and host.enabled}
+            pooled = {
+                host
+                for a in state.aggregates.values()
+                if a.name == "freepool" or (a.zone or "").startswith("blazar_")
+                for host in a.hosts
+            }
+        return {f"node-{n}" for n in range(1, HOSTS + 1)} - (well & pooled)
+
+    def nothing_is_going_on(self) -> bool:
+        calm = (LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.TERMINATED)
+        return all(lease.status in calm for lease in self.world.manager.leases(None))
 
     def attempt(self, act: object) -> Lease | None:
         """Do something that may be refused, or during which the manager may die; then another one goes on."""
@@ -283,6 +363,8 @@ class Life(RuleBasedStateMachine):
             return
         pools = [a for a in self.world.aggregates() if a.name == "freepool" or (a.zone or "").startswith("blazar_")]
         for number in range(1, HOSTS + 1):
+            if f"node-{number}" in self.away:
+                continue
             inside = [a.name for a in pools if f"node-{number}" in a.hosts]
             assert inside, f"node-{number} is in no pool"
             assert len([name for name in inside if name != "freepool"]) <= 1, f"node-{number} is in two reservations"
@@ -299,7 +381,9 @@ class Life(RuleBasedStateMachine):
             if lease.status is LeaseStatus.ACTIVE:
                 assert {r.status for r in lease.reservations} == {ReservationStatus.ACTIVE}
                 for reservation in lease.reservations:
-                    assert self.world.pool(reservation.id) == self.hosts_of(lease.id, reservation.id)
+                    inside, held = self.world.pool(reservation.id), self.hosts_of(lease.id, reservation.id)
+                    assert inside <= held
+                    assert held - inside <= self.unsettled
 
     def hosts_of(self, lease_id: str, reservation_id: str) -> frozenset[str]:
         mine = [a for a in self.world.store.lease_allocations(lease_id) if a.reservation_id == reservation_id]
@@ -310,6 +394,17 @@ class Life(RuleBasedStateMachine):
         world = self.world
         world.faults.on_call = None
         world.manager = world.another_manager()
+        for name, state in self.away.items():
+            world.simulated.host_returns(state)
+            world.manager.refresh_host(name.removeprefix("node-"))
+        for number in range(1, HOSTS + 1):
+            world.simulated.host_up(f"node-{number}")
+            world.simulated.host_enabled(f"node-{number}")
+        self.away.clear()
+        world.run_to(world.clock.now() + timedelta(minutes=10))
+        self.all_is_quiet()
+        assert all(host.reservable for host in world.manager.hosts())
+        self.leases_move_as_the_table_says()
         world.run_to(world.clock.now() + timedelta(days=3))
         for lease in world.manager.leases(None):
             assert lease.status is LeaseStatus.TERMINATED, (lease.status, lease.events)
@@ -326,7 +421,10 @@ class Life(RuleBasedStateMachine):
             assert {a.name for a in state.aggregates.values()} == {"freepool", "az-1", "az-2"}
             assert not any(a.metadata for a in state.aggregates.values() if a.name == "freepool")
         zones = [a.hosts for a in world.aggregates() if a.zone]
-        assert sorted(host for hosts in zones for host in hosts) == [f"node-{n}" for n in range(1, HOSTS + 2)]
+        at_home = sorted(host for hosts in zones for host in hosts)
+        # Who has been away has lost its zone, unless a reservation remembered it.
+        assert {f"node-{n}" for n in range(1, HOSTS + 2)} - self.ever_away <= set(at_home)
+        assert len(at_home) == len(set(at_home))
         # Who was moved out in time lives on, on the one host that nobody can reserve.
         left = [server for server in world.simulated.list_servers() if not is_preemptible(server)]
         assert {server.host for server in left} <= {f"node-{HOSTS + 1}"}

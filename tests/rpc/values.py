@@ -143,6 +143,10 @@ resources = st.builds(
     limits=st.dictionaries(texts, st.builds(UnitLimits, *[st.integers(1, 2**31)] * 3), max_size=2),
     # Of several, equal sets would not always print the same.
     traits=st.frozensets(texts, max_size=1),
+    disabled=st.booleans(),
+    failure=maybe_text,
+    failed_since=maybe_instant,
+    authorized_projects=st.none() | st.frozensets(texts, max_size=1),
 )
 allocations = st.builds(
     Allocation,
@@ -163,6 +167,16 @@ properties = st.builds(
     updated_at=maybe_instant,
 )
 
+projects = st.none() | several(texts)
+host_requests = st.builds(HostRequest, maybe_text, maybe_text, words, st.booleans(), projects)
+host_changes = st.builds(
+    HostChange,
+    st.dictionaries(texts, maybe_text, max_size=3),
+    st.none() | st.booleans(),
+    projects,
+    st.booleans(),
+)
+
 ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases": {"project_id": maybe_text},
     "lease_revisions": {"project_id": maybe_text},
@@ -173,8 +187,10 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "delete_lease": {"lease_id": texts},
     "hosts": {},
     "host": {"host_id": texts},
-    "create_host": {"request": st.builds(HostRequest, maybe_text, maybe_text, words)},
-    "update_host": {"host_id": texts, "change": st.builds(HostChange, st.dictionaries(texts, maybe_text, max_size=3))},
+    "create_host": {"request": host_requests},
+    "update_host": {"host_id": texts, "change": host_changes},
+    "refresh_host": {"host_id": texts},
+    "move_reservation": {"host_id": texts, "reservation_id": texts},
     "delete_host": {"host_id": texts},
     "host_allocations": {"host_id": maybe_text, "lease_id": maybe_text, "reservation_id": maybe_text},
     "host_properties": {"include_private": st.booleans()},
@@ -197,6 +213,8 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "host": resources,
     "create_host": resources,
     "update_host": resources,
+    "refresh_host": resources,
+    "move_reservation": st.builds(ResourceAllocations, resources, several(allocations)),
     "delete_host": st.none(),
     "host_allocations": several(st.builds(ResourceAllocations, resources, several(allocations))),
     "host_properties": several(st.builds(PropertyValues, properties, several(texts))),

@@ -11,6 +11,7 @@ import pytest
 
 from blazar.model.errors import Conflict, StaleCalendar, StaleLease, StoreUnavailable
 from blazar.model.lease import LeaseStatus
+from blazar.model.requests import HostChange
 from blazar.model.requirements import parse_requirement
 from blazar.model.resource import ResourceKind
 from blazar.store.engine import connect
@@ -107,7 +108,7 @@ def test_the_inventory_costs_one_statement_while_nothing_changes(world):
         kept = world.store.inventory(HOST)
         assert world.store.inventory(HOST) is kept
     assert statements.count == 2
-    world.store.change_capabilities(kept.resources[0].id, {"gpu": "x"}, at=NOON)
+    world.store.change_resource(kept.resources[0].id, HostChange({"gpu": "x"}), at=NOON)
     assert (
         "gpu"
         in world.store.inventory(HOST).matching(parse_requirement('["==", "$gpu", "x"]', field="f"))[0].capabilities

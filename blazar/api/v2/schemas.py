@@ -44,7 +44,7 @@ HOST_CREATE: Schema = {
         **{
             key: value
             for key, value in schemas.HOST_CREATE["properties"].items()
-            if key not in FACTS_AMONG_CAPABILITIES
+            if key not in FACTS_AMONG_CAPABILITIES and key not in schemas.OPERATORS_WORD
         },
         "name": {**_NAME, "description": "another name of hypervisor_hostname"},
         "hypervisor_hostname": _NAME,

@@ -11,6 +11,7 @@ from blazar.clouds.ports import Aggregate, Cloud, Hypervisor, Image, Migration, 
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.keepers import Keeper
 from blazar.clouds.simulated.network import SimulatedNetwork
+from blazar.clouds.simulated.outages import SimulatedOutages
 from blazar.clouds.simulated.slots import SimulatedSlots, supply_of_host
 from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
 from blazar.clouds.simulated.state import MigrationState as MoveState
@@ -21,7 +22,7 @@ from blazar.model.errors import CloudRefused, Conflict, NotFound
 DEFAULT_ZONE = "nova"
 
 
-class SimulatedCloud(SimulatedSlots, SimulatedNetwork):
+class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
     """Implements the compute, placement and network ports over a kept state; rules as in Nova 34 and Placement.
 
     Deletions of servers and snapshots take as long as is said, by the clock.

@@ -197,7 +197,7 @@ class SimulatedSlots:
             for host in state.hosts.values():
                 totals = state.inventories.get(host.name, {})
                 free = all(totals.get(name, 0) > self._used(state, host.name, name) for name in wanted)
-                if free and host.service_name in inside:
+                if free and host.service_name in inside and host.up and host.enabled:
                     server = ServerState(
                         str(uuid.uuid4()),
                         name,
@@ -245,12 +245,12 @@ class SimulatedSlots:
             state.servers[server_id].host, state.servers[server_id].status = None, "SHELVED_OFFLOADED"
 
     def _used(self, state: State, hypervisor_hostname: str, resource_class: str) -> int:
-        host = next(h.service_name for h in state.hosts.values() if h.name == hypervisor_hostname)
+        host = next((h.service_name for h in state.hosts.values() if h.name == hypervisor_hostname), None)
         asking = {f.id for f in state.flavors.values() if f"resources:{resource_class}" in f.extra_specs}
         return sum(
             1
             for server in state.servers.values()
-            if server.flavor in asking and self._host(server) == host and not self._is_gone(server)
+            if host and server.flavor in asking and self._host(server) == host and not self._is_gone(server)
         )
 
 

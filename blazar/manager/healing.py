@@ -1,0 +1,359 @@
+"""Healing: what is promised and has failed is exchanged for something else, by the same booking as everything else.
+
+A reservation that has not started gets others without a word. One in use keeps what it has, unless its operator wants
+it otherwise, and nothing on which servers run is ever taken from it. Where nothing else is to be had, the reservation
+keeps its promise of what has failed, and says that it is missing, until that recovers or something takes its place.
+
+Any number of managers may do this at a time: every decision holds only against the revision of the lease and the
+generations of the resources it was made on, and whoever writes it tells the world.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from blazar.clouds.scope import scope
+from blazar.manager import lifecycle
+from blazar.manager.booking import Booking, Plan
+from blazar.manager.claims import Claims
+from blazar.manager.flags import failed, flagged, leaving_out, left_out, news
+from blazar.manager.notifications import Notifier
+from blazar.manager.replanning import Lost, Replanner
+from blazar.manager.settings import Settings
+from blazar.manager.starting import MOST_TURNS, doing_without, patiently
+from blazar.manager.updates import union
+from blazar.manager.worker import Worker, memo_of
+from blazar.model.clock import Clock
+from blazar.model.demand import Allocation
+from blazar.model.errors import (
+    BlazarError,
+    Conflict,
+    Contention,
+    NotEnoughResources,
+    NotFound,
+    StaleLease,
+    WrongState,
+)
+from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
+from blazar.model.resource import Resource
+from blazar.resources.base import Unusable, Work
+from blazar.store.store import Store
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 200
+"""How many leases are looked for at a time."""
+
+CALM = (LeaseStatus.PENDING, LeaseStatus.ACTIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A lease at one revision, with what it holds."""
+
+    lease: Lease
+    allocations: tuple[Allocation, ...]
+    works: tuple[Work, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What a lease is to be and to hold; ``touched`` reservations get something new."""
+
+    seen: _Seen
+    after: Lease
+    plan: Plan
+    touched: frozenset[str]
+
+
+class Healing:
+    """Heals leases."""
+
+    def __init__(
+        self,
+        store: Store,
+        worker: Worker,
+        replanner: Replanner,
+        booking: Booking,
+        notifier: Notifier,
+        clock: Clock,
+        claims: Claims,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._replanner = replanner
+        self._booking = booking
+        self._notifier = notifier
+        self._clock = clock
+        self._claims = claims
+        self._settings = settings
+
+    def run(self) -> int:
+        """Look once at every lease that may need it; return how many must be looked at again soon, being busy.
+
+        One statement for each page of leases, and for each lease that is found a number that does not depend on how
+        many hosts there are.
+        """
+        now = self._clock.now()
+        until = now + self._settings.healing_interval if self._settings.healing_interval else None
+        busy, after = 0, ""
+        while page := self._store.leases_to_heal(now=now, until=until, after=after, limit=PAGE):
+            busy += sum(not self.look_calmly(lease_id) for lease_id in page)
+            after = page[-1]
+        return busy
+
+    def look_at(self, lease_id: str, *, in_use: bool = True) -> bool:
+        """Heal one lease as far as it can be; tell whether that is all, or it has to be looked at again soon.
+
+        ``in_use``: also exchange what is in use, if that is the operator's policy; that needs the cloud.
+        """
+        try:
+            decided = self._booking.until_it_holds(lambda attempt: self._decide(lease_id, attempt), self._commit)
+        except Contention:
+            return False
+        if decided is None:
+            return False
+        if in_use and decided.after.status is LeaseStatus.ACTIVE:
+            return self._look_at_what_is_in_use(decided)
+        return True
+
+    def look_calmly(self, lease_id: str, *, in_use: bool = True) -> bool:
+        """Do the same, and log what goes wrong: then it has to be looked at again."""
+        try:
+            return self.look_at(lease_id, in_use=in_use)
+        except NotFound:
+            # Deleted a moment ago.
+            return True
+        except BlazarError as error:
+            LOG.warning("Lease %s can not be healed yet: %s", lease_id, error.message)
+        except Exception:
+            # The border of one lease: others are healed whatever is wrong with this one.
+            LOG.exception("Lease %s could not be healed; it is tried again", lease_id)
+        return False
+
+    def move_off(self, host: Resource, reservation_id: str) -> None:
+        """Give a reservation another resource in the place of this one, or leave everything as it is.
+
+        NotFound if the reservation does not hold it; NotEnoughResources if there is no other; Conflict if it is in use;
+        WrongState.
+        """
+        held = self._store.live_allocations(host.kind, resource_id=host.id, reservation_id=reservation_id)
+        if not held:
+            raise NotFound(f"reservation {reservation_id[:80]} has nothing on {host.kind} {host.name}")
+        lost = {reservation_id: frozenset({host.id})}
+        lease_id = held[0].lease_id
+        with self._claims, scope(limit=self._settings.request_limit):
+            lease = self._store.lease(lease_id)
+            reservation = lease.reservation(reservation_id)
+            if reservation is not None and reservation.status is ReservationStatus.ACTIVE:
+                self._check_free(lease, reservation_id, host)
+                self._exchange(lease_id, lost, avoid=True)
+            else:
+                self._booking.until_it_holds(lambda attempt: self._moved(lease_id, lost, attempt), self._commit)
+
+    # Before the start: one transaction
+
+    def _see(self, lease_id: str) -> _Seen | None:
+        """Return a lease that nothing is going on with; None if there is."""
+        lease = self._store.lease(lease_id)
+        if lease.status not in CALM or lifecycle.live_claim(lease, self._clock.now()) is not None:
+            return None
+        allocations = self._store.lease_allocations(lease_id)
+        return _Seen(lease, allocations, self._worker.works_with(lease, allocations))
+
+    def _decide(self, lease_id: str, attempt: int) -> _Decided | None:
+        seen = self._see(lease_id)
+        if seen is None:
+            return None
+        return self._decided(seen, failed(seen.works, ReservationStatus.PENDING), attempt)
+
+    def _moved(self, lease_id: str, lost: Lost, attempt: int) -> _Decided:
+        seen = self._settled(lease_id)
+        decided = self._decided(seen, lost, attempt, avoid=True)
+        _check_gone(decided.plan, lost, seen.works)
+        return decided
+
+    def _decided(self, seen: _Seen, lost: Lost, attempt: int, *, avoid: bool = False) -> _Decided:
+        now = self._clock.now()
+        plan, touched = Plan(seen.allocations, {}, {}), frozenset[str]()
+        if lost:
+            exchange = self._replanner.exchange(
+                seen.works, seen.allocations, lost, now=now, attempt=attempt, avoid=avoid
+            )
+            plan, touched = exchange.plan, exchange.touched
+        used = {r.id for r in seen.lease.reservations if r.status is ReservationStatus.ACTIVE}
+        after = flagged(seen.lease, plan.allocations, seen.works, unsure=used, now=now)
+        return _Decided(seen, after, plan, touched)
+
+    def _commit(self, decided: _Decided | None) -> _Decided | None:
+        if decided is None:
+            return None
+        before, after, plan = decided.seen.lease, decided.after, decided.plan
+        now = self._clock.now()
+        cleaning = self._settings.cleaning_time
+        if decided.touched:
+            after = replace(after, updated_at=now)
+            saved = self._store.rebook(
+                before, after, plan.allocations, plan.generations, plan.kinds, cleaning=cleaning, at=now
+            )
+        elif after is not before:
+            saved = self._store.save(before, replace(after, updated_at=now), at=now, cleaning=cleaning)
+        else:
+            return decided
+        self._tell(before, saved)
+        return replace(decided, after=saved)
+
+    def _tell(self, before: Lease, after: Lease) -> None:
+        for id_ in sorted(r.id for r in after.reservations if r.missing_resources):
+            LOG.info("Reservation %s of lease %s has resources missing", id_, after.id)
+        if (notification := news(before, after)) is not None:
+            self._notifier.notify(notification, after)
+
+    # While in use: booked, done in the cloud, written; or undone
+
+    def _look_at_what_is_in_use(self, decided: _Decided) -> bool:
+        works = self._worker.works_with(decided.after, decided.plan.allocations)
+        lost = failed(works, ReservationStatus.ACTIVE) if self._settings.heal_active else {}
+        vacant = {w.reservation.id: lost[w.reservation.id] - self._used(w) for w in works if w.reservation.id in lost}
+        found = {id_: ids for id_, ids in vacant.items() if ids}
+        back = frozenset(w.reservation.id for w in works if _is_back(w))
+        if not found and not back:
+            return True
+        with self._claims, scope(limit=self._settings.request_limit):
+            self._exchange(decided.after.id, found, back=back)
+        return True
+
+    def _used(self, work: Work) -> frozenset[int]:
+        """Return which resources of a reservation in use have somebody's work on them."""
+        in_use = self._worker.type_of(work.reservation).in_use(work)
+        return frozenset(id_ for id_, units in in_use.items() if units)
+
+    def _check_free(self, lease: Lease, reservation_id: str, host: Resource) -> None:
+        works = self._worker.works(lease)
+        if any(host.id in self._used(work) for work in works if work.reservation.id == reservation_id):
+            raise Conflict(
+                f"servers of reservation {reservation_id} run on {host.kind} {host.name}; move or delete them, then "
+                f"try again"
+            )
+
+    def _settled(self, lease_id: str) -> _Seen:
+        seen = self._see(lease_id)
+        if seen is not None:
+            return seen
+        lease = self._store.lease(lease_id)
+        if lease.status not in CALM:
+            raise WrongState(f"lease {lease.id} is {lease.status}; try again when that is over")
+        # What runs before the end takes a moment at a time.
+        raise StaleLease(f"lease {lease.id} is being worked on")
+
+    def _exchange(self, lease_id: str, lost: Lost, *, back: frozenset[str] = frozenset(), avoid: bool = False) -> None:
+        """Exchange what a lease in use has lost, and bring in again what is back. All of it if it is to be avoided."""
+
+        def decide(attempt: int) -> _Decided:
+            seen = self._settled(lease_id)
+            if seen.lease.status is not LeaseStatus.ACTIVE:
+                raise WrongState(f"lease {lease_id} is {seen.lease.status} by now")
+            decided = self._decided(seen, lost, attempt, avoid=avoid)
+            if avoid:
+                _check_gone(decided.plan, lost, seen.works)
+            return decided
+
+        def commit(decided: _Decided) -> tuple[_Decided, Lease | None]:
+            if not decided.touched and not back:
+                return decided, None
+            return decided, self._begin(decided)
+
+        decided, updating = self._booking.until_it_holds(decide, commit)
+        if updating is not None:
+            self._carry_out(decided, updating, decided.touched | back)
+
+    def _begin(self, decided: _Decided) -> Lease:
+        lease, plan = decided.seen.lease, decided.plan
+        now = self._clock.now()
+        event = Event(
+            id=str(uuid.uuid4()),
+            event_type=EventType.UPDATE,
+            time=now.replace(microsecond=0),
+            status=EventStatus.UNDONE,
+            created_at=now,
+            memo=memo_of(decided.seen.allocations),
+        )
+        updating = lifecycle.claim(
+            lifecycle.with_event(lease, event), event, owner=self._claims.owner, now=now, until=self._claims.until(now)
+        )
+        both = union(decided.seen.allocations, plan.allocations, lease.window)
+        return self._store.rebook(
+            lease, updating, both, plan.generations, plan.kinds, cleaning=self._settings.cleaning_time, at=now
+        )
+
+    def _carry_out(self, decided: _Decided, updating: Lease, reservation_ids: Collection[str]) -> None:
+        event = updating.events[-1]
+        plan = decided.plan
+        started: dict[str, frozenset[int]] = {}
+        try:
+            for work in self._worker.works_with(updating, plan.allocations):
+                if work.reservation.id in reservation_ids:
+                    started[work.reservation.id] = self._start(work, {a.resource_id for a in decided.seen.allocations})
+        except BaseException as error:
+            reason = error.message if isinstance(error, BlazarError) else "internal error"
+            self._worker.perform(lifecycle.with_event(updating, replace(event, reason=reason)), event.id)
+            raise
+        now = self._clock.now()
+        settled = lifecycle.settle(updating, event, now=now)
+        noted = lifecycle.with_reservations(
+            settled, [leaving_out(r, started[r.id]) for r in settled.reservations if r.id in started]
+        )
+        works = self._worker.works_with(noted, plan.allocations)
+        after = flagged(noted, plan.allocations, works, changed=decided.touched, now=now)
+        try:
+            saved = self._store.rebook(
+                updating, after, plan.allocations, {}, plan.kinds, cleaning=self._settings.cleaning_time, at=now
+            )
+        except StaleLease:
+            fresh = self._store.lease(updating.id, including_deleted=True)
+            self._worker.perform(fresh, event.id)
+            raise WrongState(f"lease {updating.id} was deleted while it was being healed") from None
+        self._tell(decided.seen.lease, saved)
+
+    def _start(self, work: Work, held: Collection[int]) -> frozenset[int]:
+        """Ensure that a reservation in use has what is promised to it; return what of that it has to do without.
+
+        Conflict if that is something new.
+        """
+        kind = self._worker.type_of(work.reservation)
+        out = left_out(work.reservation) & frozenset(r.id for r in work.resources if r.failure)
+        for _ in range(MOST_TURNS):
+            try:
+                patiently(kind, doing_without(work, out))
+            except Unusable as error:
+                self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
+                if not error.reasons.keys() <= set(held) - out:
+                    raise Conflict(str(error)) from error
+                out |= error.reasons.keys()
+                continue
+            return out
+        raise Conflict(f"more and more of reservation {work.reservation.id} can not be handed over; try again later")
+
+
+def _is_back(work: Work) -> bool:
+    """Tell whether something of a reservation in use is well again that was said to be missing."""
+    if work.reservation.status is not ReservationStatus.ACTIVE or not work.reservation.missing_resources:
+        return False
+    well = {resource.id for resource in work.resources if not resource.failure}
+    return len(well) == len(work.resources) or bool(well & left_out(work.reservation))
+
+
+def _check_gone(plan: Plan, lost: Lost, works: Iterable[Work]) -> None:
+    """Raise NotEnoughResources if a reservation would still hold what it is to do without."""
+    names: Mapping[int, Resource] = {resource.id: resource for work in works for resource in work.resources}
+    for allocation in plan.allocations:
+        if allocation.resource_id in lost.get(allocation.reservation_id, frozenset()):
+            host = names[allocation.resource_id]
+            raise NotEnoughResources(
+                f"Not enough {host.kind}s available: nothing else fits reservation {allocation.reservation_id} in the "
+                f"place of {host.name} in that time."
+            )

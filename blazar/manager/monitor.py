@@ -1,0 +1,155 @@
+"""The monitor: looks at resources now and then, or when it is told to, and has leases healed.
+
+A thread of its own, beside events and requests. While the cloud does not answer nothing counts as failed: it is said
+once, and looked again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from blazar.clouds.scope import scope
+from blazar.manager.healing import Healing
+from blazar.manager.health import Health, Seen
+from blazar.manager.settings import Settings
+from blazar.model.clock import Clock
+from blazar.model.errors import BlazarError
+from blazar.model.resource import ResourceKind
+
+LOG = logging.getLogger(__name__)
+
+BURST = 0.5
+"""Seconds to wait for more of what comes in a burst, as when a rack fails, so that all of it is one look."""
+
+SOON = timedelta(seconds=5)
+"""When to look again at leases that were busy, and at what was told of while the cloud did not answer."""
+
+HOURLY = timedelta(hours=1)
+"""How often leases are healed where all of the future is looked at each time."""
+
+
+class Watch(Protocol):
+    """Looks at all resources of a kind."""
+
+    @property
+    def kind(self) -> ResourceKind:
+        """What it looks at."""
+
+    def look(self) -> Seen:
+        """Return what the cloud tells. CloudError if it does not: then nobody knows."""
+
+
+class Monitor:
+    """Looks and heals."""
+
+    def __init__(
+        self, watches: Iterable[Watch], health: Health, healing: Healing, clock: Clock, settings: Settings
+    ) -> None:
+        self._watches = tuple(watches)
+        self._health = health
+        self._healing = healing
+        self._clock = clock
+        self._settings = settings
+        self._said: set[str] = set()
+        self._silent: set[ResourceKind] = set()
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._due = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look, in a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is at hand, and return."""
+        self._stopping.set()
+        self._woken.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def hear(self, name: str) -> None:
+        """Look soon, as somebody said that a resource, or the service on it, has changed."""
+        with self._lock:
+            self._said.add(name)
+        self._woken.set()
+
+    def heal_soon(self) -> None:
+        """Heal in the thread, as soon as it comes to that: something may have failed or recovered."""
+        self._due.set()
+        self._woken.set()
+
+    def run_once(self) -> None:
+        """Look at everything, and heal if that changed anything. For tests, tools, and the thread."""
+        if self._look():
+            self._healing.run()
+
+    def heal(self) -> int:
+        """Heal what there is to heal; return how many leases have to be looked at again soon.
+
+        What no monitor looks at, and only a start has found to have failed, counts as well again after an hour.
+        """
+        seen = {watch.kind for watch in self._watches} if self._settings.polling_interval else set()
+        self._health.forget([k for k in ResourceKind if k not in seen], before=self._clock.now() - HOURLY)
+        return self._healing.run()
+
+    def _look(self) -> bool:
+        with self._lock:
+            said, self._said = self._said, set()
+        changed = False
+        for watch in self._watches:
+            try:
+                with scope(limit=self._settings.look_limit):
+                    seen = watch.look()
+            except BlazarError as error:
+                if watch.kind not in self._silent:
+                    LOG.warning("The state of %ss can not be seen, and counts as before: %s", watch.kind, error.message)
+                self._silent.add(watch.kind)
+                with self._lock:
+                    self._said |= said
+                continue
+            if watch.kind in self._silent:
+                LOG.info("The state of %ss can be seen again", watch.kind)
+                self._silent.discard(watch.kind)
+            changed |= self._health.observe(watch.kind, seen, said)
+        return changed
+
+    def _run(self) -> None:
+        now = self._clock.now()
+        look_at: datetime | None = now if self._settings.polling_interval else None
+        heal_at = now + (self._settings.healing_interval or HOURLY)
+        while not self._stopping.is_set():
+            try:
+                now = self._clock.now()
+                heal = now >= heal_at or self._due.is_set()
+                self._due.clear()
+                if (look_at is not None and now >= look_at) or self._heard():
+                    heal |= self._look()
+                    look_at = now + self._settings.polling_interval if self._settings.polling_interval else None
+                    if self._heard():
+                        look_at = now + SOON if look_at is None else min(look_at, now + SOON)
+                if heal:
+                    busy = self.heal()
+                    heal_at = now + (SOON if busy else self._settings.healing_interval or HOURLY)
+            except BlazarError as error:
+                LOG.error("Nothing can be watched or healed (%s); trying again soon", error.message)
+                heal_at = now + SOON
+            except Exception:
+                # The border of the thread: it outlives whatever goes wrong in one round.
+                LOG.exception("A round of the monitor failed; trying again soon")
+                heal_at = now + SOON
+            self._rest(min(heal_at, look_at or heal_at))
+
+    def _heard(self) -> bool:
+        with self._lock:
+            return bool(self._said)
+
+    def _rest(self, until: datetime) -> None:
+        wait = (until - self._clock.now()).total_seconds()
+        if self._woken.wait(max(0.0, wait)) and not self._stopping.wait(BURST):
+            self._woken.clear()

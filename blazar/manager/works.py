@@ -1,0 +1,24 @@
+"""The reservations of a lease with what is promised to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from blazar.model.demand import Allocation
+from blazar.model.lease import Lease
+from blazar.resources.base import Work
+from blazar.store.store import Store
+
+
+def works_with(store: Store, lease: Lease, allocations: Collection[Allocation]) -> tuple[Work, ...]:
+    """Return the reservations of a lease, each with the resources of its part of the allocations."""
+    resources = store.resources_by_id({a.resource_id for a in allocations}) if allocations else {}
+    works = []
+    for reservation in lease.reservations:
+        units: Counter[int] = Counter()
+        for allocation in allocations:
+            if allocation.reservation_id == reservation.id:
+                units[allocation.resource_id] += allocation.units
+        works.append(Work(lease, reservation, tuple(resources[id_] for id_ in units), units))
+    return tuple(works)

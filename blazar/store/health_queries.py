@@ -1,0 +1,112 @@
+"""Which resources have failed, and whom that concerns."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.lease import LeaseStatus, ReservationStatus
+from blazar.store.rows import chunks
+from blazar.store.tables import allocations, leases, reservations, resources
+
+HEALED = (str(LeaseStatus.PENDING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.STARTING))
+"""Leases in other states hold nothing that anybody waits for."""
+
+
+def set_failed(connection: Connection, failures: Mapping[int, str], at: datetime) -> frozenset[int]:
+    """Let resources count as failed, each with its reason; return those that did not before.
+
+    A statement for each reason, and one: generations go up, so that no booking holds that took them for well.
+    """
+    known = _states(connection, failures)
+    by_reason: dict[str, list[int]] = defaultdict(list)
+    for id_, reason in failures.items():
+        if id_ in known and known[id_] != reason:
+            by_reason[reason].append(id_)
+    for reason, ids in by_reason.items():
+        for part in chunks(ids):
+            connection.execute(
+                resources.update()
+                .where(resources.c.id.in_(part), resources.c.live == 1)
+                .values(
+                    failure=reason,
+                    failed_since=sa.func.coalesce(
+                        resources.c.failed_since, sa.literal(at, resources.c.updated_at.type)
+                    ),
+                    updated_at=at,
+                    generation=resources.c.generation + 1,
+                )
+            )
+    return frozenset(id_ for id_ in failures if id_ in known and known[id_] is None)
+
+
+def set_well(connection: Connection, ids: Collection[int], at: datetime) -> frozenset[int]:
+    """Let resources count as well again; return those that did not before."""
+    known = _states(connection, ids)
+    changed = sorted(id_ for id_, failure in known.items() if failure is not None)
+    for part in chunks(changed):
+        connection.execute(
+            resources.update()
+            .where(resources.c.id.in_(part), resources.c.live == 1)
+            .values(failure=None, failed_since=None, updated_at=at, generation=resources.c.generation + 1)
+        )
+    return frozenset(changed)
+
+
+def failed_by(connection: Connection, kinds: Collection[str], instant: datetime) -> Mapping[int, str]:
+    """Return the resources of some kinds that have failed since an instant or longer, with their kinds."""
+    rows = connection.execute(
+        sa.select(resources.c.id, resources.c.kind).where(
+            resources.c.failed_since <= instant, resources.c.live == 1, resources.c.kind.in_(sorted(kinds))
+        )
+    )
+    return {row.id: row.kind for row in rows}
+
+
+def to_heal(connection: Connection, *, now: datetime, until: datetime | None, after: str, limit: int) -> list[str]:
+    """Return the ids of leases that hold something failed by ``until``, or have something missing noted.
+
+    One statement, in the order of ids from the one ``after``: a page at a time.
+    """
+    horizon = () if until is None else (leases.c.starts_at <= until,)
+    failed = (
+        sa.select(allocations.c.lease_id)
+        .join(resources, resources.c.id == allocations.c.resource_id)
+        .join(leases, leases.c.id == allocations.c.lease_id)
+        .where(resources.c.failed_since.is_not(None), allocations.c.released_at.is_(None), *horizon)
+    )
+    missing = sa.select(reservations.c.lease_id).where(
+        reservations.c.missing_resources.is_(True),
+        reservations.c.status.in_([str(ReservationStatus.PENDING), str(ReservationStatus.ACTIVE)]),
+    )
+    query = (
+        sa.select(leases.c.id)
+        .where(
+            leases.c.deleted_at.is_(None),
+            leases.c.status.in_(HEALED),
+            leases.c.ends_at > now,
+            leases.c.id > after,
+            leases.c.id.in_(sa.union(failed, missing)),
+        )
+        .order_by(leases.c.id)
+        .limit(limit)
+    )
+    return [row[0] for row in connection.execute(query)]
+
+
+def _states(connection: Connection, ids: Collection[int]) -> Mapping[int, str | None]:
+    """Return the failures of registered resources, locked against each other's changes until the end."""
+    found: dict[int, str | None] = {}
+    for part in chunks(sorted(ids)):
+        rows = connection.execute(
+            sa.select(resources.c.id, resources.c.failure)
+            .where(resources.c.id.in_(part), resources.c.live == 1)
+            .order_by(resources.c.id)
+            .with_for_update()
+        )
+        found.update((id_, failure) for id_, failure in rows)
+    return found

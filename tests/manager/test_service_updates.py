@@ -1,0 +1,123 @@
+"""Nova's notifications on their way over a message bus to the monitor, and the monitor in its thread."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import timedelta
+
+import oslo_messaging
+import pytest
+
+from blazar.manager import service_updates
+from blazar.manager.settings import Settings
+from blazar.model.clock import SystemClock
+from blazar.model.errors import CloudUnavailable, InvalidInput
+from tests.conftest import RABBITMQ
+from tests.manager.test_notifications import a_configuration
+from tests.openstack import eventually
+from tests.world import ManualClock
+
+
+class RunningClock(ManualClock):
+    """The real time: what a thread sleeps for passes."""
+
+    def now(self):
+        return SystemClock().now()
+
+
+def payload(host: str, binary: str = "nova-compute") -> dict:
+    return {"nova_object.name": "ServiceStatusPayload", "nova_object.data": {"host": host, "binary": binary}}
+
+
+@pytest.mark.servers
+def test_notifications_of_nova_are_heard_over_rabbitmq(tmp_path):
+    topic = f"blazar_test_{uuid.uuid4().hex[:8]}"
+    lines = (
+        "[DEFAULT]",
+        "control_exchange = nova",
+        "[oslo_messaging_notifications]",
+        "driver = messagingv2",
+        f"transport_url = {RABBITMQ}",
+        "retry = 2",
+    )
+    conf = a_configuration(*lines, tmp_path=tmp_path)
+    heard: list[str] = []
+    listener = service_updates.listener(conf, [topic], heard.append, pool=service_updates.queue(topic))
+    listener.start()
+    try:
+        transport = oslo_messaging.get_notification_transport(conf)
+        nova = oslo_messaging.Notifier(transport, publisher_id="nova-compute:cn1", topics=[topic])
+        nova.info({}, "service.update", payload("conductor", "nova-conductor"))
+        nova.info({}, "instance.update", payload("cn0"))
+        nova.info({}, "service.update", payload("cn1"))
+        nova.info({}, "service.update", ["garbled"])
+        nova.info({}, "service.update", payload("cn2"))
+        eventually(lambda: len(heard) >= 2, patience=20)
+        assert heard == ["cn1", "cn2"]
+    finally:
+        listener.stop()
+        listener.wait()
+
+
+def test_a_bus_that_can_not_be_is_said_in_a_sentence(tmp_path):
+    conf = a_configuration("[oslo_messaging_notifications]", "transport_url = nonsense://x", tmp_path=tmp_path)
+    with pytest.raises(InvalidInput, match="transport_url"):
+        service_updates.listener(conf, ["t"], print, pool="p")
+
+
+def watching(a_world, **settings):
+    return a_world(clock=RunningClock(), settings=Settings(claim_ttl=timedelta(seconds=30), **settings))
+
+
+def test_a_burst_of_notifications_is_one_look(a_world):
+    world = watching(a_world, polling_interval=timedelta(0))
+    monitor = world.manager.monitor
+    monitor.start()
+    try:
+        time.sleep(0.3)
+        before = world.faults.calls["hypervisors"]
+        for number in (1, 2, 3):
+            world.simulated.host_disabled(f"node-{number}")
+            for _ in range(20):
+                monitor.hear(f"node-{number}")
+        eventually(lambda: not any(host.reservable for host in world.manager.hosts()), patience=5)
+        assert world.faults.calls["hypervisors"] - before <= 2
+    finally:
+        monitor.stop()
+
+
+def test_the_thread_looks_by_itself_and_outlives_what_goes_wrong(a_world, monkeypatch, caplog):
+    world = watching(a_world, polling_interval=timedelta(seconds=0.1))
+    monitor = world.manager.monitor
+    world.faults.fail_before("hypervisors", CloudUnavailable("Nova is away"), times=2)
+    observe = monitor._health.observe
+    broken = [RuntimeError("a bug")]
+
+    def fail_once(*arguments):
+        if broken:
+            raise broken.pop()
+        return observe(*arguments)
+
+    monkeypatch.setattr(monitor._health, "observe", fail_once)
+    monkeypatch.setattr("blazar.manager.monitor.SOON", timedelta(seconds=0.1))
+    world.simulated.host_down("node-1")
+    monitor.start()
+    try:
+        eventually(lambda: not world.manager.host("1").reservable, patience=5)
+        world.simulated.host_up("node-1")
+        eventually(lambda: world.manager.host("1").reservable, patience=5)
+    finally:
+        monitor.stop()
+    assert "a bug" in caplog.text
+    assert caplog.text.count("Nova is away") == 1
+
+
+def test_what_was_said_while_nova_did_not_answer_is_looked_at_when_it_does(world):
+    world.faults.fail_before("hypervisors", CloudUnavailable("Nova is away"))
+    world.simulated.host_disabled("node-1")
+    world.manager.monitor.hear("node-1")
+    world.manager.monitor.run_once()
+    assert world.manager.host("1").reservable
+    world.manager.monitor.run_once()
+    assert not world.manager.host("1").reservable
