@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import timedelta
 
 from blazar.clouds.scope import scope
@@ -71,3 +72,19 @@ class FloatingIpService:
             reservation_id=reservation_id,
             now=self._clock.now(),
         )
+
+
+class AddressWatch:
+    """Looks at all registered addresses: whether each could be handed over, or is where it belongs."""
+
+    kind = FLOATING_IP
+
+    def __init__(self, store: Store, registration: AddressRegistration) -> None:
+        self._store = store
+        self._registration = registration
+
+    def look(self) -> Mapping[str, str | None]:
+        """Return what is wrong with addresses, by name: a few calls for each network that has some."""
+        registered = self._store.inventory(FLOATING_IP).resources
+        faults = self._registration.faults(registered)
+        return {resource.name: faults.get(resource.id) for resource in registered}

@@ -105,6 +105,6 @@ class Health:
 
     def forget(self, kinds: Collection[ResourceKind], *, before: datetime) -> None:
         """Let what failed so long ago count as well: for kinds that no monitor looks at."""
-        old = self._store.failed_by(kinds, before)
+        old = self._store.failed_by(kinds, before) if kinds else {}
         for kind in sorted(set(old.values())):
             self._store.set_well(kind, [id_ for id_ in old if old[id_] is kind], at=self._clock.now())

@@ -9,12 +9,12 @@ from blazar.enforcement import Enforcement
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claims
 from blazar.manager.engine import Engine
-from blazar.manager.floating_ips import FloatingIpService
+from blazar.manager.floating_ips import AddressWatch, FloatingIpService
 from blazar.manager.healing import Healing
 from blazar.manager.health import Health
 from blazar.manager.hosts import HostService, HostWatch
 from blazar.manager.leases import LeaseService
-from blazar.manager.monitor import Monitor
+from blazar.manager.monitor import Monitor, Watch
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Replanner
@@ -73,7 +73,9 @@ class ManagerService:
             wake=self.engine.wake,
         )
         self._hosts = HostService(store, registration, clock, settings.request_limit)
-        watches = [HostWatch(registration, self._hosts)]
+        watches: list[Watch] = [HostWatch(registration, self._hosts)]
+        if any(kind.kind is AddressWatch.kind for kind in by_name.values()):
+            watches.append(AddressWatch(store, addresses))
         self.monitor = Monitor(watches, Health(store, clock, settings), self._healing, clock, settings)
         self._floating_ips = FloatingIpService(store, addresses, clock, settings.request_limit)
 
