@@ -14,9 +14,6 @@ from tests.api import bad_requests
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "better-than-before.md"
 
-STILL_PENDING = frozenset({"healing"})
-"""What is being built: rows may wait for it. Empty when all is there, and no row may wait any more."""
-
 ROWS = [
     [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
     for line in PAGE.read_text(encoding="utf-8").splitlines()
@@ -25,7 +22,6 @@ ROWS = [
 DEFECTS = [row for row in ROWS if len(row) == 4]
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 CASE = re.compile(r"`case: (.+?)`(?=<br>|$)")
-PENDING = re.compile(r"\(pending: ([a-z]+)\)")
 GONE_FROM_NOVA = {
     "AggregateCoreFilter",
     "AggregateDiskFilter",
@@ -56,15 +52,14 @@ def names_in(path: str) -> frozenset[str]:
 @pytest.mark.parametrize("row", DEFECTS, ids=lambda row: f"{row[0]}: {row[1]}"[:60])
 def test_a_defect_has_a_test_that_is_there(row):
     shown = row[3]
-    tests, cases, waits = TEST.findall(shown), CASE.findall(shown), PENDING.findall(shown)
-    assert len(tests) + len(cases) + len(waits) == len(shown.split("<br>")), "something is no test, case or marker"
+    tests, cases = TEST.findall(shown), CASE.findall(shown)
+    assert len(tests) + len(cases) == len(shown.split("<br>")), "something is neither a test nor a case"
     for path, name in tests:
         assert (ROOT / path).is_file(), path
         assert name in names_in(path), f"{path} has no {name}"
     assert {case.replace("\\|", "|") for case in cases} <= {bad.name for bad in bad_requests.ALL}
-    assert set(waits) <= STILL_PENDING, "what it waits for is there: name the test"
     assert row[1]
-    assert waits or row[2] != "is being built"
+    assert row[2]
 
 
 def test_all_that_is_known_is_on_the_page():
