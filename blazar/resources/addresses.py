@@ -36,9 +36,13 @@ class AddressRegistration:
         """
         network = self._network.network(network_id)
         if network is None:
-            raise InvalidInput(f"{NETWORK} is {quoted(network_id)}, and there is no such network")
+            raise InvalidInput(
+                f"{NETWORK} is {quoted(network_id)}, and there is no such network; give the id of an external one"
+            )
         if not network.external:
-            raise InvalidInput(f"{NETWORK}: network {network_id} is not external, and has no floating IPs; give one")
+            raise InvalidInput(
+                f"{NETWORK}: network {network_id} is not external, and has no floating IPs; give an external one"
+            )
         subnet = next((s for s in network.subnets if ip_address(address) in ip_network(s.cidr)), None)
         if subnet is None:
             ranges = ", ".join(s.cidr for s in network.subnets) or "none"
