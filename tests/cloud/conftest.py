@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from blazar.clouds.ports import Compute
+from tests import openstack
 from tests.cloud.deployment import Deployment, deployed
 from tests.conftest import fresh_database
+from tests.openstack import Servers
 
 HERE = Path(__file__).parent
 
@@ -35,3 +38,37 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployment]
     for url in fresh_database(request.param, tmp_path):
         with deployed(tmp_path, url, managers=2, apis=2) as running:
             yield running
+
+
+@pytest.fixture(scope="module")
+def compute() -> Compute:
+    """Nova as operators see it."""
+    return openstack.admin_compute()
+
+
+@pytest.fixture
+def mine() -> Iterator[Servers]:
+    """The servers of a user."""
+    with openstack.servers("demo") as servers:
+        yield servers
+
+
+@pytest.fixture
+def theirs() -> Iterator[Servers]:
+    """The servers of a user of another project."""
+    with openstack.servers("alt_demo") as servers:
+        yield servers
+
+
+@pytest.fixture
+def nothing_left(service: Deployment) -> Iterator[None]:
+    """Each test finds every host free, whatever became of the one before."""
+    yield
+    service.forget_leases()
+
+
+@pytest.fixture(scope="module")
+def welcome() -> Iterator[None]:
+    """The service user may act in all projects."""
+    with openstack.service_user_in_all_projects():
+        yield

@@ -222,6 +222,12 @@ class Deployment:
         assert answer.status == 200, answer
         return answer["lease"]
 
+    def forget_leases(self) -> None:
+        """Delete all leases of everybody, and wait until they are gone."""
+        for lease in self.call("admin", "GET", "/leases")["leases"]:
+            self.call("admin", "DELETE", f"/leases/{lease['id']}")
+        openstack.eventually(lambda: self.call("admin", "GET", "/leases")["leases"], lambda left: not left)
+
     def reaches(self, lease_id: str, status: str, *, login: str = "demo", patience: float = openstack.PATIENCE) -> Any:
         """Wait until a lease has a status, and return it."""
         return openstack.eventually(

@@ -9,28 +9,19 @@ from typing import Any
 import pytest
 
 from blazar.clouds.ports import Flavor
-from blazar.model.errors import NotFound
 from tests import openstack
-from tests.cloud.deployment import Deployment, in_minutes
+from tests.cloud.deployment import in_minutes
+from tests.cloud.looks import gone, pool
 from tests.openstack import Servers, eventually
 
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
 ALLOWED = "allow_preemptibles = true"
-
-
-@pytest.fixture(scope="module")
-def compute() -> Any:
-    return openstack.admin_compute()
 
 
 @pytest.fixture
 def operator() -> Iterator[Servers]:
     with openstack.servers("admin") as servers:
-        yield servers
-
-
-@pytest.fixture
-def mine() -> Iterator[Servers]:
-    with openstack.servers("demo") as servers:
         yield servers
 
 
@@ -43,27 +34,6 @@ def spot(compute: Any, operator: Servers, mine: Servers) -> Iterator[str]:
         compute.give_flavor(id_, servers.show_project())
     yield id_
     compute.delete_flavor(id_)
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(service: Deployment) -> Iterator[None]:
-    yield
-    for lease in service.call("admin", "GET", "/leases")["leases"]:
-        service.call("admin", "DELETE", f"/leases/{lease['id']}")
-    eventually(lambda: service.call("admin", "GET", "/leases")["leases"], lambda left: not left)
-
-
-def pool(compute: Any, name: str) -> set[str]:
-    found = compute.aggregate(name)
-    return set(found.hosts) if found else set()
-
-
-def gone(servers: Servers, server: dict[str, Any]) -> bool:
-    try:
-        servers.show(server["id"])
-    except NotFound:
-        return True
-    return False
 
 
 def closed(compute: Any) -> set[str]:

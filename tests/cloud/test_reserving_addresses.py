@@ -31,9 +31,7 @@ def cloud():
 def nothing_left(service: Deployment):
     """Each test begins without leases and registered addresses."""
     yield
-    for lease in service.call("admin", "GET", "/leases")["leases"]:
-        service.call("admin", "DELETE", f"/leases/{lease['id']}")
-    eventually(lambda: service.call("admin", "GET", "/leases")["leases"], lambda left: not left)
+    service.forget_leases()
     for address in service.call("admin", "GET", "/floatingips")["floatingips"]:
         assert service.call("admin", "DELETE", f"/floatingips/{address['id']}").status == 204
 

@@ -12,37 +12,18 @@ from blazar.clouds.ports import Flavor
 from blazar.model.errors import BlazarError
 from tests import openstack
 from tests.cloud.deployment import Deployment
-from tests.cloud.test_reserving_hosts import gone, host_of
+from tests.cloud.looks import gone, host_of
 from tests.cloud.test_reserving_instances import HOSTS, class_of, nothing_is_left, slots
 from tests.openstack import eventually
 
+pytestmark = pytest.mark.usefixtures("nothing_left", "welcome")
+
 LATER = {"start_date": "2040-01-01 10:00", "end_date": "2040-01-01 12:00"}
-
-
-@pytest.fixture
-def mine():
-    with openstack.servers("demo") as servers:
-        yield servers
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(service: Deployment):
-    """Each test finds every host free, whatever became of the one before."""
-    yield
-    for lease in service.call("admin", "GET", "/leases")["leases"]:
-        service.call("admin", "DELETE", f"/leases/{lease['id']}")
-    eventually(lambda: service.call("admin", "GET", "/leases")["leases"], lambda left: not left)
 
 
 @pytest.fixture(scope="module")
 def cloud():
     return open_cloud(openstack.access("blazar"))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def welcome():
-    with openstack.service_user_in_all_projects():
-        yield
 
 
 @pytest.fixture

@@ -10,56 +10,13 @@ import pytest
 from blazar.model.errors import BlazarError
 from tests import openstack
 from tests.cloud.deployment import Deployment, a_host, in_minutes
-from tests.openstack import Servers, eventually
+from tests.cloud.looks import gone, host_of, pool
+from tests.openstack import eventually
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 OPEN_HOST = "compute-4"
 """The one host that nobody registers."""
-
-
-@pytest.fixture
-def mine():
-    with openstack.servers("demo") as servers:
-        yield servers
-
-
-@pytest.fixture
-def theirs():
-    with openstack.servers("alt_demo") as servers:
-        yield servers
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(service: Deployment):
-    """Each test finds every host free, whatever became of the one before."""
-    yield
-    for lease in service.call("admin", "GET", "/leases")["leases"]:
-        service.call("admin", "DELETE", f"/leases/{lease['id']}")
-    eventually(lambda: service.call("admin", "GET", "/leases")["leases"], lambda left: not left)
-
-
-@pytest.fixture(scope="module")
-def compute():
-    return openstack.admin_compute()
-
-
-def pool(compute, name: str) -> set[str]:
-    found = compute.aggregate(name)
-    return set(found.hosts) if found else set()
-
-
-def host_of(server) -> str | None:
-    """Return where a server is, which only operators are told."""
-    return openstack.access("admin").compute.get(f"/servers/{server['id']}", microversion="2.74")["server"][
-        "OS-EXT-SRV-ATTR:host"
-    ]
-
-
-def gone(servers: Servers, server) -> bool:
-    try:
-        servers.show(server["id"])
-    except BlazarError:
-        return True
-    return False
 
 
 def test_a_lease_from_request_to_release_with_the_clients_that_everybody_has(service: Deployment, compute, theirs):

@@ -10,37 +10,18 @@ from blazar.clouds.openstack import open_cloud
 from blazar.model.errors import BlazarError
 from tests import openstack
 from tests.cloud.deployment import Deployment, a_host
-from tests.cloud.test_reserving_hosts import gone, host_of
+from tests.cloud.looks import gone, host_of
 from tests.openstack import eventually
 
+pytestmark = pytest.mark.usefixtures("nothing_left", "welcome")
+
 HOSTS = ("compute-1", "compute-2", "compute-3")
-
-
-@pytest.fixture
-def mine():
-    with openstack.servers("demo") as servers:
-        yield servers
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(service: Deployment):
-    """Each test finds every host free, whatever became of the one before."""
-    yield
-    for lease in service.call("admin", "GET", "/leases")["leases"]:
-        service.call("admin", "DELETE", f"/leases/{lease['id']}")
-    eventually(lambda: service.call("admin", "GET", "/leases")["leases"], lambda left: not left)
 
 
 @pytest.fixture(scope="module")
 def cloud():
     # As the service user, to whom the server groups belong.
     return open_cloud(openstack.access("blazar"))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def welcome():
-    with openstack.service_user_in_all_projects():
-        yield
 
 
 def instances(amount=1, *, affinity=None, **more):
