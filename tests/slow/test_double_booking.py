@@ -1,4 +1,6 @@
-"""Sixteen processes race for the last host of a window, and for the last room on it: nothing is ever promised twice."""
+"""Sixteen processes race for the last host of a window, the last room on it, the last address: nothing is ever
+promised twice.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from blazar.clouds.ports import Flavor
 from blazar.clouds.simulated import FileKeeper, SimulatedCloud, of_size
 from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus
@@ -24,7 +27,7 @@ from blazar.resources.slots import flavor_name, resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from tests.promises import check_promises
-from tests.world import NOON, ManualClock, World, a_host, instances
+from tests.world import NOON, ManualClock, World, a_host, addresses, flavored, instances
 
 pytestmark = pytest.mark.slow
 
@@ -32,14 +35,21 @@ ROUNDS = 50
 PROCESSES = 16
 HOSTS = 4
 HOUR = timedelta(hours=1)
+ADDRESSES = range(10, 16)
+OFFERED = tuple(
+    Flavor(name, f"c1.{name}", vcpus, 2048, 10, extra_specs={"quota:cpu_shares": "100"}, public=True)
+    for name, vcpus in (("small", 4), ("large", 8))
+)
 
 ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: a_host(1, dice.randint(1, 2)),
     lambda dice: instances(dice.randint(1, 4), vcpus=dice.choice((4, 8, 15)), affinity=None),
     lambda dice: instances(dice.randint(1, 3), vcpus=dice.choice((4, 8, 15)), affinity=True),
     lambda dice: instances(dice.randint(1, 3), vcpus=dice.choice((4, 8, 15)), affinity=False),
+    lambda dice: flavored(dice.randint(1, 3), dice.choice(OFFERED).id, affinity=dice.choice((None, True, False))),
+    lambda dice: addresses(dice.randint(1, 3)),
 )
-"""What the processes ask for when all types race for the same hosts: one line a type."""
+"""What the processes ask for when all types race for the same hosts and addresses: a line or more a type."""
 
 
 def a_world(url: str, cloud_file: Path, *, register: bool = False) -> World:
@@ -79,6 +89,9 @@ def racers(database_url: str, tmp_path: Path) -> Iterator[tuple[World, list[Conn
     upgrade(connect(database_url))
     cloud_file = tmp_path / "cloud.json"
     world = a_world(database_url, cloud_file, register=True)
+    world.register_addresses(*ADDRESSES)
+    for flavor in OFFERED:
+        world.simulated.offer_flavor(flavor)
     world.engine.dispose()
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(PROCESSES)
@@ -155,7 +168,7 @@ def nobody_shares(world: World) -> None:
             assert not one.overlaps(other), (one, other)
 
 
-def test_hosts_and_servers_that_want_the_same_hosts_never_get_more_than_there_is(database_url, tmp_path):
+def test_leases_of_all_types_that_want_the_same_never_get_more_than_there_is(database_url, tmp_path):
     outcomes: Counter[object] = Counter()
     dice = random.Random(11)
     with racers(database_url, tmp_path) as (world, pipes):
@@ -170,7 +183,7 @@ def test_hosts_and_servers_that_want_the_same_hosts_never_get_more_than_there_is
 
 
 def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice: random.Random) -> Counter[object]:
-    """Let leases of all types begin, grow, last longer and go on four hosts at the same moment."""
+    """Let leases of all types begin, grow, last longer and go on four hosts and six addresses at the same moment."""
 
     def lease(begin: datetime, name: str, *rooms: ReservationRequest) -> LeaseRequest:
         return replace(request(begin, name), reservations=rooms)
@@ -180,20 +193,34 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
         return "update", (of.id, LeaseChange(reservations=(change,)))
 
     crowd = world.manager.create_lease(lease(start, "grows", instances(2, vcpus=4)))
-    apart = world.manager.create_lease(lease(start, "grows apart", instances(1, vcpus=4, affinity=False)))
-    ending = world.manager.create_lease(lease(start, "ends", a_host(1)))
+    apart = world.manager.create_lease(lease(start, "grows apart", flavored(1, "small", affinity=False)))
+    reached = world.manager.create_lease(lease(start, "grows addresses", addresses(1)))
+    ending = world.manager.create_lease(lease(start, "ends", a_host(1), addresses(1)))
     earlier = [
-        world.manager.create_lease(lease(start - HOUR, "prolongs", instances(2, vcpus=8, affinity=affinity)))
-        for affinity in (None, True, False)
+        world.manager.create_lease(lease(start - HOUR, "prolongs", *rooms))
+        for rooms in (
+            (instances(2, vcpus=8),),
+            (instances(2, vcpus=8, affinity=False), addresses(1)),
+            (flavored(2, "large", affinity=True),),
+        )
     ]
+    # Every type in its turn, and another one first every time.
+    first = dice.randrange(len(ROOMS))
     orders: list[tuple[str, object]] = [
-        ("create", lease(start + timedelta(minutes=number), f"racer {number}", ROOMS[number % len(ROOMS)](dice)))
-        for number in range(9)
+        (
+            "create",
+            lease(start + timedelta(minutes=number), f"racer {number}", ROOMS[(first + number) % len(ROOMS)](dice)),
+        )
+        for number in range(8)
     ]
     both = [dice.choice(ROOMS)(dice), dice.choice(ROOMS)(dice)]
     orders += [("create", lease(start, "racer with two reservations", *both))]
     orders += [("update", (one.id, LeaseChange(end=start + HOUR))) for one in earlier]
-    orders += [growth(crowd, amount=dice.randint(3, 9)), growth(apart, amount=dice.randint(2, 4), vcpus=8)]
+    orders += [
+        growth(crowd, amount=dice.randint(3, 9)),
+        growth(apart, amount=dice.randint(2, 4), flavor_id="large"),
+        growth(reached, amount=dice.randint(2, 4)),
+    ]
     orders += [("delete", ending.id)]
     outcomes = run(pipes, orders)
 
@@ -215,13 +242,19 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
 
 
 def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None:
-    """Those who lost a race have left nothing behind."""
+    """Those who lost a race have left nothing behind, and nobody has an address before its start."""
     everything = [r for lease in leases for r in lease.reservations]
-    servers = [r for r in everything if r.resource_type == "virtual:instance"]
+    on_hosts = [r for r in everything if r.resource_type != "virtual:floatingip"]
+    servers = [r for r in on_hosts if r.resource_type != "physical:host"]
     with world.simulated._keeper.open(to_change=False) as state:
         aggregates = sorted(a.name for a in state.aggregates.values())
-        assert aggregates == sorted(["freepool", "az-1", "az-2", *(r.id for r in everything)])
-        assert set(state.flavors) == {r.id for r in servers}
+        assert aggregates == sorted(["freepool", "az-1", "az-2", *(r.id for r in on_hosts)])
+        assert set(state.flavors) == {r.id for r in servers} | {flavor.id for flavor in OFFERED}
+        for copy in (r for r in servers if r.resource_type == "flavor:instance"):
+            of = next(flavor for flavor in OFFERED if flavor.id == copy.parameters["flavor_id"])
+            assert state.flavors[copy.id].vcpus == of.vcpus
+            assert state.flavors[copy.id].extra_specs.items() >= of.extra_specs.items()
         assert sorted(state.classes) == sorted(resource_class(r.id) for r in servers)
         grouped = sorted(flavor_name(r.id) for r in servers if r.parameters["affinity"] is not None)
         assert sorted(group.name for group in state.groups.values()) == grouped
+        assert state.floating_ips == {}

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from blazar.clouds.ports import Server
+from blazar.clouds.ports import Flavor, Server
 from blazar.clouds.simulated import Faults, FileKeeper, SimulatedCloud, State, of_size
 from blazar.enforcement import Enforcement, Occasion
 from blazar.enforcement.budget import ResourceHoursFilter
@@ -29,8 +29,19 @@ from blazar.manager.settings import Settings
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, Reservation
-from blazar.model.requests import NOW, HostRequest, LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
-from blazar.resources.addresses import AddressRegistration
+from blazar.model.requests import (
+    NOW,
+    FloatingIpRequest,
+    HostRequest,
+    LeaseChange,
+    LeaseRequest,
+    ReservationChange,
+    ReservationRequest,
+)
+from blazar.model.resource import ResourceKind
+from blazar.resources.addresses import BLAZAR, AddressRegistration, mark, name_of
+from blazar.resources.flavor_instance import FlavorInstance
+from blazar.resources.floating_ip import VirtualFloatingIp
 from blazar.resources.physical_host import HostSettings, PhysicalHost
 from blazar.resources.registration import HostRegistration
 from blazar.resources.slots import flavor_name, resource_class
@@ -41,7 +52,7 @@ from blazar.store.store import Store
 from blazar.store.tables import events
 from tests.enforcement.conftest import TOKEN, Service
 from tests.promises import check_promises
-from tests.world import RecordingNotifier, a_host, instances
+from tests.world import RecordingNotifier, a_host, addresses, flavored, instances
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +60,11 @@ KILLS = int(os.environ.get("BLAZAR_KILLS", "220"))
 HOSTS = 16
 LIMIT = 11
 """Hosts that all of them together may have at a time, so that servers always find room on the others."""
+ADDRESSES = range(10, 26)
+OFFERED = tuple(
+    Flavor(name, f"c1.{name}", vcpus, 2048, 10, extra_specs={"quota:cpu_shares": "100"}, public=True)
+    for name, vcpus in (("small", 1), ("large", 4))
+)
 
 ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: a_host(1, dice.randint(1, 2), before_end="snapshot"),
@@ -58,12 +74,21 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
         affinity=dice.choice((None, True, False)),
         before_end=dice.choice(("snapshot", "none")),
     ),
+    lambda dice: flavored(
+        dice.randint(1, 3),
+        dice.choice(OFFERED).id,
+        affinity=dice.choice((None, True, False)),
+        before_end=dice.choice(("snapshot", "none")),
+    ),
+    lambda dice: addresses(dice.randint(1, 3)),
 )
-"""What users ask for: one line a type."""
+"""What users ask for, type by type."""
 
 GROWTH: dict[str, Callable[[random.Random], dict[str, object]]] = {
     "physical:host": lambda dice: {"min": 2, "max": 3},
     "virtual:instance": lambda dice: {"amount": dice.randint(1, 5)},
+    "flavor:instance": lambda dice: {"amount": dice.randint(1, 5)},
+    "virtual:floatingip": lambda dice: {"amount": dice.randint(1, 4)},
 }
 """What users change, by type."""
 
@@ -98,7 +123,7 @@ def a_manager(url: str, cloud_file: Path, service_url: str) -> ManagerService:
     settings = HostSettings()
     return ManagerService(
         Store(connect(url, pool_size=5)),
-        [PhysicalHost(cloud, settings), VirtualInstance(cloud, settings)],
+        [plugin(cloud, settings) for plugin in (PhysicalHost, VirtualInstance, FlavorInstance, VirtualFloatingIp)],
         HostRegistration(cloud, settings.pools),
         AddressRegistration(cloud.network),
         RecordingNotifier(),
@@ -142,7 +167,7 @@ def one_wish(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random
         manager.create_lease(LeaseRequest("a lease", "curie", "physics", NOW, end, reservations=rooms))
     elif wish < 0.42 and active:
         for reservation in dice.choice(active).reservations:
-            boot(cloud, reservation)
+            make_use_of(cloud, reservation)
     elif wish < 0.60 and active:
         lease = dice.choice(active)
         growth = tuple(ReservationChange(r.id, GROWTH[r.resource_type](dice)) for r in lease.reservations)
@@ -153,14 +178,18 @@ def one_wish(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random
         manager.delete_lease(dice.choice(leases).id)
 
 
-def boot(cloud: SimulatedCloud, reservation: Reservation) -> None:
-    """Boot servers into a reservation, as many as there is a host or one slot for."""
-    if reservation.resource_type == "virtual:instance":
-        cloud.boot_reserved(reservation.id, project_id="physics", user_id="curie")
-        return
-    for aggregate in cloud.aggregates():
-        for host in aggregate.hosts if aggregate.name == reservation.id else ():
-            cloud.boot_server("work", project_id="physics", user_id="curie", host=host)
+def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
+    """Boot servers into a reservation, as many as there is a host or one slot for; attach one of its addresses."""
+    match reservation.resource_type:
+        case "physical:host":
+            for aggregate in cloud.aggregates():
+                for host in aggregate.hosts if aggregate.name == reservation.id else ():
+                    cloud.boot_server("work", project_id="physics", user_id="curie", host=host)
+        case "virtual:floatingip":
+            for found in cloud.floating_ips(tag=mark(reservation.id))[:1]:
+                cloud.attach(found.id)
+        case _:
+            cloud.boot_reserved(reservation.id, project_id="physics", user_id="curie")
 
 
 @pytest.fixture
@@ -172,13 +201,17 @@ def service() -> Iterator[Service]:
     made.stop()
 
 
-def test_after_any_crash_every_lease_gets_where_it_should_and_no_host_is_lost(postgresql_url, tmp_path, service):
+def test_after_any_crash_every_lease_gets_where_it_should_and_nothing_is_lost(postgresql_url, tmp_path, service):
     cloud_file = tmp_path / "cloud.json"
     engine = connect(postgresql_url)
     upgrade(engine)
     first = a_manager(postgresql_url, cloud_file, service.url)
     for number in range(1, HOSTS + 1):
         first.create_host(HostRequest(name=f"node-{number}", id=None, capabilities={}))
+    for number in ADDRESSES:
+        first.create_floating_ip(FloatingIpRequest("public", f"203.0.113.{number}"))
+    for flavor in OFFERED:
+        simulated(cloud_file).offer_flavor(flavor)
     engine.dispose()
     context = multiprocessing.get_context("fork")
     # A file and no lock: whoever is killed with a lock in hand keeps it.
@@ -261,11 +294,12 @@ def check_cloud(store: Store, state: State, working: tuple[Server, ...], leases:
     aggregates = {a.name: a for a in state.aggregates.values()}
     assert len(aggregates) == len(state.aggregates), "an aggregate is there twice"
     everything = [(lease, r) for lease in leases for r in lease.reservations]
-    hosts = [(lease, r) for lease, r in everything if r.resource_type == "physical:host"]
-    servers = [(lease, r) for lease, r in everything if r.resource_type == "virtual:instance"]
-    names = {"freepool", "az-1", "az-2", *(r.id for _, r in everything)}
+    on_hosts = [(lease, r) for lease, r in everything if r.resource_type != "virtual:floatingip"]
+    hosts = [(lease, r) for lease, r in on_hosts if r.resource_type == "physical:host"]
+    servers = [(lease, r) for lease, r in on_hosts if r.resource_type != "physical:host"]
+    names = {"freepool", "az-1", "az-2", *(r.id for _, r in on_hosts)}
     assert set(aggregates) == names, "an aggregate is left over, or missing"
-    assert set(state.flavors) == {r.id for _, r in servers}, "a flavor is left over, or missing"
+    check_flavors(state, [r for _, r in servers])
     assert sorted(state.classes) == sorted(resource_class(r.id) for _, r in servers), "a class is left over, or missing"
     grouped = sorted(flavor_name(r.id) for _, r in servers if r.parameters["affinity"] is not None)
     assert sorted(group.name for group in state.groups.values()) == grouped, "a server group is left over, or missing"
@@ -294,6 +328,36 @@ def check_cloud(store: Store, state: State, working: tuple[Server, ...], leases:
         theirs = slots.get(server.host or "", {})
         reservation_id = server.flavor.removeprefix(flavor_name(""))
         assert server.host in held or resource_class(reservation_id) in theirs, "a server is left over"
+    check_addresses(store, state, [each for each in everything if each[1].resource_type == "virtual:floatingip"])
+
+
+def check_flavors(state: State, servers: list[Reservation]) -> None:
+    """Check that there is a flavor for every reservation of servers, and those that operators offer."""
+    own = {r.id for r in servers}
+    assert set(state.flavors) == own | {flavor.id for flavor in OFFERED}, "a flavor is left over, or missing"
+    for reservation in servers:
+        copy = state.flavors[reservation.id]
+        sizes = tuple(reservation.parameters[size] for size in ("vcpus", "memory_mb", "disk_gb"))
+        assert (copy.vcpus, copy.memory_mb, copy.disk_gb) == sizes
+        if reservation.resource_type == "flavor:instance":
+            source = state.flavors[str(reservation.parameters["flavor_id"])]
+            assert (source.vcpus, source.memory_mb, source.disk_gb) == sizes
+            assert copy.extra_specs.items() >= source.extra_specs.items()
+    for flavor in OFFERED:
+        assert state.flavors[flavor.id].extra_specs == flavor.extra_specs, "somebody else's flavor was changed"
+
+
+def check_addresses(store: Store, state: State, reservations: list[tuple[Lease, Reservation]]) -> None:
+    """Check that projects have the addresses that are promised to their active leases, with tags, and no others."""
+    wanted = {
+        (name, lease.project_id, frozenset((BLAZAR, mark(reservation.id))))
+        for lease, reservation in reservations
+        if lease.status is LeaseStatus.ACTIVE
+        for name in promised(store, lease, reservation)
+    }
+    found = [(name_of(f.network_id, f.address), f.project_id, frozenset(f.tags)) for f in state.floating_ips.values()]
+    assert len(found) == len(set(found)), "a floating IP is there twice"
+    assert set(found) == wanted, "a floating IP is left over, or missing"
 
 
 def promised(store: Store, lease: Lease, reservation: Reservation) -> dict[str, int]:
@@ -321,4 +385,5 @@ def check_told(store: Store, service: Service, leases: tuple[Lease, ...]) -> Non
     assert len(lines) - len(news) <= KILLS
     now = [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED]
     held = [a for lease in now for a in store.lease_allocations(lease.id)]
-    assert sum(a.unit is None for a in held) <= LIMIT
+    hosts = {resource.id for resource in store.resources(ResourceKind.HOST)}
+    assert sum(a.unit is None and a.resource_id in hosts for a in held) <= LIMIT
