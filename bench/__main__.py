@@ -15,7 +15,7 @@ from bench.kinds import KINDS
 from bench.requests import Figure
 from blazar.cmd import memory
 
-ROW = "{:<27}{:<18}{:<19}{:>7}{:>9}{:>11}{:>11}{:>12}"
+ROW = "{:<27}{:<19}{:<20}{:>7}{:>9}{:>11}{:>11}{:>12}"
 
 
 def main() -> int:

@@ -8,21 +8,23 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from bench.kinds import KINDS, Kind
+from bench.kinds import FLAVOR, KINDS, Kind
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, of_size
+from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
-from blazar.model.resource import ResourceKind
-from blazar.resources.addresses import AddressRegistration
+from blazar.model.resource import Facts, ResourceKind, Supply
+from blazar.resources.addresses import AddressRegistration, attributes_of, name_of
 from blazar.resources.physical_host import HostSettings
 from blazar.resources.registration import HostRegistration
 from blazar.store import resource_queries
@@ -39,6 +41,12 @@ MONTH = timedelta(days=30)
 BEGIN = datetime.now(UTC).replace(second=0, microsecond=0, minute=0) + timedelta(days=60)
 END = BEGIN + MONTH
 """All leases of the ground lie in this month, and so overlap a new one that takes all of it."""
+
+SUBNET = SubnetState("public-subnet", "10.0.0.0/8", "10.0.0.1", [["10.128.0.0", "10.255.255.254"]])
+FIRST_ADDRESS = IPv4Address("10.0.0.2")
+
+Found = tuple[str, str, Facts]
+"""What can be registered: its id in the cloud, its name, and what the cloud tells of it."""
 
 
 class Quiet:
@@ -73,12 +81,15 @@ def database(kind: str) -> Iterator[Engine]:
 
 
 class Ground:
-    """A service on a database, with a cloud of some size."""
+    """A service on a database, with a cloud of so many hosts, and so many addresses that can be reserved.
+
+    What the ``kind`` takes of these is registered.
+    """
 
     def __init__(
         self,
         engine: Engine,
-        hosts: int,
+        size: int,
         *,
         kind: Kind = KINDS["physical:host"],
         faults: Faults | None = None,
@@ -90,11 +101,13 @@ class Ground:
         self.kind = kind
         self.store = Store(engine)
         self.clock = clock or SystemClock()
-        state = of_size(hosts)
+        state = of_size(size)
+        state.networks["public"] = NetworkState("public", "public", subnets=[SUBNET])
         state.aggregates[1].hosts = [host.service_name for host in state.hosts.values()]
         self.simulated = SimulatedCloud(
             MemoryKeeper(state), clock=self.clock, faults=faults, deletion_takes=deletion_takes
         )
+        self.simulated.offer_flavor(FLAVOR)
         cloud = self.simulated.cloud
         host_settings = HostSettings()
         registration = HostRegistration(cloud, host_settings.pools)
@@ -109,33 +122,44 @@ class Ground:
         )
         self.app = create_app(self.manager, identity=StandaloneIdentity())
         self.http = self.app.test_client()
-        self._register(registration)
+        # As a request for it would be kept.
+        type_ = kind.make(cloud, host_settings)
+        self._parameters = dict(type_.parameters(type_.resolve(kind.filled, project_id="p")))
+        match kind.resources:
+            case ResourceKind.HOST:
+                self._register(self._hosts(registration))
+            case ResourceKind.FLOATING_IP:
+                self._register(self._addresses(size))
         self.filled = 0
 
-    def _register(self, registration: HostRegistration) -> None:
-        """Register all hosts, past the service: that takes a request each and is not what is measured."""
-        now = datetime.now(UTC)
+    def _hosts(self, registration: HostRegistration) -> Iterator[Found]:
+        hypervisors = self.simulated.hypervisors()
+        facts = registration.facts_of(hypervisors)
+        for hypervisor in hypervisors:
+            self.simulated.create_reservation_provider(hypervisor.hypervisor_hostname)
+            yield hypervisor.id, hypervisor.hypervisor_hostname, facts[hypervisor.hypervisor_hostname]
+
+    def _addresses(self, count: int) -> Iterator[Found]:
+        for number in range(count):
+            address = str(FIRST_ADDRESS + number)
+            facts = Facts(attributes_of("public", SUBNET.id, address), Supply())
+            yield str(uuid.uuid4()), name_of("public", address), facts
+
+    def _register(self, found: Iterator[Found]) -> None:
+        """Register resources, past the service: that takes a request each and is not what is measured."""
+        kind, now = self.kind.resources, datetime.now(UTC)
         with self.engine.execution_options(**{WRITES: True}).begin() as connection:
-            hypervisors = self.simulated.hypervisors()
-            facts = registration.facts_of(hypervisors)
-            for hypervisor in hypervisors:
+            for external_id, name, facts in found:
                 resource_queries.insert(
-                    connection,
-                    ResourceKind.HOST,
-                    external_id=hypervisor.id,
-                    name=hypervisor.hypervisor_hostname,
-                    facts=facts[hypervisor.hypervisor_hostname],
-                    capabilities={},
-                    at=now,
+                    connection, kind, external_id=external_id, name=name, facts=facts, capabilities={}, at=now
                 )
-                self.simulated.create_reservation_provider(hypervisor.hypervisor_hostname)
-            resource_queries.raise_version(connection, ResourceKind.HOST)
-        self.ids = sorted(r.id for r in self.store.resources(ResourceKind.HOST))
-        # A tenth of the hosts stays free: there has to be something to find.
+            resource_queries.raise_version(connection, kind)
+        self.ids = sorted(r.id for r in self.store.resources(kind))
+        # A tenth stays free: there has to be something to find.
         self.busy = self.ids[: len(self.ids) - max(1, len(self.ids) // 10)]
 
     def fill(self, count: int, *, most: int) -> None:
-        """Bring the calendar to ``count`` leases with something of one host each, side by side in the month."""
+        """Bring the calendar to ``count`` leases with something of one resource each, side by side in the month."""
         slot = MONTH / -(-most // len(self.busy))
         for begin in range(self.filled, count, 5000):
             self._insert(range(begin, min(begin + 5000, count)), slot)
@@ -161,12 +185,7 @@ class Ground:
             rows[reservations].append(
                 {"id": reservation_id, "lease_id": lease_id, "position": 0, "resource_type": self.kind.resource_type}
                 | {"resource_id": str(uuid.uuid4()), "status": "pending", "missing_resources": False}
-                | {
-                    "resources_changed": False,
-                    "parameters": {**self.kind.filled, "before_end": "default"},
-                    "artefacts": {},
-                }
-                | stamps
+                | {"resources_changed": False, "parameters": self._parameters, "artefacts": {}, **stamps}
             )
             times = (("start_lease", start), ("end_lease", end), ("before_end_lease", start))
             for position, (kind, time) in enumerate(times):
@@ -176,7 +195,11 @@ class Ground:
                     | {"attempts": 0, "reason": None, "memo": None, **stamps}
                 )
             rows[allocations].append(
-                {"kind": "host", "resource_id": self.busy[number % len(self.busy)], "lease_id": lease_id}
+                {
+                    "kind": str(self.kind.resources),
+                    "resource_id": self.busy[number % len(self.busy)],
+                    "lease_id": lease_id,
+                }
                 | {"reservation_id": reservation_id, "starts_at": start, "ends_at": end, "blocks_until": end}
                 | {"units": self.kind.units, "unit": unit, "released_at": None}
             )

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import Cloud
+from blazar.clouds.ports import Cloud, Flavor
 from blazar.model.amounts import Amounts
+from blazar.model.resource import ResourceKind
 from blazar.resources.base import ResourceType
+from blazar.resources.flavor_instance import FlavorInstance
+from blazar.resources.floating_ip import VirtualFloatingIp
 from blazar.resources.physical_host import HostSettings, PhysicalHost
 from blazar.resources.virtual_instance import VirtualInstance
 
 Room = Mapping[str, object]
 
+FLAVOR = Flavor("bench", "c1.bench", vcpus=2, memory_mb=2048, disk_gb=10, public=True)
+"""What every ground offers for servers of a flavor."""
+
+SERVER = Amounts.of({"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 10})
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A resource type as it is measured.
+    """A resource type as it is measured, on a ground of so many ``resources``.
 
     ``filled`` are the parameters of the leases that the calendar is full of, each with ``units`` of ``unit`` (None:
     whole) of one resource; ``creates`` what is asked for, by the name it has in the table; ``starts`` what is due in a
@@ -28,10 +36,13 @@ class Kind:
     starts: Room
     creates: Mapping[str, Room]
     make: Callable[[Cloud, HostSettings], ResourceType]
+    resources: ResourceKind = ResourceKind.HOST
     units: int = 1
     unit: Amounts | None = None
     least_free: Mapping[str, int] = field(default_factory=dict)
-    """How many hosts without a lease a request needs; it is left out where there are fewer."""
+    """How many resources without a lease a request needs; it is left out where there are fewer."""
+    lists: Mapping[str, str] = field(default_factory=lambda: {"allocations": "/v1/os-hosts/allocations"})
+    """What operators list of the resources, by the name it has in the table."""
 
 
 def _hosts(count: int) -> Room:
@@ -47,6 +58,14 @@ def _servers(amount: int, affinity: bool | None) -> Room:
         "affinity": affinity,
         "resource_properties": "",
     }
+
+
+def _of_flavor(amount: int) -> Room:
+    return {"amount": amount, "flavor_id": FLAVOR.id, "affinity": None}
+
+
+def _addresses(amount: int) -> Room:
+    return {"amount": amount, "network_id": "public"}
 
 
 KINDS: Mapping[str, Kind] = {
@@ -72,7 +91,26 @@ KINDS: Mapping[str, Kind] = {
             least_free={"create 4 apart": 4},
             make=VirtualInstance,
             units=4,
-            unit=Amounts.of({"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 10}),
+            unit=SERVER,
+        ),
+        Kind(
+            "flavor:instance",
+            filled=_of_flavor(4),
+            starts=_of_flavor(4),
+            creates={"create 4 servers": _of_flavor(4)},
+            make=FlavorInstance,
+            units=4,
+            unit=SERVER,
+        ),
+        Kind(
+            "virtual:floatingip",
+            filled=_addresses(1),
+            starts=_addresses(1),
+            creates={"create 1 address": _addresses(1), "create 10 addresses": _addresses(10)},
+            least_free={"create 10 addresses": 10},
+            make=VirtualFloatingIp,
+            resources=ResourceKind.FLOATING_IP,
+            lists={"addresses": "/v1/floatingips"},
         ),
     )
 }

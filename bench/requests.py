@@ -22,7 +22,7 @@ CREATORS = 8
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measurement; times in milliseconds."""
+    """One measurement; times in milliseconds. ``hosts`` counts addresses where the type takes these."""
 
     database: str
     type: str
@@ -115,7 +115,8 @@ def cell(base: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
     span = 1000 * (time.perf_counter() - begin)
     yield Figure(base, type_, "list, cold", hosts, leases, span, span, statements.count, 1)
     yield timed("list", 5, get("/v1/leases"))
-    yield timed("allocations", 1 if slow else 5, get("/v1/os-hosts/allocations"))
+    for name, path in ground.kind.lists.items():
+        yield timed(name, 1 if slow else 5, get(path))
 
 
 def throughput(kind: str, *, hosts: int = 1000, leases: int = 1000, each: int = 25) -> dict[str, object]:
