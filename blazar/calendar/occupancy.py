@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
@@ -18,6 +19,12 @@ Use = tuple[int, datetime, datetime, int, Amounts | None]
 
 Span = tuple[datetime, datetime, int]
 """From when to when so much of something is taken."""
+
+Row = Sequence[Any]
+"""What a use can be read from: first the id of the resource, last None if it is taken whole."""
+
+Reader = Callable[[list[Any]], list[Use]]
+"""Makes uses of rows of what is shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +57,23 @@ class Occupancy:
 
     @classmethod
     def of_uses(cls, uses: Iterable[Use]) -> Occupancy:
-        """Build from uses, all of which overlap the window: what a search on a large calendar spends its time on.
+        """Build from uses, all of which overlap the window, and of which all instants are aware or none is."""
+        return cls.of_rows(uses, lambda these: these)
 
-        Hence the plain tuples, of which all instants are aware or none is.
+    @classmethod
+    def of_rows(cls, rows: Iterable[Row], read: Reader) -> Occupancy:
+        """Build from rows, one a use: what a search on a large calendar spends its time on.
+
+        Hence they are read, and added up, only for the resources that the search comes to.
         """
         taken: set[int] = set()
-        shared: dict[int, list[Use]] = defaultdict(list)
-        for use in uses:
-            if use[4] is None:
-                taken.add(use[0])
+        shared: dict[int, list[Row]] = defaultdict(list)
+        for row in rows:
+            if row[-1] is None:
+                taken.add(row[0])
             else:
-                shared[use[0]].append(use)
-        return cls(frozenset(taken), {resource_id: _peak(parts) for resource_id, parts in shared.items()})
+                shared[row[0]].append(row)
+        return cls(frozenset(taken), _Peaks(dict(shared), read))
 
     def is_free(self, resource_id: int) -> bool:
         """Tell whether nothing at all is promised of the resource in the window."""
@@ -75,6 +87,30 @@ class Occupancy:
         if resource.id in self.taken:
             return 0
         return resource.units_beside(self.peaks.get(resource.id, Amounts()), unit)
+
+
+class _Peaks(Mapping[int, Amounts]):
+    """The peaks of resources, each worked out when it is first asked for."""
+
+    def __init__(self, rows: Mapping[int, list[Row]], read: Reader) -> None:
+        self._rows = rows
+        self._read = read
+        self._known: dict[int, Amounts] = {}
+
+    def __getitem__(self, resource_id: int) -> Amounts:
+        known = self._known.get(resource_id)
+        if known is None:
+            known = self._known[resource_id] = _peak(self._read(self._rows[resource_id]))
+        return known
+
+    def __contains__(self, resource_id: object) -> bool:
+        return resource_id in self._rows
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def _peak(uses: list[Use]) -> Amounts:

@@ -198,8 +198,9 @@ def _place_mixed(
             f"that time"
         )
     if not search.fill():
-        worst = max(range(len(demands)), key=lambda i: demands[i].min_units - search.room(i))
-        raise _not_enough(worst, demands, search.room(worst), find, jointly=len(demands) > 1)
+        rooms = [search.room(index) for index in range(len(demands))]
+        worst = max(range(len(demands)), key=lambda i: demands[i].min_units - rooms[i])
+        raise _not_enough(worst, demands, rooms[worst], find, jointly=len(demands) > 1)
     search.top_up()
     return Placement(
         tuple(

@@ -75,9 +75,11 @@ def _sqlite(pool_size: int) -> dict[str, Any]:
 
 
 def _postgresql(pool_size: int) -> dict[str, Any]:
-    limits = f"-c statement_timeout={STATEMENT_SECONDS}s -c lock_timeout={LOCK_SECONDS}s -c timezone=UTC"
+    limits = f"-c statement_timeout={STATEMENT_SECONDS}s -c lock_timeout={LOCK_SECONDS}s"
+    # Times that are read as texts, too, are written as everywhere.
+    manners = "-c timezone=UTC -c datestyle=ISO"
     return {
-        "connect_args": {"connect_timeout": CONNECT_SECONDS, "options": limits},
+        "connect_args": {"connect_timeout": CONNECT_SECONDS, "options": f"{limits} {manners}"},
         "pool_size": pool_size,
         "max_overflow": 20,
         "isolation_level": "READ COMMITTED",

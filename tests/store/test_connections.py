@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from blazar.model.amounts import Amounts
 from blazar.model.errors import Conflict, InvalidInput, StoreUnavailable
 from blazar.store.engine import connect
+from blazar.store.migrate import upgrade
 from blazar.store.store import Store
-from tests.store.builders import NONE, NOON, a_lease, hours
+from tests.store.builders import HOST, NONE, NOON, a_host, a_lease, booked, hours
 
 
 @pytest.mark.parametrize(
@@ -78,3 +80,22 @@ def test_a_connection_that_the_server_closed_is_replaced(engine, monkeypatch):
         connection.connection.driver_connection.close()
     assert store.lease(lease.id) == lease
     store.save(lease, replace(lease, name="renamed"), at=NOON, cleaning=NONE)
+
+
+def test_a_database_that_writes_times_in_another_way_is_read_all_the_same(postgresql_url):
+    first = connect(postgresql_url)
+    upgrade(first)
+    with first.connect() as connection:
+        name = connection.engine.url.database
+        connection.exec_driver_sql(f"ALTER DATABASE {name} SET datestyle TO 'German, DMY'")
+        connection.exec_driver_sql(f"ALTER DATABASE {name} SET timezone TO 'Asia/Tokyo'")
+        connection.commit()
+    first.dispose()
+    engine = connect(postgresql_url)
+    store = Store(engine)
+    host, half = a_host(store), Amounts.of({"VCPU": 8})
+    for window in (hours(0, 2), hours(2, 4)):
+        booked(store, window, host, unit=half)
+    with store.calendar(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None, cleaning=NONE) as view:
+        assert view.snapshot.occupancy.peaks == {host.id: half}
+    engine.dispose()

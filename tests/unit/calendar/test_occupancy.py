@@ -41,6 +41,24 @@ def test_units_count_as_often_as_they_are_promised():
     assert occupancy.units_free(a_host(1, vcpus=8), TWO) == 1
 
 
+def test_only_the_resources_that_are_asked_about_are_read_and_those_once():
+    uses = [(host, hour, hour + 2, 1, TWO) for host in (1, 2, 3) for hour in (0, 1)]
+    read = []
+
+    def note(rows):
+        read.append({row[0] for row in rows})
+        return rows
+
+    occupancy = Occupancy.of_rows([*uses, (4, 0, 1, 1, None)], note)
+    assert not any(occupancy.is_free(host) for host in (1, 2, 3, 4))
+    assert occupancy.is_free(5)
+    assert read == []
+    assert [occupancy.units_free(a_host(2, vcpus=8), TWO) for _ in range(2)] == [2, 2]
+    assert read == [{2}]
+    assert occupancy.peaks == dict.fromkeys((1, 2, 3), TWO.times(2))
+    assert len(occupancy.peaks) == 3
+
+
 spans = st.tuples(st.integers(0, 11), st.integers(1, 6)).map(lambda t: (t[0], t[0] + t[1]))
 
 
