@@ -159,7 +159,7 @@ class Worker:
                 return None
             users = self._store.earlier_users(lease.id, before=lease.window.start)
             if users:
-                # Who is long overdue is not looked for four times a second: a start is late by a twentieth more at most.
+                # Who is long overdue is not looked for four times a second: a start is a twentieth later at most.
                 later = now + max(self._settings.relook, (now - lease.window.start) / 20)
                 reason = f"lease {users[0]} has not left its resources yet"
                 self._save(lease, lifecycle.postpone(lease, event, at=later, reason=reason, failed=False, now=now), now)
