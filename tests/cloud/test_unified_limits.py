@@ -45,7 +45,7 @@ assemble.check_plugins(conf)
 (rule,) = assemble.enforcement(conf, Identity(tokens=object()))._filters
 for project in sys.argv[2:]:
     try:
-        print(json.dumps(dict(rule._limit._unified.of(project))))
+        print(json.dumps(dict(rule._limits["host"]._unified.of(project))))
     except BlazarError as error:
         print(json.dumps([error.status, error.message]))
 """
