@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
 from ipaddress import ip_address, ip_network
 
 from blazar.clouds.ports import FloatingIp, NetworkInfo, Subnet
+from blazar.clouds.simulated.ground import Ground
 from blazar.clouds.simulated.state import FloatingIpState, NetworkState, PortState, State, SubnetState
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 
 
-class SimulatedNetwork:
+class SimulatedNetwork(Ground):
     """A part of ``SimulatedCloud``, which has the rest of what is used here."""
-
-    # What the whole gives its parts.
-
-    def _call(self, name: str) -> AbstractContextManager[None]:
-        raise NotImplementedError
-
-    def _reading(self) -> AbstractContextManager[State]:
-        raise NotImplementedError
-
-    def _changing(self) -> AbstractContextManager[State]:
-        raise NotImplementedError
 
     # Network
 

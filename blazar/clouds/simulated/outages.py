@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-
-from blazar.clouds.simulated.state import HostState, ServerState, State
+from blazar.clouds.simulated.ground import Ground
+from blazar.clouds.simulated.state import HostState, State
 from blazar.model.errors import Conflict, NotFound
 
 
-class SimulatedOutages:
+class SimulatedOutages(Ground):
     """A part of ``SimulatedCloud``, which has the rest of what is used here. Hosts go by their names."""
-
-    def _changing(self) -> AbstractContextManager[State]:
-        raise NotImplementedError
-
-    def _occupants(self, state: State, service_name: str) -> list[ServerState]:
-        raise NotImplementedError
 
     def host_down(self, name: str) -> None:
         """Let a host's nova-compute be down; what runs there stays where it is."""

@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 
 from blazar.clouds.ports import Flavor, Inventory, Server, ServerGroup
+from blazar.clouds.simulated.ground import Ground
 from blazar.clouds.simulated.state import FlavorState, GroupState, HostState, ServerState, State
 from blazar.clouds.supplies import OUR_CLASSES, supply_of
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.model.resource import Supply
 
 
-class SimulatedSlots:
+class SimulatedSlots(Ground):
     """A part of ``SimulatedCloud``, which has the rest of what is used here."""
-
-    # What the whole gives its parts.
-
-    def _call(self, name: str) -> AbstractContextManager[None]:
-        raise NotImplementedError
-
-    def _reading(self) -> AbstractContextManager[State]:
-        raise NotImplementedError
-
-    def _changing(self) -> AbstractContextManager[State]:
-        raise NotImplementedError
-
-    def _is_gone(self, server: ServerState) -> bool:
-        raise NotImplementedError
-
-    def _host(self, server: ServerState) -> str | None:
-        raise NotImplementedError
-
-    def _server(self, server: ServerState) -> Server:
-        raise NotImplementedError
 
     # Compute
 
