@@ -37,7 +37,7 @@ from blazar.model.errors import (
     StaleLease,
     WrongState,
 )
-from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
+from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
 from blazar.model.resource import Resource
 from blazar.resources.base import Unusable, Work
 from blazar.store.store import Store
@@ -274,16 +274,13 @@ class Healing:
     def _begin(self, decided: _Decided) -> Lease:
         lease, plan = decided.seen.lease, decided.plan
         now = self._clock.now()
-        event = Event(
-            id=str(uuid.uuid4()),
-            event_type=EventType.UPDATE,
-            time=now.replace(microsecond=0),
-            status=EventStatus.UNDONE,
-            created_at=now,
+        updating = lifecycle.begin_update(
+            lease,
+            event_id=str(uuid.uuid4()),
             memo=memo_of(decided.seen.allocations),
-        )
-        updating = lifecycle.claim(
-            lifecycle.with_event(lease, event), event, owner=self._claims.owner, now=now, until=self._claims.until(now)
+            owner=self._claims.owner,
+            now=now,
+            until=self._claims.until(now),
         )
         both = union(decided.seen.allocations, plan.allocations, lease.window)
         return self._store.rebook(

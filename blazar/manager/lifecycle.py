@@ -218,6 +218,24 @@ def begin_deletion(lease: Lease, *, event_id: str, now: datetime) -> Lease:
     return replace(gone, events=(*events, deletion), updated_at=now)
 
 
+def begin_update(
+    lease: Lease, *, event_id: str, memo: Mapping[str, object], owner: str, now: datetime, until: datetime
+) -> Lease:
+    """Return the lease while it is changed in the cloud, with an event in the hands of ``owner``, its last one.
+
+    ``memo`` says what there was before, so that whoever takes over can restore it.
+    """
+    event = Event(
+        id=event_id,
+        event_type=EventType.UPDATE,
+        time=now.replace(microsecond=0),
+        status=EventStatus.UNDONE,
+        created_at=now,
+        memo=memo,
+    )
+    return claim(with_event(lease, event), event, owner=owner, now=now, until=until)
+
+
 def deleted(lease: Lease, event: Event, *, now: datetime, error: str | None = None) -> Lease:
     """Return the lease as the record keeps it after everything it held has been returned."""
     after = with_event(

@@ -322,16 +322,13 @@ class Updates:
 
     def _begin_growth(self, found: _Change, now: datetime, gate: Gate) -> Lease:
         lease, after, plan = found.lease, found.draft.after, found.plan
-        event = Event(
-            id=str(uuid.uuid4()),
-            event_type=EventType.UPDATE,
-            time=now.replace(microsecond=0),
-            status=EventStatus.UNDONE,
-            created_at=now,
+        updating = lifecycle.begin_update(
+            lease,
+            event_id=str(uuid.uuid4()),
             memo=memo_of(found.allocations),
-        )
-        updating = lifecycle.claim(
-            lifecycle.with_event(lease, event), event, owner=self._claims.owner, now=now, until=self._claims.until(now)
+            owner=self._claims.owner,
+            now=now,
+            until=self._claims.until(now),
         )
         both = Window(min(lease.window.start, after.window.start), max(lease.window.end, after.window.end))
         everything = union(found.allocations, plan.allocations, both)
