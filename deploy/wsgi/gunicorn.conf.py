@@ -13,4 +13,9 @@ timeout = 90  # more than rpc_response_timeout (60)
 graceful_timeout = 30
 limit_request_field_size = 32768  # tokens may be long
 accesslog = "-"
+access_log_format = '%(h)s "%(m)s %(U)s" %(s)s %(b)s %(M)sms'  # without query strings: nobody knows what is in them
+keepalive = 75  # more than proxies keep idle connections open
+worker_connections = (
+    1000  # open at a time in each process; who sends half a request holds a thread, see docs/operating.md
+)
 control_socket_disable = True  # newer gunicorns want a socket in the user's home; older ones ignore this
