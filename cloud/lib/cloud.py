@@ -1109,7 +1109,7 @@ def bootstrap_resources(s):
         if name not in have:
             s.call("POST", f"{compute}/flavors", {"flavor": {"name": name, "vcpus": cpus, "ram": memory, "disk": disk}})
 
-    def network(name, cidr, gateway, **more):
+    def network(name, cidr, gateway, pools=None, **more):
         found = s.call("GET", f"{v2}/networks?name={name}")["networks"]
         if not found:
             found = [s.call("POST", f"{v2}/networks", {"network": dict({"name": name}, **more)})["network"]]
@@ -1122,14 +1122,19 @@ def bootstrap_resources(s):
                 "name": f"{name}-subnet",
                 "enable_dhcp": False,
                 "gateway_ip": gateway,
+                **({"allocation_pools": pools} if pools else {}),
             }
             return net["id"], s.call("POST", f"{v2}/subnets", {"subnet": subnet})["subnet"]["id"]
+        if pools:
+            s.call("PUT", f"{v2}/subnets/{net['subnets'][0]}", {"subnet": {"allocation_pools": pools}})
         return net["id"], net["subnets"][0]
 
     external, _ = network(
         "public",
         "172.24.4.0/24",
         "172.24.4.1",
+        # The rest, from .2 to .127, is left to a service that gives out addresses itself.
+        pools=[{"start": "172.24.4.128", "end": "172.24.4.254"}],
         **{"router:external": True, "provider:network_type": "flat", "provider:physical_network": "external"},
     )
     _, inside = network("private", "10.0.0.0/20", "10.0.0.1", shared=True)
