@@ -154,6 +154,21 @@ def test_a_pool_with_a_zone_of_the_old_prefix_is_one(passes, a_host, a_request, 
     assert passes(old, a_request(hint="r1"))
 
 
+def test_a_wrong_prefix_in_nova_conf_opens_no_reservation_and_is_logged_once(
+    nova, passes, a_host, a_request, own, foreign, options, caplog
+):
+    options(blazar_az_prefix="wrong_")
+    judge = nova.filter_module.BlazarFilter()
+    for _ in range(3):
+        assert not judge.host_passes(a_host(own), a_request(project_id="carol"))
+        assert not judge.host_passes(a_host(foreign), a_request(hint="r2"))
+        assert judge.host_passes(a_host(own), a_request(hint="r1"))
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "aggregate r1 " in warnings[0]
+    assert "blazar_az_prefix and blazar_owner" in warnings[0]
+
+
 def test_an_aggregate_without_metadata_is_known_by_its_name(nova, passes, a_host, a_request):
     for metadata in ({}, {"metadata": None}, {"metadata": {}}):
         assert not passes(a_host(nova.Aggregate(name="freepool", **metadata)), a_request())

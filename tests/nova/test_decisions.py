@@ -251,6 +251,14 @@ AGGREGATES = {
     ),
     "an empty value lets nobody in": (("freepool", {"alice": ""}), FREEPOOL),
     "the aggregate of an instance reservation is no pool": (("r1", {"reservation": "r1", "blazar:owner": "bob"}), None),
+    "an aggregate with an owner is a reservation, whatever its zone": (
+        ("r1", {"availability_zone": "other_r1", "blazar:owner": "alice"}),
+        Pool(name="r1", reserved=True, owner="alice", guests=frozenset({"availability_zone", "blazar:owner"})),
+    ),
+    "an aggregate with an owner is a reservation also without a zone": (
+        ("r1", {"blazar:owner": "alice"}),
+        Pool(name="r1", reserved=True, owner="alice", guests=frozenset({"blazar:owner"})),
+    ),
     "an operator's zone is no pool": (("zone", {"availability_zone": "az-1"}), None),
     "a zone that only mentions the prefix is no pool": (("zone", {"availability_zone": "my_blazar_zone"}), None),
     "an aggregate that is named as a zone of a reservation is no pool": (("blazar_r1", {}), None),
@@ -278,6 +286,37 @@ def test_an_operator_chooses_the_names():
         ("free", False, None),
         ("spot", False, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        (
+            {"availability_zone": "other_r1", "blazar:owner": "alice"},
+            "its zone 'other_r1' does not start with 'blazar_'",
+        ),
+        ({"blazar:owner": "alice"}, "its zone '' does not start with 'blazar_'"),
+        ({"availability_zone": "blazar_r1", "owner": "alice"}, "its metadata have no 'blazar:owner'"),
+    ],
+)
+def test_zone_and_owner_that_do_not_go_together_are_told(metadata, words):
+    (said,) = host_in("compute-1", [("r1", metadata), ("freepool", {})], RULES).doubts
+    assert said.startswith("aggregate r1 ")
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"availability_zone": "blazar_r1", "blazar:owner": "alice"},
+        {"availability_zone": "blazar:r1", "blazar:owner": "alice"},
+        {"reservation": "r1", "blazar:owner": "alice"},
+        {"availability_zone": "az-1"},
+        {},
+    ],
+)
+def test_what_goes_together_raises_no_doubt(metadata):
+    assert host_in("compute-1", [("r1", metadata)], RULES).doubts == ()
 
 
 def test_pools_of_reservations_come_before_the_freepool_and_keep_their_order():

@@ -1,8 +1,8 @@
 """Whose server may run on which host: the rules of reservations, as pure functions.
 
 A pool is a host aggregate that Blazar keeps: the freepool, the aggregate of preemptible servers, and one aggregate for
-each host reservation, known by its availability zone. Aggregates of instance reservations are no pools: Placement
-keeps their servers together. Nothing here imports nova; the filter reads nova's objects and asks ``decide``.
+each host reservation, known by its availability zone or by its owner. Aggregates of instance reservations are no pools:
+Placement keeps their servers together. Nothing here imports nova; the filter reads nova's objects and asks ``decide``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A pool that a host is in; ``reserved`` if it has the zone of a host reservation."""
+    """A pool that a host is in; ``reserved`` if it has the zone or the owner of a host reservation."""
 
     name: str
     reserved: bool = False
@@ -72,6 +72,8 @@ class Host:
     """Whether an instance reservation has room on it."""
     closed: bool = False
     """Whether a reservation is taking it over."""
+    doubts: tuple[str, ...] = ()
+    """Which of its pools look as if the options were not those of Blazar, as sentences."""
 
 
 class Decision(Enum):
@@ -142,11 +144,33 @@ def host_in(name: str, aggregates: Iterable[tuple[str, Mapping[str, str]]], rule
         tuple(sorted(pools, key=lambda pool: not pool.reserved)),
         promised=any(SLOTS_KEY in metadata for _, metadata in known),
         closed=any(CLOSED_KEY + name in metadata for _, metadata in known),
+        doubts=tuple(doubt for each, metadata in known if (doubt := _doubt(each, metadata, rules))),
     )
 
 
+def _has_zone(metadata: Mapping[str, str], rules: Rules) -> bool:
+    return (metadata.get(ZONE_KEY) or "").startswith((rules.zone_prefix, LEGACY_ZONE_PREFIX))
+
+
+def _has_owner(metadata: Mapping[str, str], rules: Rules) -> bool:
+    # The aggregates of instance reservations have an owner, too.
+    return rules.owner_key in metadata and SLOTS_KEY not in metadata
+
+
+def _doubt(name: str, metadata: Mapping[str, str], rules: Rules) -> str | None:
+    zone, owner = _has_zone(metadata, rules), _has_owner(metadata, rules)
+    if zone is owner:
+        return None
+    if zone:
+        return f"aggregate {name} has the zone of a reservation, and its metadata have no {rules.owner_key!r}"
+    found = metadata.get(ZONE_KEY) or ""
+    text = f"its zone {found!r} does not start with {rules.zone_prefix!r}"
+    return f"aggregate {name} has the owner of a reservation, and {text}"
+
+
 def _pool(name: str, metadata: Mapping[str, str], rules: Rules) -> Pool | None:
-    reserved = (metadata.get(ZONE_KEY) or "").startswith((rules.zone_prefix, LEGACY_ZONE_PREFIX))
+    # Either will do: a slip in one option must not open what is reserved.
+    reserved = _has_zone(metadata, rules) or _has_owner(metadata, rules)
     if not reserved and name not in (rules.freepool, rules.preemptible_pool):
         return None
     guests = frozenset(key for key, value in metadata.items() if value)

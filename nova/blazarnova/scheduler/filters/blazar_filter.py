@@ -75,11 +75,22 @@ class BlazarFilter(filters.BaseHostFilter):
             owner_key=options.blazar_owner,
             zone_prefix=options.blazar_az_prefix,
         )
+        self._doubted = False
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
         """Tell whether the host may run the server that is asked for."""
         request = _request(spec_obj)
         host = _host(host_state, self._rules)
+        if host.doubts and not self._doubted:
+            # Once is enough: it is so for every reservation, at every request.
+            self._doubted = True
+            LOG.warning(
+                "On host %s, %s. Its hosts are kept for the reservation. Set blazar_az_prefix and blazar_owner of [%s] "
+                "as [physical:host] and [nova] of blazar.conf have them",
+                host.name,
+                "; ".join(host.doubts),
+                GROUP,
+            )
         decision = decide(request, host, self._rules)
         _log(decision, request, host)
         return decision.passes
