@@ -60,6 +60,7 @@ def main() -> int:
     for only, name, measure in (
         ("throughput", "throughput", requests.throughput),
         *(("starts", "burst", partial(starts.burst, kind=kind)) for kind in kinds),
+        ("starts", "crowd", starts.crowd),
         ("starts", "beside_slow_ends", starts.beside_slow_ends),
     ):
         if options.only in (None, only):
