@@ -16,10 +16,13 @@ when it ends. Start it, and let Blazar ask it:
 What comes in is a POST of JSON, {"context": …, "lease": …}. What goes out:
 
     check-create, check-update   204: granted. 403 with {"message": "…"}: denied, and the message is for the user.
-    commit-create, commit-update, on-end   204: noted. Anything else, and it comes again later, with the same
+    commit-create, commit-update           204: granted and noted. 403 (or another 4xx): the lease is undone.
+    on-end                                 204: noted. 5xx or nothing, and it comes again later, with the same
                                            X-OpenStack-Request-ID: by that, a service notices what it has heard before.
 
-A check promises nothing: the lease may still not come to be. So it is the commits that the books are kept by.
+A check promises nothing: the lease may still not come to be. So it is the commits that the books are kept by. This
+service takes them all; credit_service.py refuses what the account does not bear, which a service should do that must
+never be overdrawn.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ Json = dict[str, Any]
 
 class Denied(Exception):
     """The lease can not be; the text is for its user."""
+
+    status = 403
 
 
 class Books:
@@ -102,7 +107,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self.books.hear(self.path, json.loads(text), self.headers.get("X-OpenStack-Request-ID"))
         except Denied as denied:
-            return self.answer(403, {"message": str(denied)})
+            return self.answer(denied.status, {"message": str(denied)})
         return self.answer(204)
 
     def answer(self, status: int, body: Json | None = None) -> None:

@@ -14,6 +14,7 @@ class Proxy:
         self._to = (host, port)
         self._listener: socket.socket | None = None
         self._open: set[socket.socket] = set()
+        self._latest: list[socket.socket] = []
         self._lock = threading.Lock()
         self.port = 0
         self.mend()
@@ -46,6 +47,12 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
 
+    def break_latest(self) -> None:
+        """Break the connection that was opened last, as a firewall does or a server that ends one session."""
+        for end in self._latest:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
     def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
@@ -60,6 +67,7 @@ class Proxy:
             far.settimeout(None)
             with self._lock:
                 self._open |= {near, far}
+                self._latest = [near, far]
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
 

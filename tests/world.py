@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, State, of_size, of_yaml
 from blazar.clouds.simulated.state import AggregateState
-from blazar.enforcement import Enforcement, Filter
+from blazar.enforcement import Enforcement, Filter, Identity
 from blazar.manager.hosts import HostService
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
@@ -49,6 +49,12 @@ class ManualClock:
 
     def now(self) -> datetime:
         return self.instant
+
+    def elapsed(self) -> float:
+        return (self.instant - NOON).total_seconds()
+
+    def synchronize(self) -> None:
+        pass
 
     def to(self, instant: datetime) -> None:
         self.instant = max(self.instant, instant)
@@ -87,8 +93,10 @@ class World:
         register: bool = True,
         filters: Sequence[Filter] = (),
         exempt: Collection[str] = (),
+        identity: Identity | None = None,
+        patience: timedelta = timedelta(0),
     ) -> None:
-        self.enforcement = Enforcement(filters, exempt=exempt)
+        self.enforcement = Enforcement(filters, exempt=exempt, identity=identity)
         self.clock = clock or ManualClock()
         self.faults = Faults(sleep=lambda _: None)
         self.simulated = cloud or SimulatedCloud(
@@ -98,7 +106,7 @@ class World:
         self.store = Store(engine)
         self.engine = engine
         self.notifier = RecordingNotifier()
-        self.settings = settings or Settings(claim_ttl=timedelta(seconds=30))
+        self.settings = replace(settings or Settings(claim_ttl=timedelta(seconds=30)), patience=patience)
         self.host_settings = host_settings or HostSettings()
         self.manager = self.another_manager()
         self.host_service = HostService(

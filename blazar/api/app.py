@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import urllib.parse
@@ -30,6 +31,8 @@ LOG = logging.getLogger(__name__)
 MAX_BODY_BYTES = 1024 * 1024
 REQUEST_ID = "x-openstack-request-id"
 _GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MARK = "\x00url"
+"""Where the URL of the service belongs in the document; nothing else in it has such a character."""
 _OPEN = frozenset({"/", "/versions", "/v1", "/v1/", "/healthcheck", "/openapi.json"})
 
 
@@ -70,7 +73,7 @@ def create_app(
         # As it ever was: version 2 has no document of its own, and refuses every method here.
         app.add_url_rule("/v2", "version/v2", _versions, methods=[])
     app.add_url_rule("/healthcheck", "healthcheck", _healthcheck, methods=["GET"])
-    app.add_url_rule("/openapi.json", "openapi", _openapi, methods=["GET"])
+    app.add_url_rule("/openapi.json", "openapi", _Document(app.extensions[EXTENSION]), methods=["GET"])
     app.before_request(_before)
     app.after_request(_after)
     app.teardown_request(_teardown)
@@ -115,8 +118,12 @@ def _before() -> Response | None:
 
 def _after(response: Response) -> Response:
     response.headers[REQUEST_ID] = g.request_id
+    # What is answered depends on who asks: no cache in between may keep it, and no browser guess what it is.
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Vary"] = "X-Auth-Token"
     if g.version is not None:
-        response.headers["Vary"] = microversion.HEADER
+        response.headers["Vary"] = f"X-Auth-Token, {microversion.HEADER}"
         response.headers[microversion.HEADER] = f"{microversion.SERVICE} {microversion.as_text(g.version)}"
     if response.status_code == 204:
         # Clients take anything after these headers for a broken answer.
@@ -168,6 +175,12 @@ def _healthcheck() -> tuple[Response, int]:
     return jsonify({"status": "ok"}), 200
 
 
-def _openapi() -> Response:
-    served = services()
-    return jsonify(openapi.document(_link(""), with_v1=served.enable_v1, v2_controllers=served.v2_controllers))
+class _Document:
+    """The OpenAPI document, written once; only the URL of the service differs from request to request."""
+
+    def __init__(self, served: Services) -> None:
+        document = openapi.document(_MARK, with_v1=served.enable_v1, v2_controllers=served.v2_controllers)
+        self._parts = json.dumps(document, separators=(",", ":")).split(json.dumps(_MARK))
+
+    def __call__(self) -> Response:
+        return Response(json.dumps(_link("") or "/").join(self._parts), mimetype="application/json")

@@ -41,7 +41,10 @@ def application_error(error: BlazarError) -> Response:
     """Render shape A."""
     if type(error) is BlazarError or error.status >= 500:
         LOG.error("Answering %d to request %s: %s", error.status, _request_ids(), error.message)
-    return _shape_a(error.status, error.message)
+    response = _shape_a(error.status, error.message)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 def unexpected_error(error: Exception) -> Response:

@@ -15,7 +15,12 @@ def capabilities(given: Mapping[str, object]) -> dict[str, str]:
     shadows = sorted(given.keys() & _SHADOWS)
     if shadows:
         raise InvalidInput(f"{shadows[0]} is not a capability and can not be changed; choose another key")
-    return {key: value if isinstance(value, str) else str(value) for key, value in given.items()}
+    return {key: _text(value) for key, value in given.items()}
+
+
+def _text(value: object) -> str:
+    # The existing Blazar hands the value to its database, where true is 1.
+    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def capability_changes(given: Mapping[str, object]) -> dict[str, str | None]:

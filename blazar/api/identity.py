@@ -69,33 +69,50 @@ NO_TOKEN = "notused"
 """What keystoneauth's ``none`` plugin sends for want of a token (``--os-auth-type none``)."""
 
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
-_ADDRESS = re.compile(r"(?:https?://)?(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
+_ADDRESS = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
+
+
+_IMPLIED = {"admin": ("member", "reader"), "member": ("reader",)}
+"""Which roles have which others with them, as Keystone makes them."""
+
+_OWN_SITE = ("", "same-origin", "none")
+"""What a browser says of a request (``Sec-Fetch-Site``) that no other page has made; programs say nothing."""
 
 
 class StandaloneIdentity:
     """Believes what the request says, for a service that only this machine can reach.
 
     No token is the admin of project ``demo``; ``<user>:<project>[:<role>,…]`` is somebody else, by default with the
-    roles member and reader. A web page from elsewhere is nobody, although the browser that shows it runs here.
+    roles member and reader. A web page that this service has not served itself is nobody, although the browser that
+    shows it runs here, and also if another program of this machine has served it.
     """
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
         """Return the caller that the token names."""
-        if not _is_local(headers.get("Host", "")) or not _is_local(headers.get("Origin", "")):
+        if not _is_own(headers):
             raise Unauthenticated
         token = headers.get("X-Auth-Token")
         if not token or token == NO_TOKEN:
-            return Caller("admin", "demo", ("admin", "member", "reader"))
+            return Caller("admin", "demo", ("admin", *_IMPLIED["admin"]))
         user, _, rest = token.partition(":")
         project, _, given = rest.partition(":")
         roles = tuple(given.split(",")) if given else ("member", "reader")
         if not all(_NAME.fullmatch(name) for name in (user, project, *roles)):
             raise Unauthenticated
-        return Caller(user, project, roles)
+        implied = (other for role in roles for other in _IMPLIED.get(role.lower(), ()))
+        return Caller(user, project, tuple(dict.fromkeys((*roles, *implied))))
+
+
+def _is_own(headers: Mapping[str, str]) -> bool:
+    """Tell whether a request is from a program of this machine, or from a page of this very service."""
+    host, origin = headers.get("Host", ""), headers.get("Origin", "")
+    if not _is_local(host) or headers.get("Sec-Fetch-Site", "").lower() not in _OWN_SITE:
+        return False
+    return not origin or (bool(host) and origin.lower() == f"http://{host}".lower())
 
 
 def _is_local(address: str) -> bool:
-    """Tell whether a Host or Origin header, if there is one, names this machine."""
+    """Tell whether a Host header, if there is one, names this machine."""
     if not address:
         return True
     match = _ADDRESS.fullmatch(address)

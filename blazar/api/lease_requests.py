@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from blazar.api.forms import Json, LeaseForm
 from blazar.api.identity import Caller
+from blazar.api.schemas import READ_ONLY
 from blazar.model.errors import InvalidInput
+from blazar.model.lease import REQUEST_EVENTS, Lease
 from blazar.model.requests import (
     Actor,
     EventRequest,
@@ -15,6 +18,74 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
+
+MOST_TEXT = 32 * 1024
+"""Bytes of text that a lease may have: its name, and the keys and values of its reservations and events.
+
+A list of leases is read, sent and kept as a whole: what one lease may weigh, everybody carries.
+"""
+
+_NO_TEXT = READ_ONLY | {"resource_type", "resource_id"}
+"""What a change may bring of a reservation that is not kept of it."""
+
+
+def check_text(body: Json) -> None:
+    """Raise InvalidInput if a new lease has more text than a lease may have; the message names the longest part."""
+    parts = {"name": _text(body["name"])}
+    for key in ("reservations", "events"):
+        for number, item in enumerate(body.get(key, [])):
+            parts |= _parts(f"{key}[{number}]", item)
+    _check_text(parts)
+
+
+def check_text_after(body: Json, lease: Lease) -> None:
+    """Raise InvalidInput if a change brings a lease beyond the text that it may have, or further beyond it."""
+    before = {"name": _text(lease.name)}
+    for reservation in lease.reservations:
+        before |= _parts(reservation.id, reservation.parameters)
+    for event in lease.events:
+        if event.event_type not in REQUEST_EVENTS:
+            before[event.id] = _text(str(event.event_type))
+    after = dict(before)
+    if "name" in body:
+        after["name"] = _text(body["name"])
+    known = {reservation.id: reservation.parameters for reservation in lease.reservations}
+    for item in body.get("reservations", []):
+        if (old := known.get(item.get("id"))) is not None:
+            given = {key: value for key, value in item.items() if key not in _NO_TEXT}
+            after |= _parts(item["id"], {**old, **given})
+    if sum(after.values()) > sum(before.values()):
+        _check_text(after)
+
+
+def _parts(name: str, values: Mapping[str, Any]) -> dict[str, int]:
+    return {f"{name}.{key[:80]}": _text(key) + _text(value) for key, value in values.items()}
+
+
+def _check_text(parts: Mapping[str, int]) -> None:
+    total = sum(parts.values())
+    if total > MOST_TEXT:
+        longest = max(parts, key=lambda part: parts[part])
+        raise InvalidInput(
+            f"The lease has {total} bytes of text (name, reservations and events together), at most {MOST_TEXT} are "
+            f"allowed; shorten {longest}, which has {parts[longest]}"
+        )
+
+
+def _text(value: object) -> int:
+    """Return the bytes of the texts, keys and numbers in a JSON value."""
+    total, left = 0, [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, Mapping):
+            left.extend(part)
+            left.extend(part.values())
+        elif isinstance(part, list | tuple):
+            left.extend(part)
+            total += len(part)
+        elif part is not None:
+            total += len(str(part).encode("utf-8", "replace"))
+    return total
 
 
 def new_lease(body: Json, form: LeaseForm, caller: Caller, *, operator: bool) -> LeaseRequest:
@@ -26,7 +97,7 @@ def new_lease(body: Json, form: LeaseForm, caller: Caller, *, operator: bool) ->
         project_id=caller.project_id,
         start=form.moment(body["start_date"], "start_date"),
         end=form.moment(body["end_date"], "end_date"),
-        before_end=None if before_end is None else form.date(before_end, "before_end_date"),
+        before_end=form.date(before_end, "before_end_date") if before_end else None,
         reservations=tuple(
             ReservationRequest(item["resource_type"], _parameters(item)) for item in body.get("reservations", [])
         ),
@@ -48,7 +119,7 @@ def lease_change(body: Json, form: LeaseForm, caller: Caller, *, operator: bool)
         name=body.get("name"),
         start=form.moment(body["start_date"], "start_date") if "start_date" in body else None,
         end=form.moment(body["end_date"], "end_date") if "end_date" in body else None,
-        before_end=None if before_end is None else form.date(before_end, "before_end_date"),
+        before_end=form.date(before_end, "before_end_date") if before_end else None,
         reservations=tuple(
             ReservationChange(item["id"], _parameters(item), item.get("resource_type")) for item in items
         ),
@@ -57,8 +128,10 @@ def lease_change(body: Json, form: LeaseForm, caller: Caller, *, operator: bool)
 
 
 def _event(item: Json, form: LeaseForm) -> EventRequest:
-    text = item.get("event_date")
-    return EventRequest(item["event_type"], None if text is None else form.date(text, "event_date"))
+    texts = {text for key in ("event_date", "time") if (text := item.get(key)) is not None}
+    if len(texts) > 1:
+        raise InvalidInput("events: event_date and time are two names of one thing and differ; give one of them")
+    return EventRequest(item["event_type"], form.date(texts.pop(), "event_date") if texts else None)
 
 
 def _parameters(item: Json) -> dict[str, Any]:

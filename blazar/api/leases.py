@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Blueprint, Response, g, jsonify, request
 
-from blazar.api import schemas
+from blazar.api import microversion, schemas
 from blazar.api.bodies import read_object
 from blazar.api.context import caller, identifier, services
 from blazar.api.forms import LeaseForm, enclosed
-from blazar.api.lease_requests import lease_change, new_lease
+from blazar.api.lease_requests import check_text, check_text_after, lease_change, new_lease
 from blazar.api.policy import ADMIN
-from blazar.model.errors import NotFound
+from blazar.model.errors import Denied, NotFound, UsageDenied
 from blazar.model.lease import Lease
 
 
@@ -45,8 +45,15 @@ class Leases:
         services().policy.check("blazar:leases:post", caller())
         body = read_object(request)
         schemas.check(body, self._form.created)
+        check_text(body)
+        if not caller().project_id:
+            raise Denied("Your token is for no project, and a lease belongs to one; use a token for a project.")
         wanted = new_lease(body, self._form, caller(), operator=_is_operator())
-        return self._shown(services().manager.create_lease(wanted)), 201
+        try:
+            return self._shown(services().manager.create_lease(wanted)), 201
+        except UsageDenied as error:
+            # Clients of the existing Blazar know a new lease that a filter refuses by 403, and a change by 400.
+            raise Denied(error.message) from error
 
     def show(self, lease_id: str) -> Response:
         """Show a lease."""
@@ -58,6 +65,7 @@ class Leases:
         services().policy.check("blazar:leases:put", caller(), _target(lease))
         body = read_object(request)
         schemas.check(body, self._form.changed)
+        check_text_after(body, lease)
         change = lease_change(body, self._form, caller(), operator=_is_operator())
         return self._shown(services().manager.update_lease(lease.id, change))
 
@@ -66,6 +74,8 @@ class Leases:
         lease = _visible(lease_id)
         services().policy.check("blazar:leases:delete", caller(), _target(lease))
         services().manager.delete_lease(lease.id)
+        for rendered in services().rendered.values():
+            rendered.drop(lease.id)
         return "", 204
 
     def _shown(self, lease: Lease) -> Response:
@@ -73,13 +83,26 @@ class Leases:
 
 
 def _visible(lease_id: str) -> Lease:
-    """Return a lease that the caller may see; of others it is said that they are there, but no more."""
+    """Return a lease that the caller may see.
+
+    Of others version 1.0 says that they are there, but no more; later ones do not say even that.
+    """
     key = identifier(lease_id)
     if key == "-":
-        raise NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found")
+        raise _unknown(lease_id)
     lease = services().manager.lease(key)
-    services().policy.check("blazar:leases:get", caller(), _target(lease))
+    try:
+        services().policy.check("blazar:leases:get", caller(), _target(lease))
+    except Denied:
+        if g.version is not None and g.version >= microversion.HIDES_LEASES:
+            raise _unknown(key) from None
+        raise
     return lease
+
+
+def _unknown(lease_id: str) -> NotFound:
+    """Return the error of a lease that does not exist, in the words that it has everywhere."""
+    return NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found")
 
 
 def _is_operator() -> bool:

@@ -10,6 +10,8 @@ HEADER = "OpenStack-API-Version"
 SERVICE = "reservation"
 MIN_VERSION = (1, 0)
 MAX_VERSION = (1, 0)
+HIDES_LEASES = (1, 1)
+"""From here on a lease that the caller may not see is answered as one that does not exist; before, with 403."""
 _VERSION = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})", re.ASCII)
 
 

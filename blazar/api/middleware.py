@@ -23,6 +23,8 @@ LOG = logging.getLogger(__name__)
 
 HEALTHCHECK = "/healthcheck"
 
+HIDDEN = "***"
+
 
 CORS_HEADERS = {
     "allow_headers": ["Content-Type", "OpenStack-API-Version", "X-Auth-Token", "X-OpenStack-Request-ID"],
@@ -92,7 +94,7 @@ def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
 class ExchangeLog:
     """Logs every request and its answer, for ``log_exchange``; what is secret stays out."""
 
-    _SECRET = ("TOKEN", "AUTHORIZATION", "COOKIE")
+    _SECRET = ("TOKEN", "AUTHORIZATION", "COOKIE", "REFERER")
 
     def __init__(self, app: Wsgi) -> None:
         self._app = app
@@ -100,15 +102,26 @@ class ExchangeLog:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Serve a request."""
         shown = {
-            key: "***" if any(word in key for word in self._SECRET) else value
+            key: HIDDEN if any(word in key for word in self._SECRET) else value
             for key, value in sorted(environ.items())
-            if isinstance(value, str)
-            and (key.startswith("HTTP_") or key in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
+            if isinstance(value, str) and (key.startswith("HTTP_") or key in ("REQUEST_METHOD", "PATH_INFO"))
         }
+        if query := environ.get("QUERY_STRING"):
+            shown["QUERY_STRING"] = _masked_query(query)
         LOG.info("Request: %s", shown)
 
         def noted(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
-            LOG.info("Answer: %s %s", status, headers)
+            told = [(name, HIDDEN if self._is_secret(name) else value) for name, value in headers]
+            LOG.info("Answer: %s %s", status, told)
             return start_response(status, headers, *more)
 
         return self._app(environ, noted)
+
+    def _is_secret(self, header: str) -> bool:
+        return any(word in header.upper() for word in self._SECRET)
+
+
+def _masked_query(query: str) -> str:
+    """Return a query string with its values hidden: nobody knows what clients put there, in whatever encoding."""
+    parts = (part.partition("=") for part in query.split("&"))
+    return "&".join(f"{name[:80]}={HIDDEN}" if sign else HIDDEN for name, sign, _ in parts)

@@ -11,7 +11,7 @@ _A, _B, _C, _D = ref("ApplicationError"), ref("FrameError"), ref("Authentication
 _ERRORS: dict[int, tuple[str, Json]] = {
     400: ("The request makes no sense", {"oneOf": [_A, _B]}),
     401: ("Nobody knows who is asking", _C),
-    403: ("The policy does not allow it; the message names the rule", _A),
+    403: ("The policy (the message names the rule) or usage enforcement does not allow it", _A),
     404: ("It does not exist", {"oneOf": [_A, _B]}),
     406: ("The version asked for is not served", _B),
     409: ("Not in the present state of things", _A),
@@ -40,10 +40,14 @@ _TOKEN = _header(
     "Who is asking. In standalone mode `<user>:<project>[:<role>,…]`, or nothing for the admin of demo",
 )
 _VERSION = _header("OpenStack-API-Version", "`reservation 1.0` or `reservation latest`; without it, 1.0")
-_HEADERS: Json = {"x-openstack-request-id": {"schema": _TEXT, "description": "names the request in the log"}}
+_HEADERS: Json = {
+    "x-openstack-request-id": {"schema": _TEXT, "description": "names the request in the log"},
+    "Cache-Control": {"schema": _TEXT, "description": "no-store"},
+    "Vary": {"schema": _TEXT, "description": "X-Auth-Token, and OpenStack-API-Version where there is one"},
+    "X-Content-Type-Options": {"schema": _TEXT, "description": "nosniff"},
+}
 _VERSION_HEADERS: Json = {
     "OpenStack-API-Version": {"schema": _TEXT, "description": "the version that the answer is in"},
-    "Vary": {"schema": _TEXT, "description": "OpenStack-API-Version"},
 }
 _CHALLENGE: Json = {"WWW-Authenticate": {"schema": _TEXT, "description": "where tokens come from"}}
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import threading
+import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from oslo_config import cfg
 from oslo_policy import policy
 
 from blazar.api.identity import Caller
 from blazar.model.errors import Denied, InvalidInput
+
+LOG = logging.getLogger(__name__)
+
+LOOK_AGAIN = 1.0
+"""Seconds between two looks at the policy files."""
 
 ADMIN = "admin"
 _ADMIN = "rule:admin"
@@ -121,38 +131,107 @@ def list_rules() -> list[policy.RuleDefault]:
     ]
 
 
+_UNNAMED = (cfg.Locations.opt_default, cfg.Locations.set_default)
+
+
 class Policy:
-    """Decides by rule, caller and target. InvalidInput at once if there is a policy file that is none."""
+    """Decides by rule, caller and target. InvalidInput at once if there is a policy file that is none.
+
+    A file that changes is read again; one that is gone or broken by then is told of in the log once, and the rules
+    stay as they were. A file that was named and is not there is told of as well: the default rules hold then.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         if conf is None:
             conf = cfg.ConfigOpts()
             conf([], project="blazar", default_config_files=[], default_config_dirs=[])
-        self._enforcer = policy.Enforcer(conf)
-        self._enforcer.suppress_deprecation_warnings = True
-        self._enforcer.register_defaults(list_rules())
-        try:
-            self._enforcer.load_rules()
-        except (AttributeError, OSError, TypeError, ValueError) as error:
-            # The library raises whatever happens to it on the way.
-            raise InvalidInput(
-                f"[oslo_policy] policy_file {conf.oslo_policy.policy_file} can not be understood: "
-                f'{" ".join(str(error).split())}; write rules in YAML, each as "name": "check"'
-            ) from error
+        self._conf = conf
+        self._lock = threading.Lock()
+        # The library registers its options with the first one.
+        self._enforcer = _enforcer(conf)
+        self._seen = self._files()
+        self._looked = time.monotonic()
+        self._load(self._enforcer)
+        section = conf.oslo_policy
+        location = conf.get_location("policy_file", "oslo_policy")
+        named = location is not None and location.location not in _UNNAMED
+        if named and conf.find_file(section.policy_file) is None:
+            LOG.error("[oslo_policy] policy_file %s does not exist; the default rules apply", section.policy_file)
 
     def allows(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> bool:
         """Tell whether the caller may do this to the target, which is the caller's own project if none is given."""
         credentials = {
             **caller.facts,
             "user_id": caller.user_id,
-            "project_id": caller.project_id,
             "roles": list(caller.roles),
             "is_admin": False,
         }
+        if caller.project_id:
+            credentials["project_id"] = caller.project_id
         aim = dict(target) if target is not None else {"project_id": caller.project_id, "user_id": caller.user_id}
-        return bool(self._enforcer.enforce(rule, aim, credentials, do_raise=False))
+        # Two empty ids are equal, and yet nobody is a member of no project: without the key no comparison holds.
+        aim = {key: value for key, value in aim.items() if value or key != "project_id"}
+        return bool(self._current().enforce(rule, aim, credentials, do_raise=False))
 
     def check(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> None:
         """Raise Denied, naming the rule, if the caller may not."""
         if not self.allows(rule, caller, target):
             raise Denied(f"Policy doesn't allow {rule} to be performed.")
+
+    def _current(self) -> policy.Enforcer:
+        with self._lock:
+            if time.monotonic() - self._looked < LOOK_AGAIN:
+                return self._enforcer
+            self._looked = time.monotonic()
+            if (files := self._files()) == self._seen:
+                return self._enforcer
+            before, self._seen = self._seen, files
+            if gone := sorted(before.keys() - files.keys()):
+                LOG.error("The policy file %s is gone; the rules stay as they were", ", ".join(gone))
+                return self._enforcer
+            fresh = _enforcer(self._conf)
+            try:
+                self._load(fresh)
+            except InvalidInput as error:
+                LOG.error("%s. The rules stay as they were", error.message)
+            else:
+                LOG.info("The policy was read again from %s", ", ".join(sorted(files)))
+                self._enforcer = fresh
+            return self._enforcer
+
+    def _load(self, enforcer: policy.Enforcer) -> None:
+        try:
+            enforcer.load_rules()
+        except (AttributeError, OSError, TypeError, ValueError) as error:
+            # The library raises whatever happens to it on the way.
+            raise InvalidInput(
+                f"[oslo_policy] policy_file {self._conf.oslo_policy.policy_file} can not be understood: "
+                f'{" ".join(str(error).split())}; write rules in YAML, each as "name": "check"'
+            ) from error
+        # From here on the files are looked at by us: the library fails the request that finds one gone.
+        enforcer.use_conf = False
+
+    def _files(self) -> dict[str, tuple[int, int]]:
+        """Return the policy files that there are, and what tells whether one has changed."""
+        section = self._conf.oslo_policy
+        found: dict[str, tuple[int, int]] = {}
+        for name in (section.policy_file, *section.policy_dirs):
+            path = Path(self._conf.find_file(name) or "")
+            if not name or path == Path():
+                continue
+            try:
+                inside = sorted(path.iterdir()) if path.is_dir() else [path]
+                for file in inside:
+                    if not file.name.startswith(".") or file == path:
+                        status = os.stat(file)
+                        found[str(file)] = status.st_mtime_ns, status.st_size
+            except OSError as error:
+                LOG.debug("The policy in %s can not be looked at: %s", path, error)
+        return found
+
+
+def _enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
+    enforcer = policy.Enforcer(conf)
+    enforcer.suppress_deprecation_warnings = True
+    enforcer.register_defaults(list_rules())
+    return enforcer

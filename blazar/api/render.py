@@ -11,9 +11,6 @@ from blazar.model.lease import REQUEST_EVENTS, Event, Lease, Reservation
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
 
 Json = dict[str, Any]
-_OF_SLOTS = ("flavor_id", "aggregate_id", "server_group_id")
-_SHOWN_ARTEFACTS = {"virtual:instance": _OF_SLOTS, "flavor:instance": _OF_SLOTS}
-"""What a type made in the cloud and its users need to know; null until it is made."""
 _HIDDEN = frozenset(str(kind) for kind in REQUEST_EVENTS)
 
 
@@ -112,8 +109,7 @@ def resource_property(value: ResourceProperty) -> Json:
 
 def _reservation(lease_id: str, value: Reservation) -> Json:
     return {
-        **value.parameters,
-        **{key: value.artefacts.get(key) for key in _SHOWN_ARTEFACTS.get(value.resource_type, ())},
+        **value.shown,
         "id": value.id,
         "lease_id": lease_id,
         "resource_id": value.resource_id,

@@ -11,36 +11,68 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from blazar.api import render
 from blazar.model.lease import Lease
 from blazar.rpc.interface import Manager
 
-MOST_KEPT = 100_000
-"""About 1.5 KB each."""
+MOST_BYTES = 128 * 1024 * 1024
+"""About 80 000 leases of the usual 1.5 KB."""
 
 MOST_BY_ID = 500
 """Beyond so many that are missing, the whole list is read instead."""
+
+_OVERHEAD = 300
+"""Bytes that a kept text costs beside itself, about."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 """One encoder for all: ``json.dumps`` makes a new one at every call."""
 
 
-class RenderedLeases:
-    """Keeps the JSON texts of leases, the latest used ones, as ``shown`` renders them. Safe for several threads."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    revision: int
+    project_id: str
+    text: str
 
-    def __init__(self, shown: Callable[[Lease], dict[str, Any]] = render.lease, *, most: int = MOST_KEPT) -> None:
+    @property
+    def size(self) -> int:
+        # The encoder escapes whatever is not ASCII, so that a character is a byte.
+        return len(self.text) + _OVERHEAD
+
+
+class RenderedLeases:
+    """Keeps the JSON texts of leases as ``shown`` renders them, at most so many bytes. Safe for several threads.
+
+    The latest read are kept. A lease that is in no list any more is dropped with the first list that lacks it.
+    """
+
+    def __init__(
+        self, shown: Callable[[Lease], dict[str, Any]] = render.lease, *, most_bytes: int = MOST_BYTES
+    ) -> None:
         self._shown = shown
-        self._most = most
-        self._texts: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._of_project: dict[str, set[str]] = {}
+        self._bytes = 0
         self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """The bytes that are kept, about."""
+        return self._bytes
 
     def all(self, manager: Manager, project_id: str | None) -> list[str]:
         """Return the JSON texts of a project's leases (None: of all), oldest first."""
         wanted = manager.lease_revisions(project_id)
         with self._lock:
-            found = {w.id: kept[1] for w in wanted if (kept := self._texts.get(w.id)) and kept[0] == w.revision}
+            found = {w.id: kept.text for w in wanted if (kept := self._kept.get(w.id)) and kept.revision == w.revision}
+            known = self._kept.keys() if project_id is None else self._of_project.get(project_id, set())
+            if len(known) > len(found):
+                for lease_id in known - {w.id for w in wanted}:
+                    self._drop(lease_id)
         missing = [w.id for w in wanted if w.id not in found]
         if missing:
             fresh = manager.leases_by_id(missing) if len(missing) <= MOST_BY_ID else manager.leases(project_id)
@@ -48,16 +80,34 @@ class RenderedLeases:
         # What was deleted between the two looks is in neither.
         return [found[w.id] for w in wanted if w.id in found]
 
+    def drop(self, lease_id: str) -> None:
+        """Keep nothing of a lease."""
+        with self._lock:
+            self._drop(lease_id)
+
     def forget(self) -> None:
         """Keep nothing, as after a start."""
         with self._lock:
-            self._texts.clear()
+            self._kept.clear()
+            self._of_project.clear()
+            self._bytes = 0
+
+    def _drop(self, lease_id: str) -> None:
+        if (kept := self._kept.pop(lease_id, None)) is not None:
+            self._bytes -= kept.size
+            of_project = self._of_project[kept.project_id]
+            of_project.discard(lease_id)
+            if not of_project:
+                del self._of_project[kept.project_id]
 
     def _keep(self, lease: Lease) -> str:
         text = _encode(self._shown(lease))
+        kept = _Kept(lease.revision, lease.project_id, text)
         with self._lock:
-            self._texts[lease.id] = lease.revision, text
-            self._texts.move_to_end(lease.id)
-            while len(self._texts) > self._most:
-                self._texts.popitem(last=False)
+            self._drop(lease.id)
+            self._kept[lease.id] = kept
+            self._of_project.setdefault(lease.project_id, set()).add(lease.id)
+            self._bytes += kept.size
+            while self._bytes > self._most_bytes:
+                self._drop(next(iter(self._kept)))
         return text

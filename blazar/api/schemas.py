@@ -8,6 +8,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from blazar.api.lengths import BoundedValidator
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import EventType
 
@@ -21,8 +22,10 @@ _DATE: Schema = {
 _OPTIONAL_DATE: Schema = {
     "type": ["string", "null"],
     "maxLength": 64,
-    "description": "a date in UTC strictly inside the lease. Required format: %Y-%m-%d %H:%M, or null for the default",
+    "description": "a date in UTC strictly inside the lease. Required format: %Y-%m-%d %H:%M, or null or '' for the "
+    "default",
 }
+_EVENT_DATE: Schema = {**_OPTIONAL_DATE, "description": "a date. Required format: %Y-%m-%d %H:%M"}
 _KEYS: Schema = {"maxLength": 255, "description": "an object whose keys have at most 255 characters"}
 _OF_TYPES: Schema = {
     "min": {"description": "physical:host: at least so many hosts, a whole number from 1"},
@@ -44,7 +47,7 @@ _OF_TYPES: Schema = {
     "disk_gb": {"description": "virtual:instance: the disk of a server in GiB, a whole number; 0 to boot from volumes"},
     "affinity": {
         "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on another) or "
-        "null (anywhere); also as a text, as 'True' or 'None'"
+        "null (anywhere); also as a text, as 'True', 'yes', '1' or 'None'"
     },
     "network_id": {"description": "virtual:floatingip: the id of the external network; it can not be changed"},
     "required_floatingips": {"description": "virtual:floatingip: a list of addresses that must be among those"},
@@ -86,7 +89,7 @@ LEASE_CREATE: Schema = {
                 "type": "object",
                 "required": ["event_type"],
                 "additionalProperties": False,
-                "description": "an object with event_type and event_date",
+                "description": "an object with event_type and event_date (or time, which is the same)",
                 "properties": {
                     "event_type": {
                         "type": "string",
@@ -96,7 +99,8 @@ LEASE_CREATE: Schema = {
                         "not": {"enum": [kind.value for kind in EventType]},
                         "description": "a text that is not the name of one of the service's own events, as end_lease",
                     },
-                    "event_date": {**_OPTIONAL_DATE, "description": "a date. Required format: %Y-%m-%d %H:%M"},
+                    "event_date": _EVENT_DATE,
+                    "time": _EVENT_DATE,
                 },
             },
         },
@@ -254,7 +258,7 @@ _VALIDATORS: dict[int, Draft202012Validator] = {}
 
 def check(body: dict[str, Any], schema: Schema) -> None:
     """Raise InvalidInput, naming the field and how to mend it, if the body does not fit the schema."""
-    validator = _VALIDATORS.setdefault(id(schema), Draft202012Validator(schema))
+    validator = _VALIDATORS.setdefault(id(schema), BoundedValidator(schema))
     errors = sorted(
         islice(validator.iter_errors(body), MOST_ERRORS),
         key=lambda e: (len(e.absolute_path), e.validator != "required", e.message),

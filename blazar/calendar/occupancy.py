@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,7 @@ Span = tuple[datetime, datetime, int]
 """From when to when so much of something is taken."""
 
 Row = Sequence[Any]
-"""What a use can be read from: first the id of the resource, last None if it is taken whole."""
+"""What a use can be read from: first the id of the resource, last how many units, and None if it is taken whole."""
 
 Reader = Callable[[list[Any]], list[Use]]
 """Makes uses of rows of what is shared."""
@@ -32,28 +32,34 @@ class Occupancy:
     """Resources taken whole, and the peak of what is taken of the others.
 
     ``peaks`` has, by resource and class, the highest sum of amounts at any one instant of the window. Peaks of
-    different classes may lie at different instants; a unit must fit beside each of them.
+    different classes may lie at different instants; a unit must fit beside each of them. ``room`` has, of resources
+    that are used before or after the window, how long they are free beside it, on the side on which that is less.
     """
 
     taken: frozenset[int] = frozenset()
     peaks: Mapping[int, Amounts] = field(default_factory=dict)
+    room: Mapping[int, timedelta] = field(default_factory=dict)
 
     @classmethod
-    def of_busy(cls, resource_ids: Iterable[int]) -> Occupancy:
+    def of_busy(cls, resource_ids: Iterable[int], room: Mapping[int, timedelta] | None = None) -> Occupancy:
         """Build for questions about whole resources: these are not free."""
-        return cls(taken=frozenset(resource_ids))
+        return cls(taken=frozenset(resource_ids), room=room or {})
 
     @classmethod
     def of_allocations(cls, window: Window, allocations: Iterable[Allocation]) -> Occupancy:
-        """Build from allocations; those that do not overlap the window count for nothing.
+        """Build from allocations; those that do not overlap the window count for nothing but the room beside it.
 
         Windows may have been widened by the cleaning time before.
         """
-        return cls.of_uses(
-            (a.resource_id, a.window.start, a.window.end, a.units, a.unit)
-            for a in allocations
-            if a.window.overlaps(window)
-        )
+        within, room = [], Room(window)
+        for a in allocations:
+            if a.window.overlaps(window):
+                within.append((a.resource_id, a.window.start, a.window.end, a.units, a.unit))
+            elif a.window.end <= window.start:
+                room.ends_before(a.resource_id, a.window.end)
+            else:
+                room.starts_after(a.resource_id, a.window.start)
+        return replace(cls.of_uses(within), room=room.found)
 
     @classmethod
     def of_uses(cls, uses: Iterable[Use]) -> Occupancy:
@@ -61,18 +67,21 @@ class Occupancy:
         return cls.of_rows(uses, lambda these: these)
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Row], read: Reader) -> Occupancy:
+    def of_rows(cls, rows: Iterable[Row], read: Reader, beside: Callable[[Row], None] | None = None) -> Occupancy:
         """Build from rows, one a use: what a search on a large calendar spends its time on.
 
-        Hence they are read, and added up, only for the resources that the search comes to.
+        Hence they are read, and added up, only for the resources that the search comes to. Rows without units are of
+        uses beside the window, and go to ``beside``.
         """
         taken: set[int] = set()
         shared: dict[int, list[Row]] = defaultdict(list)
         for row in rows:
-            if row[-1] is None:
+            if row[-1] is not None:
+                shared[row[0]].append(row)
+            elif row[-2] or beside is None:
                 taken.add(row[0])
             else:
-                shared[row[0]].append(row)
+                beside(row)
         return cls(frozenset(taken), _Peaks(dict(shared), read))
 
     def is_free(self, resource_id: int) -> bool:
@@ -87,6 +96,25 @@ class Occupancy:
         if resource.id in self.taken:
             return 0
         return resource.units_beside(self.peaks.get(resource.id, Amounts()), unit)
+
+
+class Room:
+    """How long resources are free beside a window, as it is found out use by use."""
+
+    def __init__(self, window: Window) -> None:
+        self.found: dict[int, timedelta] = {}
+        self._window = window
+
+    def ends_before(self, resource_id: int, end: datetime) -> None:
+        """Note that a use of a resource ends before the window."""
+        self._note(resource_id, self._window.start - end)
+
+    def starts_after(self, resource_id: int, start: datetime) -> None:
+        """Note that a use of a resource starts after the window."""
+        self._note(resource_id, start - self._window.end)
+
+    def _note(self, resource_id: int, room: timedelta) -> None:
+        self.found[resource_id] = min(room, self.found.get(resource_id, room))
 
 
 class _Peaks(Mapping[int, Amounts]):

@@ -1,7 +1,8 @@
 """Placement: which resources to take for all demands of a lease together.
 
 Whole resources are a bipartite matching between demands (each standing for ``min_units`` seats) and resources;
-it is solved exactly with augmenting paths (Kuhn, 1955). Units that share resources are placed in ``units``.
+it is solved exactly with augmenting paths (Berge, 1957), each of which is found breadth first. Units that share
+resources are placed in ``units``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.snapshot import Snapshot
 from blazar.calendar.strategies import Strategy, in_order
 from blazar.calendar.units import UnitSearch
@@ -113,7 +115,7 @@ def _candidates(demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: in
         ]
     else:
         fitting = [r for r in _eligible(demand, find) if r.reservable and r.id not in occupancy.taken]
-    ordered = in_order(fitting, strategy, seed)
+    ordered = _roomiest(in_order(fitting, strategy, seed), occupancy)
     if strategy is Strategy.PACK and not demand.whole:
         # What is shared already is filled up first, so that whole resources stay free for those who need them.
         ordered = sorted(ordered, key=lambda r: r.id not in occupancy.peaks)
@@ -124,6 +126,18 @@ def _candidates(demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: in
     # Pinned resources are in use: they stay, whatever their properties say by now.
     pinned = [r for r in snapshot.resources if r.id in demand.pinned]
     return [*pinned, *ordered]
+
+
+def _roomiest(ordered: Sequence[Resource], occupancy: Occupancy) -> Sequence[Resource]:
+    """Put resources first that nobody uses before or after, and then those that are free longest beside the window.
+
+    So leases that run can be prolonged, and so can this one.
+    """
+    room = occupancy.room
+    if not room:
+        return ordered
+    used = sorted((r for r in ordered if r.id in room), key=lambda r: room[r.id], reverse=True)
+    return [*(r for r in ordered if r.id not in room), *used] if used else ordered
 
 
 def _place_whole(
@@ -143,46 +157,72 @@ def _place_whole(
 
 def _matched(demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], find: Matching) -> Mapping[int, int]:
     """Return resource id → demand index, so that minima are met and the total is as large as it can be."""
-    owner: dict[int, int] = {}
-    held = [0] * len(demands)
-    fixed: dict[int, int] = {}
-    for index, demand in enumerate(demands):
-        for resource_id in demand.pinned:
-            owner[resource_id] = fixed[resource_id] = index
-            held[index] += 1
-    able = [{r.id for r in resources} for resources in candidates]
-
-    def seat(index: int, seen: set[int]) -> bool:
-        """Give the demand one more resource, moving others' seats along an augmenting path if need be."""
-        free = next((r.id for r in candidates[index] if r.id not in owner), None)
-        if free is not None:
-            owner[free] = index
-            return True
-        for resource in candidates[index]:
-            if resource.id in seen or resource.id in fixed or owner[resource.id] == index:
-                continue
-            seen.add(resource.id)
-            if seat(owner[resource.id], seen):
-                owner[resource.id] = index
-                return True
-        return False
-
+    seats = _Seats(demands, candidates)
     # The choosiest demand first: fewer seats have to be moved later.
     order = sorted(range(len(demands)), key=lambda i: len(candidates[i]))
     for index in order:
-        while held[index] < demands[index].min_units:
-            if not seat(index, set()):
-                together = len(set().union(*able))
+        while seats.held[index] < demands[index].min_units:
+            if not seats.add(index):
+                together = len({r.id for resources in candidates for r in resources})
                 raise _not_enough(index, demands, together, find, jointly=True)
-            held[index] += 1
-    growing = True
+    growing = order
     while growing:
-        growing = False
-        for index in order:
-            if held[index] < demands[index].max_units and seat(index, set()):
-                held[index] += 1
-                growing = True
-    return owner
+        # Who can not grow now never can again: every further seat leaves others at least as little choice.
+        growing = [index for index in growing if seats.held[index] < demands[index].max_units and seats.add(index)]
+    return seats.owner
+
+
+class _Seats:
+    """Whole resources given to demands, one at a time along augmenting paths."""
+
+    def __init__(self, demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]) -> None:
+        self.owner: dict[int, int] = {}
+        self.held = [0] * len(demands)
+        self._candidates = [[r.id for r in resources] for resources in candidates]
+        # How many candidates of each demand, from the first on, have an owner: those never become free again.
+        self._owned = [0] * len(demands)
+        for index, demand in enumerate(demands):
+            for resource_id in demand.pinned:
+                self.owner[resource_id] = index
+                self.held[index] += 1
+        self._fixed = frozenset(self.owner)
+
+    def add(self, index: int) -> bool:
+        """Give a demand one more resource, for which others may have to change one for another; tell whether it got it.
+
+        A breadth-first search over demands, each of which is visited once: the path is one of the shortest.
+        """
+        came_by: dict[int, tuple[int, int]] = {}
+        queue = [index]
+        for at in queue:
+            free = self._free(at)
+            if free is not None:
+                self._move(index, at, free, came_by)
+                return True
+            for resource_id in self._candidates[at]:
+                if len(queue) == len(self.held):
+                    break
+                owner = self.owner[resource_id]
+                if owner != index and owner not in came_by and resource_id not in self._fixed:
+                    came_by[owner] = at, resource_id
+                    queue.append(owner)
+        return False
+
+    def _free(self, index: int) -> int | None:
+        candidates = self._candidates[index]
+        for position in range(self._owned[index], len(candidates)):
+            if candidates[position] not in self.owner:
+                return candidates[position]
+            self._owned[index] = position + 1
+        return None
+
+    def _move(self, index: int, last: int, free: int, came_by: Mapping[int, tuple[int, int]]) -> None:
+        """Let the last demand of a path take what is free, and each before it what the next one had."""
+        self.held[index] += 1
+        self.owner[free] = last
+        while last != index:
+            last, resource_id = came_by[last]
+            self.owner[resource_id] = last
 
 
 def _place_mixed(

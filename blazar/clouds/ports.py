@@ -168,6 +168,39 @@ class FloatingIp:
     description: str = ""
 
 
+CHANGES = frozenset(
+    {
+        "create_aggregate",
+        "set_aggregate_metadata",
+        "delete_aggregate",
+        "add_host",
+        "remove_host",
+        "create_flavor",
+        "set_flavor_specs",
+        "delete_flavor",
+        "give_flavor",
+        "take_flavor",
+        "create_server_group",
+        "delete_server_group",
+        "delete_server",
+        "snapshot_server",
+        "give_image",
+        "migrate_server",
+        "confirm_migration",
+        "create_reservation_provider",
+        "create_resource_class",
+        "delete_resource_class",
+        "set_inventory",
+        "delete_inventory",
+        "create_floating_ip",
+        "tag_floating_ip",
+        "detach_floating_ip",
+        "delete_floating_ip",
+    }
+)
+"""The calls of all ports that change the cloud: each adapter lets them pass ``scope.check_change`` first."""
+
+
 class Compute(Protocol):
     """What we need of Nova (and of Glance, for snapshots of servers)."""
 
@@ -233,8 +266,11 @@ class Compute(Protocol):
     def take_flavor(self, flavor_id: str, project_id: str) -> None:
         """Let a project no longer boot servers with a private flavor. NotFound (flavor, or it could not before)."""
 
-    def server_groups(self, name: str) -> tuple[ServerGroup, ...]:
-        """Return the server groups of all projects with exactly this name."""
+    def flavor_names(self) -> Mapping[str, str]:
+        """Return the names of all flavors, private ones too, by id."""
+
+    def server_groups(self, name: str | None = None) -> tuple[ServerGroup, ...]:
+        """Return the server groups of all projects with exactly this name (None: all)."""
 
     def create_server_group(self, name: str, policy: str, project_id: str) -> str:
         """Create a server group with the policy ``affinity`` or ``anti-affinity``; return its id.
@@ -294,6 +330,9 @@ class Placement(Protocol):
 
     def delete_resource_class(self, name: str) -> None:
         """Delete a resource class. NotFound; Conflict while a provider has an inventory of it."""
+
+    def resource_classes(self) -> frozenset[str]:
+        """Return the names of all resource classes."""
 
     def inventory(self, hypervisor_hostname: str, resource_class: str) -> Inventory | None:
         """Return what a host's reservation provider has of a class; None if it has none, or is absent."""

@@ -2,28 +2,48 @@
 
 Set at the edges (an API request, an event that is worked on) and read by whatever calls out, so that no signature in
 between has to carry it. Kept in a context variable: each thread has its own.
+
+``check_change`` is the fence: every call that changes a cloud passes it, in each adapter, right before it is sent.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Protocol
+
+from blazar.model.clock import monotonic
+from blazar.model.errors import ClaimLost, CloudUnavailable
+
+
+class Hold(Protocol):
+    """The right to change what somebody else would change otherwise."""
+
+    @property
+    def longest_call(self) -> float:
+        """How many seconds a changing call may take."""
+
+    def remaining(self) -> float:
+        """Return for how many seconds nobody else has the right; 0 or less when it is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """``request_id`` is passed on to other services as the global request id; ``deadline`` is in monotonic seconds."""
+    """``request_id`` is passed on to other services as the global request id; ``deadline`` is in monotonic seconds.
+
+    ``hold`` is what the work is done under; None where nothing is claimed, as when a host is registered.
+    """
 
     request_id: str | None = None
     deadline: float | None = None
+    hold: Hold | None = None
 
     def remaining(self) -> float | None:
         """Return the seconds that are left, at least 0; None if there is no limit."""
-        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        return None if self.deadline is None else max(0.0, self.deadline - monotonic())
 
 
 _CURRENT: ContextVar[Scope] = ContextVar("scope", default=Scope())  # noqa: B039 - Scope is frozen
@@ -34,14 +54,33 @@ def current() -> Scope:
     return _CURRENT.get()
 
 
+def check_change() -> float | None:
+    """Return how many seconds a call that changes the cloud may take from now on; None if there is no limit.
+
+    ClaimLost if the work's claim ends before the longest call would: by the time the call takes effect, somebody else
+    might be at work on the same. CloudUnavailable if the time for the request is over.
+    """
+    here = current()
+    left = here.remaining()
+    if left is not None and left <= 0:
+        raise CloudUnavailable("the time for this request is over")
+    if here.hold is None:
+        return left
+    if here.hold.remaining() < here.hold.longest_call:
+        raise ClaimLost("this manager was held up for too long, and another one goes on with the work")
+    return here.hold.longest_call if left is None else min(left, here.hold.longest_call)
+
+
 @contextmanager
-def scope(*, request_id: str | None = None, limit: timedelta | None = None) -> Iterator[Scope]:
-    """Narrow the scope: a request id of its own, and no later a deadline than ``limit`` from now."""
+def scope(
+    *, request_id: str | None = None, limit: timedelta | None = None, hold: Hold | None = None
+) -> Iterator[Scope]:
+    """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another hold."""
     outer = _CURRENT.get()
     ends = [outer.deadline] if outer.deadline is not None else []
     if limit is not None:
-        ends.append(time.monotonic() + limit.total_seconds())
-    inner = Scope(request_id or outer.request_id, min(ends) if ends else None)
+        ends.append(monotonic() + limit.total_seconds())
+    inner = Scope(request_id or outer.request_id, min(ends) if ends else None, hold or outer.hold)
     token = _CURRENT.set(inner)
     try:
         yield inner

@@ -13,6 +13,11 @@ OUR_CLASSES = "CUSTOM_RESERVATION_"
 """How the classes of reservations begin, which are slots and no capacity."""
 
 
+def reservation_of(resource_class: str) -> str:
+    """Return the id of the reservation that has this class of ours in Placement."""
+    return resource_class.removeprefix(OUR_CLASSES).lower().replace("_", "-")
+
+
 def supply_of(providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: Iterable[str]) -> Supply:
     """Return what a host has whose providers have these inventories by class.
 

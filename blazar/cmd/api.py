@@ -6,23 +6,26 @@ import ipaddress
 import logging
 import signal
 import sys
+import threading
 from types import FrameType
 
-import waitress
 from keystoneauth1 import exceptions as ksa
 from oslo_config import cfg
 
-from blazar.api.app import MAX_BODY_BYTES, create_app
+from blazar.api.app import create_app
 from blazar.api.identity import KeystoneIdentity
 from blazar.api.middleware import ExchangeLog, Wsgi, behind_keystone
 from blazar.api.policy import Policy
-from blazar.cmd import config, memory
+from blazar.cmd import config, memory, web
 from blazar.cmd.config import ConfigurationError
 from blazar.model.errors import BlazarError
 from blazar.rpc.client import RemoteManager
 from blazar.rpc.target import transport
 
 LOG = logging.getLogger("blazar.api")
+
+PATIENCE = 3.0
+"""Seconds that a starting API waits for a look at the database."""
 
 
 def main() -> int:
@@ -52,6 +55,7 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
             "[DEFAULT] enable_v1_api is false and [api] api_v2_controllers is empty, so that there would be no API; "
             "set one of them"
         )
+    _refuse_foreign_database(conf)
     manager = RemoteManager(conf, transport(conf))
     app = create_app(
         manager,
@@ -76,19 +80,40 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
     return ExchangeLog(served) if conf.log_exchange else served
 
 
+def _refuse_foreign_database(conf: cfg.ConfigOpts) -> None:
+    """ForeignTables if the configuration names the database of the existing Blazar, as a file of that one does.
+
+    The API itself needs no database: one that can not be reached from here is no reason not to serve.
+    """
+    if not conf.database.connection:
+        return
+    # Only now: whoever configures no database for an API is spared the library's memory.
+    from blazar.cmd.databases import ForeignTables, foreign
+
+    found: list[ForeignTables] = []
+
+    def look() -> None:
+        if (error := foreign(conf.database.connection)) is not None:
+            found.append(error)
+
+    looking = threading.Thread(target=look, name="database", daemon=True)
+    looking.start()
+    looking.join(PATIENCE)
+    if found:
+        raise found[0]
+
+
 def _serve(conf: cfg.ConfigOpts) -> None:
     app = build(conf)
     host = conf.host
-    trusting = bool(conf.oslo_middleware.enable_proxy_headers_parsing)
     try:
-        server = waitress.create_server(
+        server = web.server(
             app,
             host=f"[{host}]" if _is_ipv6(host) else host,
             port=conf.port,
             threads=conf.api.threads,
-            ident="blazar",
-            clear_untrusted_proxy_headers=not trusting,
-            max_request_body_size=2 * MAX_BODY_BYTES,
+            connections=conf.api.connections,
+            trusts_proxy=bool(conf.oslo_middleware.enable_proxy_headers_parsing),
         )
     except OSError as error:
         raise ConfigurationError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import stevedore
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
@@ -16,6 +15,7 @@ from blazar.enforcement import Enforcement, Identity
 from blazar.manager.messaging import oslo_messaging
 from blazar.manager.notifications import MessagingNotifier, Notifier
 from blazar.manager.service import ManagerService
+from blazar.model import extensions
 from blazar.model.clock import Clock
 from blazar.model.errors import InvalidInput
 from blazar.resources.addresses import AddressRegistration
@@ -105,14 +105,18 @@ def resource_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Sequence[ResourceType]
 
 def _plugins(conf: cfg.ConfigOpts) -> list[Any]:
     names = conf.manager.plugins
-    extensions: dict[str, Any] = {e.name: e for e in stevedore.ExtensionManager(NAMESPACE, invoke_on_load=False)}
-    unknown = [name for name in names if name not in extensions]
+    there = extensions.offered(NAMESPACE)
+    unknown = [name for name in names if name not in there]
     if unknown:
         raise ConfigurationError(
             f"[manager] plugins names {', '.join(unknown)}, which is not installed; there are: "
-            f"{', '.join(sorted(extensions))}"
+            f"{', '.join(sorted(there))}"
         )
-    plugins = [extensions[name].plugin for name in names]
+    advice = "'To add a resource type' in CONTRIBUTING.md"
+    try:
+        plugins = [extensions.load(there[n], ResourceType, named="[manager] plugins", advice=advice) for n in names]
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
     seen = [plugin.resource_type for plugin in plugins]
     twice = sorted({name for name in seen if seen.count(name) > 1})
     if twice:

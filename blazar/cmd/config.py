@@ -11,17 +11,20 @@ from collections.abc import Iterator
 from datetime import timedelta
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from oslo_config import cfg, types
 from oslo_log import log
 
-from blazar import __version__
+from blazar import RELEASE
 from blazar.calendar.strategies import Strategy
 from blazar.clouds.openstack import options as cloud
+from blazar.cmd.masking import mask_cookies
 from blazar.enforcement import builtin_options
 from blazar.manager.settings import Settings
+from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError
-from blazar.resources.actions import CHOICES
+from blazar.resources import physical_host
 from blazar.resources.physical_host import HostSettings
 from blazar.resources.pools import PoolNames
 
@@ -38,6 +41,8 @@ _BEFORE_END = {
     "notification": "a notification",
     "snapshot": "a notification, and an image of every server on the reservation's hosts",
     "migration": "a notification, and every server is moved to a host that is in no pool",
+    "default": "the same as notification",
+    "email": "the same as notification; who hears it may send the mail",
 }
 DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
     cfg.HostAddressOpt(
@@ -83,6 +88,14 @@ API_OPTIONS: list[cfg.Opt] = [
         min=1,
         help="Requests that blazar-api works on at a time; a WSGI server has a setting of its own.",
     ),
+    cfg.IntOpt(
+        "connections",
+        default=1000,
+        min=100,
+        max=100000,
+        help="Connections that blazar-api keeps open at a time; beyond it those that were idle for the longest are "
+        "closed. As many files as that and 256 must be allowed to the process.",
+    ),
 ]
 MANAGER_OPTIONS: list[cfg.Opt] = [
     cfg.ListOpt(
@@ -120,7 +133,21 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
         "claim_ttl",
         default=20,
         min=1,
-        help="Seconds after which the work of a manager that gave no sign of life is taken over by another.",
+        help="Seconds after which the work of a manager that gave no sign of life is taken over by another. A call "
+        "that changes something in the cloud is given up after half of that, and none begins when less is left.",
+    ),
+    cfg.IntOpt(
+        "sweep_interval",
+        default=600,
+        min=0,
+        help="Seconds between two searches of the cloud for what is left of leases that are over (aggregates, flavors, "
+        "server groups, resource classes, floating IPs), as after the crash of a manager. It is ended as the lease "
+        "would have been. 0: never.",
+    ),
+    cfg.BoolOpt(
+        "sweep_dry_run",
+        default=False,
+        help="Only log what is left of leases that are over, and leave it where it is.",
     ),
     cfg.IntOpt(
         "request_limit",
@@ -159,6 +186,27 @@ ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
         default=[],
         help="Projects, by id, whose leases no filter is asked about; of what they book and end an external service is "
         "told all the same.",
+    ),
+    cfg.IntOpt(
+        "leases_per_project",
+        default=1000,
+        min=-1,
+        help="Leases that a project may have which have not ended, those without reservations included; -1 for no "
+        "bound. It counts without any filter, but not for exempt_projects.",
+    ),
+    cfg.IntOpt(
+        "reservations_per_lease",
+        default=30,
+        min=-1,
+        help="Reservations that a lease may have, each of which may be an aggregate, a flavor and more in the cloud; "
+        "-1 for no bound but the 100 of the API. Counts as leases_per_project does.",
+    ),
+    cfg.IntOpt(
+        "reservations_per_project",
+        default=1000,
+        min=-1,
+        help="Reservations in all leases of a project that have not ended; -1 for no bound. Counts as "
+        "leases_per_project does.",
     ),
     cfg.IntOpt(
         "notice_attempts",
@@ -213,10 +261,16 @@ HOST_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "before_end",
         default="",
-        choices=[(action, _BEFORE_END[action]) for action in CHOICES if action != "default"],
+        choices=list(_BEFORE_END.items()),
         deprecated_name="before_end_action",
         help="What is done before the end of a reservation whose request names no action, or 'default'. For "
         "reservations of instances, migration comes to a notification.",
+    ),
+    cfg.IntOpt(
+        "hours_before_end_lease",
+        min=0,
+        help="Hours before the end of a lease with whole hosts at which its before_end action runs, where the request "
+        "names no time; 0 for never. Not set: [manager] minutes_before_end_lease.",
     ),
     cfg.BoolOpt(
         "randomize_host_selection",
@@ -356,13 +410,14 @@ def start_log(conf: cfg.ConfigOpts) -> None:
         log.setup(conf, "blazar")
     except (log.LogConfigError, OSError, ValueError) as error:
         raise ConfigurationError(f"the log can not be written as log_config_append, log_dir … say: {error}") from error
+    mask_cookies()
 
 
 def _parse(conf: cfg.ConfigOpts, arguments: list[str], program: str, files: list[str] | None) -> None:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            conf(arguments, project="blazar", prog=program, version=__version__, default_config_files=files)
+            conf(arguments, project="blazar", prog=program, version=f"{program} {RELEASE}", default_config_files=files)
     except SystemExit as end:
         # So the library says that an option of the command line has a wrong value, in a file or there.
         if end.code == 1:
@@ -476,18 +531,28 @@ def _names(group: str, option: cfg.Opt) -> Iterator[tuple[str, str]]:
 def manager_settings(conf: cfg.ConfigOpts) -> Settings:
     """Return the manager's settings."""
     hosts = conf["physical:host"]
+    hours = hosts.hours_before_end_lease
     return Settings(
         cleaning_time=timedelta(minutes=conf.cleaning_time),
         before_end_lead=timedelta(minutes=conf.manager.minutes_before_end_lease),
+        before_end_leads={} if hours is None else {physical_host.RESOURCE_TYPE: timedelta(hours=hours)},
         claim_ttl=timedelta(seconds=conf.manager.claim_ttl),
         request_limit=timedelta(seconds=conf.manager.request_limit),
+        sweep_interval=timedelta(seconds=conf.manager.sweep_interval),
+        sweep_dry_run=conf.manager.sweep_dry_run,
         strategy=Strategy.RANDOM if hosts.randomize_host_selection else Strategy.PACK,
         polling_interval=timedelta(seconds=hosts.polling_interval if hosts.enable_polling_monitor else 0),
         failures_before_healing=hosts.failures_before_healing,
         healing_interval=timedelta(minutes=hosts.healing_interval),
         heal_active=conf.manager.heal_active == "replace",
         notice_attempts=conf.enforcement.notice_attempts,
+        bounds=_bounds(conf.enforcement),
     )
+
+
+def _bounds(section: Any) -> Bounds:
+    numbers = (section.leases_per_project, section.reservations_per_lease, section.reservations_per_project)
+    return Bounds(*(None if number < 0 else number for number in numbers))
 
 
 def host_settings(conf: cfg.ConfigOpts) -> HostSettings:

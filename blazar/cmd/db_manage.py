@@ -6,14 +6,17 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from blazar import RELEASE
 from blazar.cmd import config
+from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, InvalidInput
 from blazar.model.lease import Lease
 from blazar.store import migrate
@@ -21,9 +24,10 @@ from blazar.store.engine import connect
 from blazar.store.store import Store
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None, *, clock: Clock | None = None) -> int:
     """Run one command; return the exit code."""
     options = _parser().parse_args(arguments)
+    options.clock = clock or SystemClock()
     try:
         command: Callable[[Engine, argparse.Namespace], int] = options.command
         return command(connect(_url(options)), options)
@@ -42,7 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="blazar-db-manage", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"blazar-db-manage {RELEASE}")
     parser.add_argument("--config-file", action="append", help="blazar.conf, read for [database] connection")
+    parser.add_argument("--config-dir", action="append", help="folder of further files, read after --config-file")
     parser.add_argument("--database-url", help="SQLAlchemy URL of the database, instead of the configured one")
     commands = parser.add_subparsers(required=True, metavar="command")
 
@@ -63,13 +69,20 @@ def _parser() -> argparse.ArgumentParser:
     past.add_argument("--since", type=_date, help="that ended on or after this date (YYYY-MM-DD)")
     past.add_argument("--until", type=_date, help="that started before this date (YYYY-MM-DD)")
     past.add_argument("--json", action="store_true", help="as JSON")
+    purge = add("purge", _purge, "Delete leases that have ended or were deleted from the record, for good.")
+    purge.add_argument("--before", type=_date, required=True, help="ended or deleted before this date (YYYY-MM-DD)")
+    purge.add_argument("--dry-run", action="store_true", help="only print how much that is")
+    purge.add_argument(
+        "--batch", type=_count, default=500, help="leases in one transaction, 500 by default; 1 to 10000"
+    )
     return parser
 
 
 def _url(options: argparse.Namespace) -> str:
     if options.database_url:
         return str(options.database_url)
-    conf = config.load([], program="blazar-db-manage", files=options.config_file)
+    folders = [word for folder in options.config_dir or () for word in ("--config-dir", folder)]
+    conf = config.load(folders, program="blazar-db-manage", files=options.config_file)
     if not conf.database.connection:
         raise InvalidInput("no database is configured; set connection in [database] of blazar.conf, or --database-url")
     return str(conf.database.connection)
@@ -120,6 +133,7 @@ def _revision(engine: Engine, options: argparse.Namespace) -> int:
 
 
 def _past_leases(engine: Engine, options: argparse.Namespace) -> int:
+    _check_newest(engine)
     leases = Store(engine).past_leases(options.project, since=options.since, until=options.until)
     if options.json:
         print(json.dumps([_record(lease) for lease in leases], indent=2))
@@ -130,6 +144,35 @@ def _past_leases(engine: Engine, options: argparse.Namespace) -> int:
         record = _record(lease)
         print(row.format(*(record[k] for k in ("id", "project_id", "start_date", "end_date", "status", "name"))))
     return 0
+
+
+def _purge(engine: Engine, options: argparse.Namespace) -> int:
+    if options.before > options.clock.now():
+        raise InvalidInput(f"--before: {options.before:%Y-%m-%d} is not past; give a date that is")
+    _check_newest(engine)
+    store = Store(engine)
+    if options.dry_run:
+        print(f"{_told(store.purgeable(options.before))} would be deleted")
+        return 0
+    total: Counter[str] = Counter(leases=0)
+    # Short transactions: whoever works with the database waits for none of them.
+    while done := store.purge(options.before, options.batch):
+        total.update(done)
+    print(f"{_told(total)} deleted")
+    return 0
+
+
+def _told(counts: Mapping[str, int]) -> str:
+    others = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()) if name != "leases" and number)
+    return f"{counts['leases']} leases{f' (with {others})' if others else ''}"
+
+
+def _check_newest(engine: Engine) -> None:
+    current = migrate.current(engine)
+    if current != migrate.head():
+        raise InvalidInput(
+            f"the tables are at revision {current or 'none'}, wanted {migrate.head()}; run blazar-db-manage upgrade"
+        )
 
 
 def _record(lease: Lease) -> dict[str, str]:
@@ -150,6 +193,12 @@ def _date(text: str) -> datetime:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text} is no date; write it as 2030-04-01") from None
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 10000):
+        raise argparse.ArgumentTypeError(f"{text} is no number from 1 to 10000")
+    return int(text)
 
 
 if __name__ == "__main__":

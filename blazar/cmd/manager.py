@@ -33,6 +33,7 @@ from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.rpc import server as rpc
 from blazar.rpc.target import transport
 from blazar.store import migrate
+from blazar.store.clock import DatabaseClock
 
 LOG = logging.getLogger("blazar.manager")
 
@@ -84,9 +85,11 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
         return
     cloud = open_cloud(access, az_aware=conf.nova.az_aware)
     _look_around(cloud, conf)
-    manager = assemble.manager(conf, engine=tables, cloud=cloud, clock=SystemClock(), identity=identity)
+    clock = DatabaseClock(tables, SystemClock())
+    clock.synchronize()
+    manager = assemble.manager(conf, engine=tables, cloud=cloud, clock=clock, identity=identity)
     bus = transport(conf)
-    listener = rpc.server(conf, bus, manager, name=_server_name(conf))
+    listener = rpc.server(conf, bus, manager, name=_server_name(conf), clock=manager.clock)
     updates = _service_updates(conf, manager)
     memory.settle()
     manager.start()

@@ -17,24 +17,29 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-import waitress
 from oslo_config import cfg
+from oslo_policy import opts
 
 from blazar import __version__
-from blazar.api.app import MAX_BODY_BYTES, create_app
+from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.api.policy import Policy
+from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
-from blazar.cmd import assemble, config, memory
+from blazar.cmd import assemble, config, memory, web
 from blazar.cmd.config import ConfigurationError
+from blazar.cmd.masking import mask_cookies
+from blazar.enforcement import Identity
 from blazar.manager.service import ManagerService
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
+from blazar.model.requests import HostRequest
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 
 LOG = logging.getLogger("blazar.standalone")
 THREADS = 16
+DATABASE = "blazar.sqlite"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,6 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", default=os.environ.get("BLAZAR_PORT", "1234"), help="port ($BLAZAR_PORT, 1234)")
     parser.add_argument("--data", default=os.environ.get("BLAZAR_DATA", "./var"), help="folder ($BLAZAR_DATA, ./var)")
     parser.add_argument("--config-file", action="append", help="blazar.conf with other than the default settings")
+    parser.add_argument(
+        "--no-hosts", action="store_true", help="leave it to you to register the hosts of the simulated cloud"
+    )
     parser.add_argument("--debug", action="store_true", help="log what happens, not only what matters")
     parser.add_argument("--version", action="version", version=__version__)
     options = parser.parse_args(arguments)
@@ -52,6 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
+    mask_cookies()
     for noisy in ("alembic", "waitress.queue", "stevedore", "oslo_config"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     try:
@@ -64,29 +73,24 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     listener = _listen(options.host, options.port)
     data = Path(options.data)
-    data.mkdir(parents=True, exist_ok=True)
+    _keep_to_ourselves(data)
     lock = _alone(data)
     conf = config.load([], program="blazar-standalone", files=options.config_file or [])
-    engine = connect(f"sqlite:///{(data / 'blazar.sqlite').resolve()}")
+    database = (data / DATABASE).resolve()
+    is_new = not database.exists()
+    engine = connect(f"sqlite:///{database}")
     upgrade(engine)
     clock = SystemClock()
     cloud = open_cloud(data / "cloud.json", clock=clock)
-    manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock)
+    manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock, identity=_identity(conf, listener))
     app = create_app(
         manager,
         identity=StandaloneIdentity(),
-        policy=Policy(conf),
+        policy=Policy(_with_own_policy(conf, data)),
         enable_v1=conf.enable_v1_api,
         v2_controllers=conf.api.api_v2_controllers,
     )
-    server = waitress.create_server(
-        app,
-        sockets=[listener],
-        threads=THREADS,
-        ident="blazar",
-        clear_untrusted_proxy_headers=True,
-        max_request_body_size=2 * MAX_BODY_BYTES,
-    )
+    server = web.server(app, listener=listener, threads=THREADS, trusts_proxy=False)
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -95,6 +99,8 @@ def _run(options: argparse.Namespace) -> int:
     manager.start(alone=True)
     try:
         signal.signal(signal.SIGTERM, stop)
+        if is_new and not options.no_hosts:
+            _register(cloud, manager)
         _welcome(manager, listener, data)
         server.run()
     except KeyboardInterrupt:
@@ -131,6 +137,32 @@ def _listen(host: str, port: str) -> socket.socket:
     return listener
 
 
+def _keep_to_ourselves(data: Path) -> None:
+    """Make the folder, and let nobody else of this machine read what is in it or will be.
+
+    A folder that was there and has files of others stays as it is; ours in it are ours alone all the same.
+    """
+    os.umask(0o077)
+    try:
+        data.mkdir(parents=True)
+    except FileExistsError:
+        if (data / DATABASE).exists() or not any(data.iterdir()):
+            data.chmod(0o700)
+
+
+def _with_own_policy(conf: cfg.ConfigOpts, data: Path) -> cfg.ConfigOpts:
+    """Return the configuration with policy files in our folder, where it names none: /etc is of a cloud's service."""
+    opts.set_defaults(conf)
+    conf.set_default("policy_file", str((data / "policy.yaml").resolve()), group="oslo_policy")
+    conf.set_default("policy_dirs", [str((data / "policy.d").resolve())], group="oslo_policy")
+    return conf
+
+
+def _register(cloud: Cloud, manager: ManagerService) -> None:
+    for hypervisor in cloud.compute.hypervisors():
+        manager.create_host(HostRequest(name=hypervisor.hypervisor_hostname, id=None, capabilities={}))
+
+
 def _alone(data: Path) -> TextIO:
     """Lock the folder as long as the file that is returned stays open, also through a crash."""
     lock = (data / "lock").open("w", encoding="utf-8")
@@ -143,9 +175,18 @@ def _alone(data: Path) -> TextIO:
     return lock
 
 
-def _welcome(manager: ManagerService, listener: socket.socket, data: Path) -> None:
+def _identity(conf: cfg.ConfigOpts, listener: socket.socket) -> Identity:
+    """Return the cloud as filters see it; there is no Keystone to name, and this process stands for it."""
+    return Identity(auth_url=_url(listener), region_name=conf.os_region_name or "standalone", cafile=conf.cafile)
+
+
+def _url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
-    url = f"http://{host}:{port}"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _welcome(manager: ManagerService, listener: socket.socket, data: Path) -> None:
+    url = _url(listener)
     registered = len(manager.hosts())
     lines = [
         f"Blazar {__version__} (standalone, simulated cloud) on {url}; data in {data.resolve()}",
@@ -157,12 +198,12 @@ def _welcome(manager: ManagerService, listener: socket.socket, data: Path) -> No
             f"  curl -s -X POST {url}/v1/os-hosts -H 'Content-Type: application/json' -d '{{\"name\": \"node-1\"}}'",
         ]
     lines += [
-        f"  curl -s {url}/v1/os-hosts",
         f"  curl -s -X POST {url}/v1/leases -H 'Content-Type: application/json' -d '"
         '{"name": "first", "start_date": "now", "end_date": "2030-01-01 00:00", "reservations": [{"resource_type": '
         '"physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}]}'
         "'",
         f"  curl -s {url}/v1/leases",
+        f"  curl -s {url}/v1/os-hosts",
         "Without a token you are the admin of project demo; -H 'X-Auth-Token: alice:physics' is somebody else.",
         "Ctrl-C stops; started again it goes on where it was.",
     ]

@@ -14,14 +14,24 @@ import amqp
 from oslo_config import cfg
 from sqlalchemy.exc import SQLAlchemyError
 
-from blazar import __version__
+from blazar import RELEASE
 from blazar.api.policy import Policy
-from blazar.clouds.openstack import connect, open_cloud
+from blazar.clouds.openstack import Access, connect, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.cmd import assemble, config
 from blazar.manager.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
 from blazar.store import migrate
+
+USAGE = """usage: blazar-status [--config-file FILE] [--config-dir FOLDER] upgrade check
+       blazar-status --help | --version
+
+Looks at the configuration, the database, the message bus and the cloud, and says what to do about what is not as it
+should be. Exit codes: 0 all is well, 1 there is a warning, 2 something must be mended, 255 it could not be run."""
+
+
+WITH_GROUPS = frozenset({"virtual.instance.plugin", "flavor.instance.plugin"})
+"""Plugins whose reservations may have server groups."""
 
 
 class Verdict(IntEnum):
@@ -44,9 +54,15 @@ class Finding:
 def main(arguments: list[str] | None = None) -> int:
     """Run ``upgrade check``; return 0, 1 or 2 for the worst finding, 255 if it could not be run."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if {"--help", "-h"} & set(given):
+        print(USAGE)
+        return 0
+    if "--version" in given:
+        print(f"blazar-status {RELEASE}")
+        return 0
     words = [word for word in given if word in ("upgrade", "check")]
     if words != ["upgrade", "check"]:
-        print(f"blazar-status {__version__}\nusage: blazar-status [--config-file FILE] upgrade check", file=sys.stderr)
+        print(USAGE, file=sys.stderr)
         return 255
     try:
         conf = config.load([word for word in given if word not in words], program="blazar-status")
@@ -93,7 +109,10 @@ def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
         current = migrate.current(assemble.database_engine(conf))
-    except (BlazarError, SQLAlchemyError) as error:
+    except BlazarError as error:
+        yield Finding("Database", Verdict.FAILURE, error.message)
+        return
+    except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         yield Finding("Database", Verdict.FAILURE, f"it can not be used: {reason}")
         return
@@ -137,11 +156,12 @@ def _log_in(host: Any, virtual_host: str | None) -> None:
 def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
         access = connect(credentials(conf))
-        access.check()
+        project_id = access.check()
     except BlazarError as error:
         yield Finding("Keystone", Verdict.FAILURE, error.message)
         return
     yield Finding("Keystone", Verdict.SUCCESS)
+    yield from _projects(conf, access, project_id)
     cloud = open_cloud(access)
     name = conf.nova.aggregate_freepool_name
     try:
@@ -164,6 +184,27 @@ def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         yield Finding("Placement", Verdict.FAILURE, error.message)
     else:
         yield Finding("Placement", Verdict.SUCCESS)
+
+
+def _projects(conf: cfg.ConfigOpts, access: Access, own: str) -> Iterator[Finding]:
+    """Look for a role in the projects of users, where server groups of theirs have to be made."""
+    if not WITH_GROUPS & set(conf.manager.plugins):
+        return
+    try:
+        others = access.projects() - {own}
+    except BlazarError as error:
+        yield Finding("Projects", Verdict.WARNING, error.message)
+        return
+    if others:
+        yield Finding("Projects", Verdict.SUCCESS)
+        return
+    yield Finding(
+        "Projects",
+        Verdict.WARNING,
+        "the service user has no role in users' projects, so that the server groups of their reservations with an "
+        "affinity are not theirs, and no hint can name them; grant one for each domain: openstack role add "
+        "--user blazar --user-domain Default --domain Default --inherited member",
+    )
 
 
 CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (

@@ -4,10 +4,21 @@ What may enter: filters, the values that they see, and what carries a question t
 over frozen values; it knows neither the database nor the cloud, and writes nothing.
 """
 
-from blazar.enforcement.enforcement import Enforcement, Identity, builtin_options
-from blazar.enforcement.values import Context, Filter, Holding, LeaseView, News, Occasion, Question
+from blazar.enforcement.enforcement import Commitment, Enforcement, Identity, builtin_options
+from blazar.enforcement.values import (
+    Context,
+    Filter,
+    Holding,
+    LeaseView,
+    News,
+    Occasion,
+    Question,
+    Refused,
+    Unheard,
+)
 
 __all__ = [
+    "Commitment",
     "Context",
     "Enforcement",
     "Filter",
@@ -17,5 +28,7 @@ __all__ = [
     "News",
     "Occasion",
     "Question",
+    "Refused",
+    "Unheard",
     "builtin_options",
 ]

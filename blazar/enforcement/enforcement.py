@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib.metadata import EntryPoint
 from typing import Any, Protocol
 
-import stevedore
 from oslo_config import cfg
 
 from blazar.enforcement.budget import ResourceHoursFilter
@@ -20,10 +21,17 @@ from blazar.enforcement.limits import (
 from blazar.enforcement.unified import UnifiedLimits
 from blazar.enforcement.unified import options as unified_options
 from blazar.enforcement.values import Context, FarSighted, Filter, News, Occasion, Question
-from blazar.model.errors import BlazarError, InvalidInput
+from blazar.model import extensions
+from blazar.model.errors import BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.lease import Lease
+from blazar.model.requests import Actor
 from blazar.model.window import Window
 
+LOG = logging.getLogger(__name__)
+
 NAMESPACE = "blazar.enforcement.filters"
+NAMED = "[enforcement] enabled_filters"
+ADVICE = "'To add a filter of usage enforcement' in CONTRIBUTING.md"
 
 BUILTIN: Mapping[str, Any] = {
     kind.__name__: kind
@@ -47,6 +55,19 @@ class Tokens(Protocol):
 
     def renew(self) -> None:
         """Forget the token: somebody did not accept it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    """What came of telling filters of something that is about to be so.
+
+    With an ``error`` it must not be: somebody refuses it, or an insisting filter has no answer. ``known`` are those who
+    have taken note of it, or may have; ``later`` are those, with the reasons, who are to be told again.
+    """
+
+    known: tuple[str, ...] = ()
+    later: Mapping[str, str] = field(default_factory=dict)
+    error: BlazarError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +101,11 @@ class Enforcement:
         self._far_sighted = tuple(each for each in filters if isinstance(each, FarSighted))
         self._hears = frozenset(occasion for each in filters for occasion in each.hears)
 
+    @property
+    def insists(self) -> bool:
+        """Tell whether there is a filter without whose answer nothing is granted."""
+        return any(_insists(each) for each in self._filters)
+
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
         """Return what ``[enforcement]`` says; InvalidInput if that can not be."""
@@ -94,9 +120,9 @@ class Enforcement:
                 raise InvalidInput(f"[enforcement] {name} can not be used as it is set: {error}") from error
         return cls(filters, identity=identity, exempt=conf.enforcement.exempt_projects)
 
-    def context(self, user_id: str, project_id: str) -> Context:
-        """Return who asks, with what is known of the cloud."""
-        return Context(user_id, project_id, self._identity.auth_url, self._identity.region_name)
+    def context(self, lease: Lease, by: Actor | None) -> Context:
+        """Return whose lease it is and who asks, with what is known of the cloud."""
+        return Context(lease.user_id, lease.project_id, self._identity.auth_url, self._identity.region_name, by)
 
     def reach(self, window: Window) -> Window | None:
         """Return the time that counts for a lease of this window, None if it is its own."""
@@ -107,13 +133,17 @@ class Enforcement:
         """Tell whether some filter wants to be told of an occasion."""
         return occasion in self._hears
 
+    def exempts(self, project_id: str) -> bool:
+        """Tell whether no limit counts for a project."""
+        return project_id in self._exempt
+
     def check(self, question: Question, passed: dict[int, object]) -> None:
         """Return if no filter objects; UsageDenied, EnforcementUnavailable.
 
         ``passed`` remembers which filter has said yes to what, through the attempts of one request: another service is
         not asked the same twice. What depends on the rest of the project's use is decided anew each time.
         """
-        if question.wanted.project_id in self._exempt:
+        if self.exempts(question.wanted.project_id):
             return
         substance = question.substance
         for number, each in enumerate(self._filters):
@@ -121,8 +151,44 @@ class Enforcement:
                 each.check(question)
                 passed[number] = substance
 
+    def binds(self, occasion: Occasion, project_id: str) -> bool:
+        """Tell whether a project's lease is only granted, or changed, if those who hear of that accept it."""
+        return occasion in self._hears and project_id not in self._exempt
+
+    def hearing(self, occasion: Occasion) -> tuple[str, ...]:
+        """Return the names of the filters that want to be told of an occasion."""
+        return tuple(type(each).__name__ for each in self._filters if occasion in each.hears)
+
+    def commit(self, news: News) -> Commitment:
+        """Tell those filters who want to hear of what is about to be so, until one of them does not accept it."""
+        known: list[str] = []
+        later: dict[str, str] = {}
+        for each in self._filters:
+            if news.occasion not in each.hears:
+                continue
+            name = type(each).__name__
+            try:
+                each.tell(news)
+            except Exception as error:
+                # The border to filters that others wrote.
+                heard = getattr(error, "heard", not isinstance(error, UsageDenied))
+                refused = isinstance(error, UsageDenied) or _insists(each)
+                if not isinstance(error, BlazarError):
+                    LOG.exception("Filter %s failed unexpectedly", name)
+                if refused and heard:
+                    known.append(name)
+                if refused:
+                    return Commitment(tuple(known), later, error if isinstance(error, UsageDenied) else _no_word(error))
+                later[name] = error.message if isinstance(error, BlazarError) else type(error).__name__
+            else:
+                known.append(name)
+        return Commitment(tuple(known), later)
+
     def tell(self, news: News, told: Collection[str], failed: Callable[[str, Exception], None]) -> tuple[str, ...]:
-        """Tell those filters who want to hear and do not know yet; return the names of all who know now."""
+        """Tell those filters who want to hear and do not know yet; return the names of all who need no more telling.
+
+        Who refuses it for good is one of them.
+        """
         know = list(told)
         for each in self._filters:
             name = type(each).__name__
@@ -130,6 +196,9 @@ class Enforcement:
                 continue
             try:
                 each.tell(news)
+            except UsageDenied as error:
+                failed(name, error)
+                know.append(name)
             except BlazarError as error:
                 failed(name, error)
             except Exception as error:
@@ -140,20 +209,30 @@ class Enforcement:
         return tuple(know)
 
 
+def _no_word(error: Exception) -> EnforcementUnavailable:
+    LOG.error("A lease is not granted: %s", error.message if isinstance(error, BlazarError) else type(error).__name__)
+    return EnforcementUnavailable(
+        "the external service that decides about leases did not accept it in time, and nothing was changed; please try "
+        "again later"
+    )
+
+
+def _insists(rule: Filter) -> bool:
+    return bool(getattr(rule, "insists", False))
+
+
 def find(names: Sequence[str]) -> Mapping[str, Any]:
     """Return the classes of filters by name, in order. InvalidInput names those there are."""
-    wanted = [name for name in names if name not in BUILTIN]
-    others: dict[str, Any] = {}
-    if wanted:
-        for extension in stevedore.ExtensionManager(NAMESPACE, invoke_on_load=False):
-            others |= {extension.plugin.__name__: extension.plugin, extension.name: extension.plugin}
-    unknown = [name for name in wanted if name not in others]
+    others: dict[str, EntryPoint] = {}
+    for point in extensions.offered(NAMESPACE).values() if set(names) - BUILTIN.keys() else ():
+        others |= {point.attr: point, point.name: point}
+    unknown = [name for name in names if name not in BUILTIN and name not in others]
     if unknown:
         raise InvalidInput(
             f"[enforcement] enabled_filters names {', '.join(unknown)}, which is not installed; there are: "
             f"{', '.join(sorted({*BUILTIN, *others}))}"
         )
-    kinds = [BUILTIN.get(name) or others[name] for name in names]
+    kinds = [BUILTIN.get(name) or extensions.load(others[name], Filter, named=NAMED, advice=ADVICE) for name in names]
     # One that is named by its entry point and by its class would be told of everything once, and asked twice.
     twice = sorted({name for name, kind in zip(names, kinds, strict=True) if kinds.count(kind) > 1})
     if twice:

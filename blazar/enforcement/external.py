@@ -1,11 +1,13 @@
 """The filter that asks a service of the operator's: a credit system, a portal, a course schedule.
 
-What comes back is believed as little as possible: a 204 grants, a 403 denies, anything else is no answer, and what
-that means is for the operator to say. No redirect is followed, little is read, and every call ends in time.
+What comes back is believed as little as possible. To a check, 204 grants and 403 denies; to a message, 2xx accepts and
+4xx refuses for good. Anything else is no answer, and what that means is for the operator to say. No redirect is
+followed, little is read, and every call ends in time.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import logging
 import time
@@ -22,34 +24,33 @@ from oslo_config import cfg
 
 from blazar import __version__
 from blazar.clouds.scope import current
-from blazar.enforcement import payload
+from blazar.enforcement import answers, payload
+from blazar.enforcement.answers import NOT_PROCESSED, PASSING, NoAnswer
 from blazar.enforcement.punctual import PunctualAdapter
-from blazar.enforcement.values import News, Occasion, Question
+from blazar.enforcement.values import News, Occasion, Question, Refused, Unheard
 from blazar.model.errors import BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
 
 LOG = logging.getLogger(__name__)
 
 CHECK_CREATE, CHECK_UPDATE = "check-create", "check-update"
 
-PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses that may be different the next time."""
-
-MOST_BYTES = 64 * 1024
-"""What is read of an answer: a sentence for the user needs less."""
-
-LONGEST_REASON = 500
+TOKENS = ("external_service_token", "external_service_bearer_token", "external_service_keystone_token")
 POOL = 64
 """Connections kept open: as many as there are requests that may ask at once."""
 
 DENIED = "the external service that decides about leases does not grant this one, and gives no reason"
 
 
-class NoAnswer(BlazarError):
-    """The service did not say what can be understood. ``passing``: another try may fare better."""
+@dataclass(slots=True)
+class _Call:
+    """One question or message, through all of its tries."""
 
-    def __init__(self, message: str, *, passing: bool = False) -> None:
-        super().__init__(message)
-        self.passing = passing
+    name: str
+    lease_id: str
+    text: bytes
+    end: float
+    heard: bool = False
+    """Whether the service may have taken note of it in an earlier try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +125,13 @@ class ExternalServiceFilter:
         ),
         cfg.StrOpt(
             "external_service_commit_create_endpoint",
-            help="URL to POST to after a lease was booked; without one nobody is told.",
+            help="URL to POST to when a lease is booked, before its user is answered; what the service refuses is "
+            "undone. Without one nobody is told.",
         ),
         cfg.StrOpt(
             "external_service_commit_update_endpoint",
-            help="URL to POST to after a lease was changed; without one nobody is told.",
+            help="URL to POST to when a lease is changed, before its user is answered; what the service refuses is "
+            "undone. Without one nobody is told.",
         ),
         cfg.StrOpt("external_service_token", default="", secret=True, help="Sent to the service as X-Auth-Token."),
         cfg.StrOpt(
@@ -159,7 +162,8 @@ class ExternalServiceFilter:
             "external_service_on_error",
             default="deny",
             choices=[("deny", "the user is told to try again later"), ("allow", "the lease is granted, and logged")],
-            help="What becomes of a lease about which the service gives no answer, or none that can be understood.",
+            help="What becomes of a lease, or of a change, about which the service gives no answer, or none that can "
+            "be understood, when it is asked or told of it.",
         ),
     ]
 
@@ -198,6 +202,11 @@ class ExternalServiceFilter:
             verify=identity.cafile or True,
         )
 
+    @property
+    def insists(self) -> bool:
+        """Tell whether nothing is granted without an answer of the service."""
+        return not self._allow_on_error
+
     def check(self, question: Question) -> None:
         """Ask. UsageDenied with the service's reason; EnforcementUnavailable where no answer means no."""
         name = CHECK_CREATE if question.current is None else CHECK_UPDATE
@@ -205,9 +214,9 @@ class ExternalServiceFilter:
             return
         lease = question.wanted.lease
         try:
-            status, text = self._post(name, payload.of_question(question))
+            status, reason = self._post(self._call(name, lease.id, payload.of_question(question)))
             if status == 403:
-                raise UsageDenied(_reason(text) or DENIED)
+                raise UsageDenied(reason or DENIED)
             if status != 204:
                 raise NoAnswer(f"it answered {status}")
         except NoAnswer as error:
@@ -226,22 +235,30 @@ class ExternalServiceFilter:
             ) from error
 
     def tell(self, news: News) -> None:
-        """Tell; EnforcementUnavailable unless the service says that it has understood."""
+        """Tell; Refused if the service refuses it for good, Unheard unless it says that it has understood."""
+        call = self._call(str(news.occasion), news.view.lease.id, payload.of_news(news))
         try:
-            status, _ = self._post(str(news.occasion), payload.of_news(news))
+            status, reason = self._post(call)
             if not 200 <= status < 300:
-                raise NoAnswer(f"it answered {status}")
+                if 400 <= status < 500:
+                    raise Refused(reason or DENIED, heard=call.heard)
+                raise NoAnswer(f"it answered {status}", heard=status >= 500)
         except NoAnswer as error:
-            raise EnforcementUnavailable(
-                f"the external service was not told ({news.occasion}): {error.message}"
+            raise Unheard(
+                f"the external service was not told ({news.occasion}): {error.message}",
+                heard=call.heard or error.heard,
             ) from error
 
-    def _post(self, name: str, body: object) -> tuple[int, bytes]:
-        """Return status and, of a 403, the text. NoAnswer."""
+    def _call(self, name: str, lease_id: str, body: object) -> _Call:
         end = time.monotonic() + self._patience.seconds
         left = current().remaining()
         if left is not None:
             end = min(end, time.monotonic() + left)
+        return _Call(name, lease_id, json.dumps(body).encode(), end)
+
+    def _post(self, call: _Call) -> tuple[int, str | None]:
+        """Return status and, of a 4xx, the reason for the user. NoAnswer."""
+        end = call.end
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, NoAnswer) and error.passing),
             stop=tenacity.stop_after_attempt(self._patience.attempts),
@@ -249,11 +266,17 @@ class ExternalServiceFilter:
             sleep=lambda seconds: time.sleep(max(0.0, min(seconds, end - time.monotonic()))),
             reraise=True,
         )
-        text = json.dumps(body).encode()
-        return retrying(self._once, name, text, end)
+        return retrying(self._once, call)
 
-    def _once(self, name: str, text: bytes, end: float) -> tuple[int, bytes]:
-        left = end - time.monotonic()
+    def _once(self, call: _Call) -> tuple[int, str | None]:
+        try:
+            return self._sent(call)
+        except NoAnswer as error:
+            call.heard |= error.heard
+            raise
+
+    def _sent(self, call: _Call) -> tuple[int, str | None]:
+        left = call.end - time.monotonic()
         if left <= 0:
             raise NoAnswer("the time for its answer was over")
         headers = {
@@ -266,8 +289,8 @@ class ExternalServiceFilter:
             headers["X-OpenStack-Request-ID"] = request_id
         try:
             with self._session.post(
-                self._endpoints[name],
-                data=text,
+                self._endpoints[call.name],
+                data=call.text,
                 headers=headers,
                 auth=self._credential,
                 timeout=left,
@@ -276,67 +299,41 @@ class ExternalServiceFilter:
                 verify=self._verify,
             ) as response:
                 status = response.status_code
+                text = answers.read(response, call.end, whole=status == 403) if 400 <= status < 500 else b""
+                hidden = answers.to_hide(response.request)
+                if text:
+                    denial = status == 403 and call.name in (CHECK_CREATE, CHECK_UPDATE)
+                    LOG.log(
+                        logging.INFO if denial else logging.WARNING,
+                        "The external service answered %s of lease %s with %s: %s",
+                        call.name, call.lease_id, status, answers.line(text.decode("utf-8", "replace"), hidden),
+                    )  # fmt: skip
                 if status == 401:
                     raise NoAnswer("it does not accept our token (401)", passing=self._credential.renew())
                 if status in PASSING:
-                    raise NoAnswer(f"it answered {status}", passing=True)
-                return status, _read(response, end) if status == 403 else b""
+                    raise NoAnswer(f"it answered {status}", passing=True, heard=status not in NOT_PROCESSED)
+                return status, answers.reason(text, hidden)
         except NoAnswer:
             raise
         except BlazarError as error:
             raise NoAnswer(f"there is no token for it: {error.message}") from error
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             # The library's own words have the URL in them, and whatever an operator has put there.
-            raise NoAnswer(_why(error), passing=True) from None
-
-
-def _read(response: requests.Response, end: float) -> bytes:
-    """Return a body as far as it came in time; NoAnswer if it has no end."""
-    body = b""
-    while part := response.raw.read1(8192, decode_content=False):
-        body += part
-        if len(body) > MOST_BYTES:
-            raise NoAnswer(f"its answer is longer than {MOST_BYTES} bytes")
-        if time.monotonic() > end:
-            raise NoAnswer("its answer took too long")
-    return body
-
-
-def _reason(text: bytes) -> str | None:
-    """Return the sentence for the user in a denial, on one line; None if there is none."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    message = body.get("message") if isinstance(body, dict) else None
-    if not isinstance(message, str):
-        return None
-    line = " ".join("".join(c if c.isprintable() else " " for c in message).split())
-    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
-
-
-def _why(error: Exception) -> str:
-    match error:
-        case requests.exceptions.SSLError():
-            return "its certificate can not be trusted, or TLS fails"
-        case requests.exceptions.Timeout() | urllib3.exceptions.TimeoutError():
-            return "it did not answer in time"
-        case requests.exceptions.ConnectionError():
-            return "it can not be reached"
-    return f"the connection broke ({type(error).__name__})"
+            raise NoAnswer(answers.why(error), passing=True, heard=answers.was_sent(error)) from None
 
 
 def _endpoints(section: Any) -> dict[str, str]:
     """Return the URLs by what they are for; InvalidInput."""
     found: dict[str, str] = {}
     base = section.external_service_base_endpoint
+    secret = next((name for name in TOKENS if section[name]), None)
     if base:
-        _check(base, "external_service_base_endpoint")
+        _check(base, "external_service_base_endpoint", secret)
         found |= {name: urljoin(base, name) for name in (CHECK_CREATE, CHECK_UPDATE, str(Occasion.ENDED))}
     for name in (CHECK_CREATE, CHECK_UPDATE, *Occasion):
         option = f"external_service_{name.replace('-', '_')}_endpoint"
         if url := section[option]:
-            _check(url, option)
+            _check(url, option, secret)
             found[str(name)] = url
     if not found:
         raise InvalidInput(
@@ -346,7 +343,7 @@ def _endpoints(section: Any) -> dict[str, str]:
     return found
 
 
-def _check(url: str, option: str) -> None:
+def _check(url: str, option: str, secret: str | None) -> None:
     # The URL itself is not told: there may be a password in it.
     try:
         parts = urlsplit(url)
@@ -360,14 +357,22 @@ def _check(url: str, option: str) -> None:
             f"[enforcement] {option} has a name or password in it; take it out, and set external_service_token or "
             "external_service_bearer_token"
         )
+    if secret and parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        raise InvalidInput(
+            f"[enforcement] {option} is an http:// URL of another machine, and {secret} would travel to it in the "
+            f"clear; give an https:// URL, or one on loopback"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _credential(section: Any, identity: Any) -> Credential:
-    given = {
-        "external_service_token": section.external_service_token,
-        "external_service_bearer_token": section.external_service_bearer_token,
-        "external_service_keystone_token": section.external_service_keystone_token,
-    }
+    given = {name: section[name] for name in TOKENS}
     chosen = [name for name, value in given.items() if value]
     if len(chosen) > 1:
         raise InvalidInput(f"[enforcement] {' and '.join(chosen)} are set, and only one of them can be sent; keep one")

@@ -14,7 +14,7 @@ from oslo_config import cfg, types
 
 from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import News, Occasion, Question
-from blazar.model.clock import to_minute, to_second
+from blazar.model.clock import later, to_minute, to_second
 from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.resource import ResourceKind
 from blazar.model.spending import MEASURES
@@ -96,7 +96,7 @@ class MaxLeaseDurationFilter(Limit):
         ):
             raise UsageDenied(
                 f"end_date: the lease would last {span(window.duration)}, and {span(self._longest)} is the most "
-                f"(max_lease_duration); let it end by {said(window.start + self._longest)}"
+                f"(max_lease_duration); let it end by {said(later(window.start, self._longest))}"
             )
 
     def _check_extension(self, window: Window, before: Window, extension: timedelta, now: datetime) -> None:
@@ -107,11 +107,11 @@ class MaxLeaseDurationFilter(Limit):
                 f"end_date: a running lease can be extended in the last {span(extension)} before its end "
                 f"(reservation_extension_window); try again from {said(opens)} on"
             )
-        if self._longest is not None and window.end > before.end + self._longest:
+        if self._longest is not None and window.end > later(before.end, self._longest):
             raise UsageDenied(
                 f"end_date: the lease would be extended by {span(window.end - before.end)}, and "
                 f"{span(self._longest)} is the most at a time (max_lease_duration); let it end by "
-                f"{said(before.end + self._longest)}"
+                f"{said(later(before.end, self._longest))}"
             )
 
 
@@ -344,7 +344,7 @@ def _when(window: Window, uses: Collection[tuple[Window, int]], most: int) -> st
 def _next_minute(instant: datetime) -> datetime:
     """Return the first whole minute that is not before an instant: a proposal that holds for as long as it is typed."""
     minute = to_minute(instant)
-    return minute if minute == instant else minute + timedelta(minutes=1)
+    return minute if minute == instant else later(minute, timedelta(minutes=1))
 
 
 def said(instant: datetime) -> str:

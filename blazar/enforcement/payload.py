@@ -16,10 +16,7 @@ Json = dict[str, Any]
 
 def of_question(question: Question) -> Json:
     """Return the body of a check."""
-    body: Json = {"context": _context(question.context)}
-    if question.current is not None:
-        body["current_lease"] = _lease(question.current)
-    return body | {"lease": _lease(question.wanted)}
+    return {"context": _context(question.context), **_leases(question.wanted, question.current)}
 
 
 def of_news(news: News) -> Json:
@@ -27,17 +24,23 @@ def of_news(news: News) -> Json:
     return {
         "context": _context(news.context),
         "lease_id": news.view.lease.id,
-        "lease": _lease(news.view),
+        **_leases(news.view, news.before),
         "occurred_at": _date(news.at),
     }
 
 
+def _leases(lease: LeaseView, before: LeaseView | None) -> Json:
+    return {"lease": _lease(lease)} if before is None else {"current_lease": _lease(before), "lease": _lease(lease)}
+
+
 def _context(context: Context) -> Json:
+    by = context.requested_by
     return {
         "user_id": context.user_id,
         "project_id": context.project_id,
         "auth_url": context.auth_url,
         "region_name": context.region_name,
+        "requested_by": by and {"user_id": by.user_id, "project_id": by.project_id},
     }
 
 
@@ -56,6 +59,7 @@ def _lease(view: LeaseView) -> Json:
         "trust_id": lease.trust_id,
         "created_at": _spaced(lease.created_at),
         "updated_at": _spaced(lease.updated_at),
+        "resource_requests": dict(view.resource_requests),
         "reservations": [_reservation(view, reservation) for reservation in lease.reservations],
         "events": [_event(lease.id, event) for event in lease.events if event.event_type not in REQUEST_EVENTS],
     }
@@ -64,7 +68,8 @@ def _lease(view: LeaseView) -> Json:
 def _reservation(view: LeaseView, reservation: Reservation) -> Json:
     held = [holding for holding in view.holdings if holding.reservation_id == reservation.id]
     return {
-        **reservation.parameters,
+        # Before it exists, the flavor of a reservation is the one that was asked for.
+        **(reservation.shown if reservation.artefacts else {**reservation.shown, **reservation.parameters}),
         "id": reservation.id,
         "lease_id": view.lease.id,
         "resource_id": reservation.resource_id,

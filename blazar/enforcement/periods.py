@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from blazar.model.clock import END_OF_TIME, later
 from blazar.model.errors import InvalidInput
 from blazar.model.spending import Load, rolling, second
 from blazar.model.window import Window
@@ -69,7 +70,8 @@ class Calendar:
         return day.replace(day=1) if self.months else day - day.weekday() * DAY
 
     def _next(self, start: datetime) -> datetime:
-        return (start + 32 * DAY).replace(day=1) if self.months else start + 7 * DAY
+        following = later(start, 32 * DAY if self.months else 7 * DAY)
+        return following.replace(day=1) if self.months and following != END_OF_TIME else following
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +87,13 @@ class Rolling:
 
     def reach(self, window: Window) -> Window:
         """Return the time of all periods that touch a window."""
-        return Window(window.start - self.days * DAY, window.end + self.days * DAY)
+        return Window(window.start - self.days * DAY, later(window.end, self.days * DAY))
 
     def within(self, total: Load, growth: Load, window: Window) -> Iterator[Window]:
         """Yield those spans in which something grows among which the fullest is."""
         for start in rolling(total, growth, window, self.days * 86400):
             begin = datetime.fromtimestamp(start, UTC)
-            yield Window(begin, begin + self.days * DAY)
+            yield Window(begin, later(begin, self.days * DAY))
 
 
 def parse(text: str) -> Period:

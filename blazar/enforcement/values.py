@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from oslo_config import cfg
 
 from blazar.model.amounts import Amounts
+from blazar.model.errors import EnforcementUnavailable, UsageDenied
 from blazar.model.lease import EventType, Lease
+from blazar.model.requests import Actor
 from blazar.model.resource import Resource, ResourceKind
 from blazar.model.spending import Hold, measured
 from blazar.model.usage import LeaseUse
@@ -29,12 +31,16 @@ class Occasion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Who asks, in which project, and in which cloud: Keystone's URL and the region as the manager knows them."""
+    """Whose lease it is, and in which cloud: Keystone's URL and the region as the manager knows them.
+
+    ``requested_by`` is the caller, who may be an operator; None for what happens by itself.
+    """
 
     user_id: str
     project_id: str
     auth_url: str | None = None
     region_name: str | None = None
+    requested_by: Actor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,18 @@ class LeaseView:
         """Return how many whole hosts it has."""
         hosts = (h for h in self.holdings if h.whole and h.resource.kind is ResourceKind.HOST)
         return sum(holding.units for holding in hosts)
+
+    @property
+    def resource_requests(self) -> Amounts:
+        """Return the totals per resource class: of hosts their capacity, of instances what they take.
+
+        Addresses have no resource class.
+        """
+        total = Amounts()
+        for holding in self.holdings:
+            if holding.resource.kind is ResourceKind.HOST:
+                total += holding.resource.capacity if holding.unit is None else holding.unit.times(holding.units)
+        return total
 
     @property
     def measures(self) -> Mapping[str, int]:
@@ -123,19 +141,40 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Something about a lease that is so: it was granted, changed, or its end has begun, at that time."""
+    """Something about a lease that is so: it was granted, changed, or its end has begun, at that time.
+
+    ``before`` is the lease before a change.
+    """
 
     occasion: Occasion
     context: Context
     at: datetime
     view: LeaseView
+    before: LeaseView | None = None
+
+
+class Refused(UsageDenied):
+    """What was told is refused for good. ``heard``: an earlier try of it may have been accepted all the same."""
+
+    def __init__(self, message: str, *, heard: bool = False) -> None:
+        super().__init__(message)
+        self.heard = heard
+
+
+class Unheard(EnforcementUnavailable):
+    """There is no answer to what was told. ``heard``: it may have been accepted all the same."""
+
+    def __init__(self, message: str, *, heard: bool = True) -> None:
+        super().__init__(message)
+        self.heard = heard
 
 
 class Filter(Protocol):
     """One rule of who may have which lease.
 
     ``options`` are read from ``[enforcement]``. ``needs_use``: questions must come with what the project has besides.
-    ``hears``: the occasions that the filter is to be told of.
+    ``hears``: the occasions that the filter is to be told of. A filter may have ``insists``: if that is true, nothing
+    is granted without its answer.
     """
 
     options: ClassVar[list[cfg.Opt]]
@@ -153,7 +192,11 @@ class Filter(Protocol):
         """Return if the lease may be; UsageDenied if not, EnforcementUnavailable if nobody can tell."""
 
     def tell(self, news: News) -> None:
-        """Hear of an occasion. Whatever is raised, the lease goes its way, and the filter is told again later."""
+        """Hear of an occasion.
+
+        UsageDenied (best as Refused) if that is refused for good. Whatever else is raised (best as Unheard), the filter
+        is told again later.
+        """
 
 
 @runtime_checkable

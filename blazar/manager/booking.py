@@ -17,6 +17,7 @@ from typing import TypeVar
 from blazar.calendar.placement import Matching, place
 from blazar.calendar.strategies import Strategy
 from blazar.manager.settings import Settings
+from blazar.model.awaited import begun, check_awaited
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation, Demand
 from blazar.model.errors import Contention, StaleCalendar, StaleLease
@@ -125,16 +126,23 @@ class Booking:
             try:
                 if check is None:
                     with self._turn:
-                        return commit(prepare(attempt))
+                        return _commit_in_time(commit, prepare(attempt))
                 with self._turn:
                     prepared = prepare(attempt)
                 check(prepared)
                 with self._turn:
-                    return commit(prepared)
+                    return _commit_in_time(commit, prepared)
             except (StaleCalendar, StaleLease):
                 # Full jitter: rivals that met once should not meet again.
                 self._sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
         raise Contention("other requests for the same resources kept coming first; please try again")
+
+
+def _commit_in_time(commit: Callable[[D], T], prepared: D) -> T:
+    check_awaited()
+    done = commit(prepared)
+    begun()
+    return done
 
 
 def _visible(inventory: Inventory, project_id: str, shun: frozenset[int]) -> Matching:

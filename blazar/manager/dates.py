@@ -6,15 +6,12 @@ not past yet.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from blazar.model.clock import to_minute, to_second
+from blazar.model.clock import later, to_minute, to_second
 from blazar.model.errors import InvalidInput
 from blazar.model.requests import NOW, Moment
 from blazar.model.window import Window
-
-HORIZON = datetime(9000, 1, 1, tzinfo=UTC)
-"""No lease goes further: what is left of the calendar's years is room for arithmetic."""
 
 SHORTEST = timedelta(seconds=1)
 
@@ -27,7 +24,7 @@ def new_window(start: Moment, end: Moment, now: datetime) -> Window:
         raise InvalidInput(f"Start date {_said(begins)} is in the past; it is {_said(minute)} UTC now.")
     if ends <= begins:
         raise InvalidInput("End date must be later than start date.")
-    _check_horizon(ends)
+    _check_is_ahead(ends, now)
     return Window(begins, ends)
 
 
@@ -53,10 +50,11 @@ def changed_window(window: Window, start: Moment | None, end: Moment | None, now
         raise InvalidInput(f"End date {_said(ends)} is in the past; it is {_said(minute)} UTC now, use 'now' to end.")
     if has_begun and ends <= begins and ends == minute:
         # Started and ended within one minute: the shortest lease there is, over at once.
-        return Window(begins, begins + SHORTEST)
+        return Window(begins, later(begins, SHORTEST))
     if ends <= begins:
         raise InvalidInput("End date must be later than start date.")
-    _check_horizon(ends)
+    if not has_begun:
+        _check_is_ahead(ends, now)
     return Window(begins, ends)
 
 
@@ -70,7 +68,7 @@ def new_before_end(window: Window, asked: datetime | None, lead: timedelta) -> d
         return _inside(asked, window)
     if not lead:
         return None
-    return max(window.start, window.end - lead)
+    return window.start if lead >= window.duration else window.end - lead
 
 
 def changed_before_end(
@@ -98,9 +96,10 @@ def _instant(moment: Moment, minute: datetime) -> datetime:
     return minute if moment is NOW else to_second(moment)
 
 
-def _check_horizon(end: datetime) -> None:
-    if end > HORIZON:
-        raise InvalidInput(f"End date {_said(end)} is too far away; leases end before {HORIZON:%Y}.")
+def _check_is_ahead(end: datetime, now: datetime) -> None:
+    # Users of API v2 speak in seconds: an end may lie in the current minute and yet be over.
+    if end <= now:
+        raise InvalidInput(f"End date {end:%Y-%m-%d %H:%M:%S} is in the past; it is {now:%Y-%m-%d %H:%M:%S} UTC now.")
 
 
 def _said(instant: datetime) -> str:

@@ -63,7 +63,7 @@ class Gate:
                 now=now,
             )
         question = Question(
-            self._enforcement.context(actor.user_id, actor.project_id),
+            self._enforcement.context(lease, actor),
             now,
             view(self._store, lease, allocations),
             view(self._store, *before) if before else None,

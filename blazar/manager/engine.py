@@ -1,73 +1,84 @@
 """The event engine: sleeps until something is due, and works through whatever is.
 
-Starts have their own threads, so that no number of slow ends can keep one waiting; and nothing that waits for the
-cloud holds a thread: it is looked at again later.
+Starts have their own threads, so that no number of slow ends can keep one waiting; projects take turns (``turns``), so
+that no number of events of one keeps those of another waiting; and nothing that waits for the cloud holds a thread: it
+is looked at again later. What has no thread yet stays in the database.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
 from blazar.clouds.scope import scope
-from blazar.manager.claims import Claims
 from blazar.manager.settings import Settings
+from blazar.manager.turns import Turns
 from blazar.manager.worker import Worker
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError
-from blazar.model.lease import EventType
 from blazar.store.store import DueEvent, Store
 
 LOG = logging.getLogger(__name__)
 
-PAGE = 200
+PAGE = 400
 """How many due events beyond those at hand are read at a time."""
 
-BUSY_LOOK = timedelta(milliseconds=50)
-"""How long to wait while all that is due is in the hands of our own threads."""
+BUSY_LOOK = 0.05
+"""After how many seconds to look again at what is due while threads work: what they do makes something else due."""
 
-STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE})
+WAITING_LOOK = 0.2
+"""After how many seconds to look again at what is due while events wait for threads."""
+
+REST = 9
+"""How often as long as a look took no other follows: with very many due events, looking is no work of its own."""
+
+RIVALRY_SECONDS = 30
+"""How long to count on another manager that was faster once."""
 
 
 class Engine:
     """Finds due events and has them worked on. Any number of engines may share a database."""
 
-    def __init__(self, store: Store, worker: Worker, clock: Clock, claims: Claims, settings: Settings) -> None:
+    def __init__(self, store: Store, worker: Worker, clock: Clock, settings: Settings) -> None:
         self._store = store
         self._worker = worker
         self._clock = clock
-        self._claims = claims
         self._settings = settings
         self._changed = threading.Condition()
+        # All that follows is guarded by it, but for what only the engine's own thread uses.
         self._woken = False
+        self._asked = False
+        self._finished = False
+        self._rivals_until = float("-inf")
+        self._looked_at = float("-inf")
+        self._rested_at = float("-inf")
+        self._look_at = float("-inf")
         self._stopping = threading.Event()
-        self._at_hand: set[str] = set()
-        self._threads: list[threading.Thread] = []
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._starters = ThreadPoolExecutor(settings.starters, thread_name_prefix="start")
         self._enders = ThreadPoolExecutor(settings.enders, thread_name_prefix="end")
+        self._lanes = ((Turns(settings.starters), self._starters), (Turns(settings.enders), self._enders))
 
     def start(self) -> None:
         """Begin to work, in threads of its own."""
-        for name, target in (("engine", self._run), ("heartbeat", self._keep_claims)):
-            thread = threading.Thread(target=target, name=name, daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        self._thread.start()
 
     def stop(self) -> None:
         """Take on nothing new, finish what is at hand, and return."""
         self._stopping.set()
         self.wake()
+        # First: whatever hands events out finds somebody to take them.
+        if self._thread.ident is not None:
+            self._thread.join()
         self._starters.shutdown(cancel_futures=True)
         self._enders.shutdown(cancel_futures=True)
-        for thread in self._threads:
-            thread.join()
 
     def wake(self) -> None:
         """Look at the calendar now: something new may be due before what the engine sleeps for."""
         with self._changed:
-            self._woken = True
+            self._asked = self._woken = True
             self._changed.notify_all()
 
     def run_due(self) -> int:
@@ -85,40 +96,72 @@ class Engine:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                if self._take_on():
-                    continue
-                pause = self._until_next()
+                pause = self._round()
             except BlazarError as error:
                 LOG.error("The database does not answer (%s); trying again in a second", error.message)
-                pause = timedelta(seconds=1)
+                pause = 1.0
             except Exception:
                 # The border of the engine: it outlives whatever goes wrong in one round.
                 LOG.exception("A round of the engine failed; trying again in a second")
-                pause = timedelta(seconds=1)
+                pause = 1.0
             with self._changed:
                 if not self._woken:
-                    self._changed.wait(pause.total_seconds())
+                    self._changed.wait(pause)
                 self._woken = False
 
-    def _take_on(self) -> bool:
-        """Hand due events to the threads; tell whether there were any that were not at hand yet."""
+    def _round(self) -> float:
+        """Give events to the threads that are free, after a look at what is due if it is time; return when it is."""
+        now = time.monotonic()
         with self._changed:
-            at_hand = len(self._at_hand)
-        due = self._store.due_events(self._clock.now(), at_hand + PAGE)
-        with self._changed:
-            new = [event for event in due if event.event_id not in self._at_hand]
-            self._at_hand.update(event.event_id for event in new)
-        for event in new:
-            pool = self._starters if event.event_type in STARTS else self._enders
-            pool.submit(self._work_on, event)
-        return bool(new)
+            if self._asked:
+                self._look_at = now
+            elif self._finished:
+                self._look_at = min(self._look_at, self._looked_at + BUSY_LOOK)
+            self._asked = self._finished = False
+        self._look_at = max(self._look_at, self._rested_at)
+        looks = self._look_at <= now
+        if looks:
+            self._look()
+        self._hand_out()
+        if looks:
+            with self._changed:
+                waits = any(turns.waits for turns, _ in self._lanes)
+            self._look_at = self._looked_at + (WAITING_LOOK if waits else self._until_next())
+        return max(0.0, self._look_at - time.monotonic())
 
-    def _work_on(self, event: DueEvent) -> None:
+    def _look(self) -> None:
+        """Read what is due, but for what is at hand."""
+        begin = time.monotonic()
+        with self._changed:
+            at_hand = {event_id for turns, _ in self._lanes for event_id in turns.at_hand}
+        due = self._store.due_events(self._clock.now(), len(at_hand) + PAGE)
+        self._looked_at = time.monotonic()
+        self._rested_at = self._looked_at + REST * (self._looked_at - begin)
+        new = [event for event in due if event.event_id not in at_hand]
+        with self._changed:
+            rivals = self._looked_at < self._rivals_until
+            for turns, starts in zip((turns for turns, _ in self._lanes), (True, False), strict=True):
+                turns.offer((event for event in new if event.starts is starts), shuffled=rivals)
+
+    def _hand_out(self) -> None:
+        for turns, pool in self._lanes:
+            with self._changed:
+                taken = list(iter(turns.take, None))
+            try:
+                self._worker.ahead.read(taken)
+            except BlazarError as error:
+                # Each reads for itself then, or has to wait.
+                LOG.error("The starts that are due could not be read at once: %s", error.message)
+            for event in taken:
+                pool.submit(self._work_on, event, turns)
+
+    def _work_on(self, event: DueEvent, turns: Turns) -> None:
+        mine = True
         try:
             if not self._stopping.is_set():
                 # The event's id is what the cloud's own logs know its doings by.
                 with scope(request_id=f"req-{event.event_id}"):
-                    self._worker.look_at(event.lease_id, event.event_id)
+                    mine = self._worker.look_at(event.lease_id, event.event_id)
         except BlazarError as error:
             LOG.error("Event %s of lease %s has to wait: %s", event.event_id, event.lease_id, error.message)
             self._stopping.wait(1)
@@ -128,20 +171,17 @@ class Engine:
             self._stopping.wait(1)
         finally:
             with self._changed:
-                self._at_hand.discard(event.event_id)
-                self._woken = True
+                turns.done(event)
+                if not mine:
+                    self._rivals_until = time.monotonic() + RIVALRY_SECONDS
+                self._finished = self._woken = True
                 self._changed.notify_all()
 
-    def _until_next(self) -> timedelta:
-        due_at = self._store.next_due()
+    def _until_next(self) -> float:
+        due_at, longest = self._store.next_due(), self._settings.longest_sleep.total_seconds()
         if due_at is None:
-            return self._settings.longest_sleep
-        wait = due_at - self._clock.now()
-        return max(BUSY_LOOK if self._at_hand else timedelta(0), min(wait, self._settings.longest_sleep))
-
-    def _keep_claims(self) -> None:
-        while not self._stopping.wait(self._settings.claim_ttl.total_seconds() / 4):
-            try:
-                self._claims.beat()
-            except BlazarError as error:
-                LOG.error("Claims could not be renewed: %s", error.message)
+            return longest
+        wait = (due_at - self._clock.now()).total_seconds()
+        with self._changed:
+            busy = any(turns.at_hand for turns, _ in self._lanes)
+        return max(BUSY_LOOK if busy else 0, min(wait, longest))

@@ -86,5 +86,5 @@ class AddressWatch:
     def look(self) -> Mapping[str, str | None]:
         """Return what is wrong with addresses, by name: a few calls for each network that has some."""
         registered = self._store.inventory(FLOATING_IP).resources
-        faults = self._registration.faults(registered)
+        faults = self._registration.faults(registered, self._store.holdings)
         return {resource.name: faults.get(resource.id) for resource in registered}

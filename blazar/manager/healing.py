@@ -15,16 +15,16 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from blazar.calendar.changing import union
 from blazar.clouds.scope import scope
 from blazar.manager import lifecycle
 from blazar.manager.booking import Booking, Plan
-from blazar.manager.claims import Claims
+from blazar.manager.claims import Claim, Claims
 from blazar.manager.flags import failed, flagged, leaving_out, left_out, news
 from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Lost, Replanner
 from blazar.manager.settings import Settings
 from blazar.manager.starting import MOST_TURNS, doing_without, patiently
-from blazar.manager.updates import union
 from blazar.manager.worker import Worker, memo_of
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
@@ -146,7 +146,7 @@ class Healing:
             raise NotFound(f"reservation {reservation_id[:80]} has nothing on {host.kind} {host.name}")
         lost = {reservation_id: frozenset({host.id})}
         lease_id = held[0].lease_id
-        with self._claims, scope(limit=self._settings.request_limit):
+        with scope(limit=self._settings.request_limit):
             lease = self._store.lease(lease_id)
             reservation = lease.reservation(reservation_id)
             if reservation is not None and reservation.status is ReservationStatus.ACTIVE:
@@ -159,8 +159,10 @@ class Healing:
 
     def _see(self, lease_id: str) -> _Seen | None:
         """Return a lease that nothing is going on with; None if there is."""
+        # Before the lease is read: a claim that had not ended then may have been renewed since.
+        now = self._clock.now()
         lease = self._store.lease(lease_id)
-        if lease.status not in CALM or lifecycle.live_claim(lease, self._clock.now()) is not None:
+        if lease.status not in CALM or lifecycle.live_claim(lease, now) is not None:
             return None
         allocations = self._store.lease_allocations(lease_id)
         return _Seen(lease, allocations, self._worker.works_with(lease, allocations))
@@ -223,7 +225,7 @@ class Healing:
         back = frozenset(w.reservation.id for w in works if _is_back(w))
         if not found and not back:
             return True
-        with self._claims, scope(limit=self._settings.request_limit):
+        with scope(limit=self._settings.request_limit):
             self._exchange(decided.after.id, found, back=back)
         return True
 
@@ -262,32 +264,35 @@ class Healing:
                 _check_gone(decided.plan, lost, seen.works)
             return decided
 
+        claim = self._claims.new()
+
         def commit(decided: _Decided) -> tuple[_Decided, Lease | None]:
             if not decided.touched and not back:
                 return decided, None
-            return decided, self._begin(decided)
+            return decided, self._begin(decided, claim)
 
         decided, updating = self._booking.until_it_holds(decide, commit)
         if updating is not None:
-            self._carry_out(decided, updating, decided.touched | back)
+            with self._claims.held(claim):
+                self._carry_out(decided, updating, decided.touched | back, claim)
 
-    def _begin(self, decided: _Decided) -> Lease:
+    def _begin(self, decided: _Decided, claim: Claim) -> Lease:
         lease, plan = decided.seen.lease, decided.plan
         now = self._clock.now()
         updating = lifecycle.begin_update(
             lease,
             event_id=str(uuid.uuid4()),
             memo=memo_of(decided.seen.allocations),
-            owner=self._claims.owner,
+            token=claim.token,
             now=now,
-            until=self._claims.until(now),
+            until=self._claims.begin(claim),
         )
-        both = union(decided.seen.allocations, plan.allocations, lease.window)
+        both = union(decided.seen.allocations, plan.allocations)
         return self._store.rebook(
             lease, updating, both, plan.generations, plan.kinds, cleaning=self._settings.cleaning_time, at=now
         )
 
-    def _carry_out(self, decided: _Decided, updating: Lease, reservation_ids: Collection[str]) -> None:
+    def _carry_out(self, decided: _Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> None:
         event = updating.events[-1]
         plan = decided.plan
         started: dict[str, frozenset[int]] = {}
@@ -297,23 +302,22 @@ class Healing:
                     started[work.reservation.id] = self._start(work, {a.resource_id for a in decided.seen.allocations})
         except BaseException as error:
             reason = error.message if isinstance(error, BlazarError) else "internal error"
-            self._worker.perform(lifecycle.with_event(updating, replace(event, reason=reason)), event.id)
+            self._worker.perform(lifecycle.with_event(updating, replace(event, reason=reason)), event.id, claim)
             raise
         now = self._clock.now()
-        settled = lifecycle.settle(updating, event, now=now)
-        noted = lifecycle.with_reservations(
-            settled, [leaving_out(r, started[r.id]) for r in settled.reservations if r.id in started]
-        )
-        works = self._worker.works_with(noted, plan.allocations)
-        after = flagged(noted, plan.allocations, works, changed=decided.touched, now=now)
-        try:
-            saved = self._store.rebook(
-                updating, after, plan.allocations, {}, plan.kinds, cleaning=self._settings.cleaning_time, at=now
+
+        def write(current: Lease) -> Lease:
+            settled = lifecycle.settle(current, next(e for e in current.events if e.id == event.id), now=now)
+            noted = lifecycle.with_reservations(
+                settled, [leaving_out(r, started[r.id]) for r in settled.reservations if r.id in started]
             )
-        except StaleLease:
-            fresh = self._store.lease(updating.id, including_deleted=True)
-            self._worker.perform(fresh, event.id)
-            raise WrongState(f"lease {updating.id} was deleted while it was being healed") from None
+            works = self._worker.works_with(noted, plan.allocations)
+            after = flagged(noted, plan.allocations, works, changed=decided.touched, now=now)
+            return self._store.rebook(
+                current, after, plan.allocations, {}, plan.kinds, cleaning=self._settings.cleaning_time, at=now
+            )
+
+        saved = self._worker.finish(updating, event.id, claim, write, what="healed")
         self._tell(decided.seen.lease, saved)
 
     def _start(self, work: Work, held: Collection[int]) -> frozenset[int]:

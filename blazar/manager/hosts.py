@@ -13,6 +13,7 @@ from blazar.manager.promises import promised
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError, CloudError, Conflict, InvalidInput, NotFound
+from blazar.model.lease import Reservation
 from blazar.model.requests import HostChange, HostRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.resources.asked import asked_about
@@ -86,15 +87,7 @@ class HostService:
             raise InvalidInput("nothing to change: give at least one capability as key and value")
         _check_keys(change.capabilities)
         host = self.one(host_id)
-        changed = {k for k, v in change.capabilities.items() if host.capabilities.get(k) != v}
-        if changed & host.capabilities.keys():
-            for reservation in self._store.live_reservations_on(host.id):
-                needed = sorted(changed & host.capabilities.keys() & asked_about(reservation))
-                if needed:
-                    raise Conflict(
-                        f"{', '.join(needed)} can not be changed: reservation {reservation.id} asks for it on this host"
-                    )
-        return self._store.change_resource(host.id, change, at=self._clock.now())
+        return self._store.change_resource(host.id, change, at=self._clock.now(), check=_check_not_asked_for)
 
     def refresh(self, host_id: str) -> Resource:
         """Read anew what the cloud tells of a host (sizes, zone, capacity, limits, traits) and return it; NotFound.
@@ -108,7 +101,7 @@ class HostService:
             if not self._registration.is_pooled(hypervisor):
                 self._registration.ensure_entered(hypervisor)
             self.refresh_all((hypervisor,))
-            failure = self._registration.failures((hypervisor,))[host.name]
+            failure = self._registration.failures((hypervisor,), self._store.holdings)[host.name]
         if failure is not None:
             self._store.set_failed(HOST, {host.id: failure}, at=self._clock.now())
         else:
@@ -130,6 +123,10 @@ class HostService:
         news = {hosts[name].id: new for name, new in facts.items() if new != hosts[name].facts}
         changed = self._store.refresh_resources(HOST, news, at=self._clock.now()) if news else frozenset()
         return frozenset(host.external_id for host in hosts.values() if host.id in changed)
+
+    def failures(self, hypervisors: Collection[Hypervisor]) -> Mapping[str, str | None]:
+        """Return how hypervisors have failed, by hostname; None for those that are well."""
+        return self._registration.failures(hypervisors, self._store.holdings)
 
     def _at_home(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
         """Return a hypervisor with its own zone: while it is handed over, the cloud shows the reservation's."""
@@ -197,7 +194,7 @@ class HostWatch:
     def look(self) -> Mapping[str, str | None]:
         """Return how hosts have failed, by name: two calls to Nova, and one to Placement while nothing is new there."""
         hypervisors = self._registration.hypervisors()
-        failures = self._registration.failures(hypervisors)
+        failures = self._hosts.failures(hypervisors)
         try:
             for host_id in sorted(self._hosts.refresh_all(hypervisors)):
                 LOG.info("The cloud tells otherwise of host %s than before; it is noted", host_id)
@@ -205,6 +202,14 @@ class HostWatch:
             # Who is up or down is known, whatever Placement says of their sizes.
             LOG.warning("What hosts have can not be read anew: %s", error.message)
         return failures
+
+
+def _check_not_asked_for(capabilities: frozenset[str], reservations: Collection[Reservation]) -> None:
+    for reservation in reservations:
+        if needed := sorted(capabilities & asked_about(reservation)):
+            raise Conflict(
+                f"{', '.join(needed)} can not be changed: reservation {reservation.id} asks for it on this host"
+            )
 
 
 def _check_keys(capabilities: Mapping[str, str | None]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,17 +13,18 @@ from blazar.clouds.scope import scope
 from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, Plan, Wish
-from blazar.manager.claims import Claims
+from blazar.manager.claims import Claim, Claims
 from blazar.manager.enforcing import Gate
 from blazar.manager.healing import Healing
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import CREATED, Notifier
 from blazar.manager.settings import Settings
-from blazar.manager.updates import Updates
+from blazar.manager.updates import Busy, Updates
+from blazar.manager.waiting import Waiting
 from blazar.manager.worker import Worker
-from blazar.model.clock import Clock
+from blazar.model.clock import Clock, monotonic
 from blazar.model.demand import Demand
-from blazar.model.errors import BlazarError, InvalidInput, StaleLease, WrongState
+from blazar.model.errors import BlazarError, InvalidInput, NotFound, StaleLease
 from blazar.model.lease import (
     Event,
     EventStatus,
@@ -34,9 +37,13 @@ from blazar.model.lease import (
     ReservationStatus,
 )
 from blazar.model.requests import Actor, LeaseChange, LeaseRequest
+from blazar.model.usage import Notice
 from blazar.model.window import Window
 from blazar.resources.base import ResourceType, Work
 from blazar.store.store import Store
+
+GLANCE = 0.1
+"""Seconds between two looks at a lease that somebody waits for."""
 
 
 class LeaseService:
@@ -70,6 +77,7 @@ class LeaseService:
         self._healing = healing
         self._enforcement = enforcement
         self._notices = notices
+        self._waiting = Waiting()
         self._updates = Updates(store, worker, self._booking, notifier, clock, claims, settings, enforcement, notices)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
@@ -92,7 +100,11 @@ class LeaseService:
         """Book a lease, make what must exist before its start, and return it PENDING; or leave nothing behind."""
         now = self._clock.now()
         window = dates.new_window(request.start, request.end, now)
-        before_end = dates.new_before_end(window, request.before_end, self._settings.before_end_lead)
+        lead = self._settings.lead_before_end([r.resource_type for r in request.reservations])
+        before_end = dates.new_before_end(window, request.before_end, lead)
+        bounds = None if self._enforcement.exempts(request.project_id) else self._settings.bounds
+        if bounds is not None:
+            bounds.check_lease(len(request.reservations))
         checked = [(self._type(r.resource_type), r.resource_type, r.parameters) for r in request.reservations]
         with scope(limit=self._settings.request_limit):
             resolved = [kind.resolve(given, project_id=request.project_id) for kind, _, given in checked]
@@ -101,22 +113,24 @@ class LeaseService:
         if before_end is None and saves:
             # No warning beforehand, and yet work to save: at the end itself, before anything is deleted.
             before_end = window.end
+        claim = self._claims.new()
         lease = _new_lease(
             request,
             window,
             before_end,
             [(name, values) for (_, name, _), values in zip(checked, parameters, strict=True)],
-            owner=self._claims.owner,
+            token=claim.token,
             now=now,
-            until=self._claims.until(now),
+            until=now + self._claims.ttl,
         )
         wishes = [
             Wish(reservation.id, self._demand(kind, reservation.parameters, private=request.operator))
             for reservation, (kind, _, _) in zip(lease.reservations, checked, strict=True)
         ]
-        with self._claims, scope(limit=self._settings.request_limit):
-            booked, plan = self._grant(lease, wishes)
-            created = self._prepare(booked, plan)
+        with scope(limit=self._settings.request_limit):
+            booked, plan = self._grant(lease, wishes, claim)
+            with self._claims.held(claim):
+                created = self._prepare(booked, plan, claim)
         self._notices.wake()
         self._notifier.notify(CREATED, created)
         self._wake()
@@ -125,31 +139,58 @@ class LeaseService:
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease and return it as it is then; or leave it as it was."""
         try:
-            lease = self._updates.update(lease_id, change)
+            lease = self._patiently(lambda: self._updates.update(lease_id, change))
             # The change may have brought others in the place of what was missing.
             seen = lease.degraded and self._healing.look_calmly(lease_id, in_use=False)
             return self._store.lease(lease_id) if seen else lease
         finally:
             self._wake()
 
+    def _patiently(self, change: Callable[[], Lease]) -> Lease:
+        """Make a change; while something else is being done with the lease, wait for a while that this is over."""
+        end = monotonic() + self._settings.patience.total_seconds()
+        try:
+            return change()
+        except Busy as busy:
+            with self._waiting.place(busy.project_id) as waits:
+                if not waits:
+                    raise
+                while monotonic() < end:
+                    time.sleep(GLANCE)
+                    with suppress(Busy):
+                        return change()
+                raise
+
+    def _wait_until_gone(self, lease: Lease) -> None:
+        """Wait for a while for a deletion that others bring to its end, so that what the lease held can be booked."""
+        end = monotonic() + self._settings.patience.total_seconds()
+        with self._waiting.place(lease.project_id) as waits:
+            while waits and monotonic() < end:
+                try:
+                    self._store.lease(lease.id)
+                except NotFound:
+                    return
+                time.sleep(GLANCE)
+
     def delete(self, lease_id: str) -> None:
         """End a lease now and for good.
 
         What can be returned at once is returned before this comes back; the rest (servers that take their time, a
-        cloud that does not answer) goes on in the background while the lease is DELETING.
+        cloud that does not answer) goes on in the background while the lease is DELETING. What is under way when it is
+        deleted, as a start, is waited for for a while.
         """
         while True:
+            # Before the lease is read: a claim that had not ended then may have been renewed since.
+            now = self._clock.now()
             lease = self._store.lease(lease_id)
             if lease.status is LeaseStatus.DELETING:
                 return
-            now = self._clock.now()
             going = lifecycle.begin_deletion(lease, event_id=str(uuid.uuid4()), now=now)
             deletion = going.events[-1]
             free = lifecycle.live_claim(lease, now) is None
+            claim = self._claims.new()
             if free:
-                going = lifecycle.claim(
-                    going, deletion, owner=self._claims.owner, now=now, until=self._claims.until(now)
-                )
+                going = lifecycle.claim(going, deletion, token=claim.token, now=now, until=self._claims.begin(claim))
             try:
                 saved = self._store.save(
                     lease,
@@ -163,8 +204,10 @@ class LeaseService:
             self._notices.wake()
             if free:
                 with scope(limit=self._settings.request_limit):
-                    self._worker.perform(saved, deletion.id)
+                    self._worker.perform(saved, deletion.id, claim)
             self._wake()
+            if not free:
+                self._wait_until_gone(lease)
             return
 
     def _demand(self, kind: ResourceType, parameters: Parameters, *, private: bool) -> Demand:
@@ -181,7 +224,7 @@ class LeaseService:
             )
         return self._types[resource_type]
 
-    def _grant(self, lease: Lease, wishes: list[Wish]) -> tuple[Lease, Plan]:
+    def _grant(self, lease: Lease, wishes: list[Wish], claim: Claim) -> tuple[Lease, Plan]:
         """Find resources, ask whether the project may have them, and book them."""
         gate = Gate(self._enforcement, self._store, self._clock)
         actor = Actor(lease.user_id, lease.project_id)
@@ -206,13 +249,13 @@ class LeaseService:
 
         return self._booking.until_it_holds(
             prepare,
-            lambda plan: (self._book(lease, plan, gate), plan),
+            lambda plan: (self._book(lease, plan, gate, claim), plan),
             check if self._enforcement.enabled else None,
         )
 
-    def _book(self, lease: Lease, plan: Plan, gate: Gate) -> Lease:
+    def _book(self, lease: Lease, plan: Plan, gate: Gate, claim: Claim) -> Lease:
         # The claim runs from here: earlier attempts may have taken a while.
-        until = self._claims.until(self._clock.now())
+        until = self._claims.begin(claim)
         claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
         return self._store.book(
             claimed,
@@ -221,9 +264,11 @@ class LeaseService:
             plan.kinds,
             cleaning=self._settings.cleaning_time,
             use=gate.use,
+            bounds=None if self._enforcement.exempts(lease.project_id) else self._settings.bounds,
+            now=self._clock.now(),
         )
 
-    def _prepare(self, booked: Lease, plan: Plan) -> Lease:
+    def _prepare(self, booked: Lease, plan: Plan, claim: Claim) -> Lease:
         """Make what must exist before the start; undo the booking if that fails."""
         creation = booked.events[-1]
         try:
@@ -234,22 +279,41 @@ class LeaseService:
                 artefacts = kind.prepare(Work(booked, reservation, ()))
                 prepared.append(replace(reservation, artefacts=artefacts))
         except BlazarError as error:
-            self._worker.perform(_with_reason(booked, creation, error.message), creation.id)
+            self._worker.perform(_with_reason(booked, creation, error.message), creation.id, claim)
             raise
         except BaseException:
-            self._worker.perform(_with_reason(booked, creation, "internal error"), creation.id)
+            self._worker.perform(_with_reason(booked, creation, "internal error"), creation.id, claim)
             raise
         now = self._clock.now()
         ready = lifecycle.settle(lifecycle.with_reservations(booked, prepared), creation, now=now)
         armed = lifecycle.arm(ready, now=now)
-        notices = self._notices.of(Occasion.CREATED, armed, plan.allocations)
+        by = Actor(booked.user_id, booked.project_id)
+        notices = self._notices.ahead(Occasion.CREATED, armed, plan.allocations, by=by)
         try:
+            if any(notice.held for notice in notices):
+                booked, notices = self._accepted(booked, notices, claim)
             return self._store.save(booked, armed, at=now, cleaning=self._settings.cleaning_time, notices=notices)
         except StaleLease:
-            # Found in a list and deleted, by somebody quick. The deletion takes it from here.
-            fresh = self._store.lease(booked.id, including_deleted=True)
-            self._worker.perform(fresh, creation.id)
-            raise WrongState(f"lease {booked.id} was deleted while it was being created") from None
+            # Found in a list and deleted, by somebody quick: the deletion goes on from here.
+            raise self._worker.lost(booked.id, creation.id, claim, "created") from None
+
+    def _accepted(self, booked: Lease, held: tuple[Notice, ...], claim: Claim) -> tuple[Lease, tuple[Notice, ...]]:
+        """Tell those who must accept the lease, or undo the booking if they do not. StaleLease.
+
+        Return the lease as it is then, and what to write with it. What is to be told is written down first: so whoever
+        undoes the creation knows that it may have been accepted.
+        """
+        creation = booked.events[-1]
+        now = self._clock.now()
+        booked = self._store.save(booked, booked, at=now, cleaning=self._settings.cleaning_time, notices=held)
+        try:
+            return booked, self._notices.commit(held)
+        except BlazarError as error:
+            self._worker.perform(_with_reason(booked, creation, error.message), creation.id, claim)
+            raise
+        except BaseException:
+            self._worker.perform(_with_reason(booked, creation, "internal error"), creation.id, claim)
+            raise
 
 
 def _preferring(wishes: list[Wish], plan: Plan) -> list[Wish]:
@@ -274,7 +338,7 @@ def _new_lease(
     before_end: datetime | None,
     reservations: list[tuple[str, Parameters]],
     *,
-    owner: str,
+    token: str,
     now: datetime,
     until: datetime,
 ) -> Lease:
@@ -295,7 +359,7 @@ def _new_lease(
         status=EventStatus.IN_PROGRESS,
         created_at=now,
         due_at=until,
-        claimed_by=owner,
+        claimed_by=token,
         claimed_at=now,
     )
     return Lease(

@@ -30,8 +30,10 @@ MOVES: Mapping[LeaseStatus, frozenset[LeaseStatus]] = {
     LeaseStatus.ACTIVE: frozenset({LeaseStatus.TERMINATING, LeaseStatus.UPDATING, LeaseStatus.DELETING}),
     LeaseStatus.TERMINATING: frozenset({LeaseStatus.TERMINATED, LeaseStatus.DELETING}),
     LeaseStatus.TERMINATED: frozenset({LeaseStatus.DELETING}),
-    LeaseStatus.ERROR: frozenset({LeaseStatus.TERMINATING, LeaseStatus.PENDING, LeaseStatus.DELETING}),
-    LeaseStatus.UPDATING: frozenset({LeaseStatus.ACTIVE, LeaseStatus.DELETING}),
+    LeaseStatus.ERROR: frozenset(
+        {LeaseStatus.TERMINATING, LeaseStatus.PENDING, LeaseStatus.UPDATING, LeaseStatus.DELETING}
+    ),
+    LeaseStatus.UPDATING: frozenset({LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.ERROR, LeaseStatus.DELETING}),
     LeaseStatus.DELETING: frozenset(),
 }
 """Which status may follow which. Users' requests move a lease to CREATING, UPDATING and DELETING (and, with new dates,
@@ -104,18 +106,19 @@ def decide(lease: Lease, event: Event, now: datetime, *, relook: timedelta) -> D
     One event of a lease is worked on at a time, in the order start, before_end, end; a request to delete goes
     before all of them.
     """
-    if lease.deleted_at is not None or event.due_at is None:
+    if event.due_at is None or (lease.deleted_at is not None and event.event_type != EventType.CLEAN_UP):
         return Drop()
     if event.due_at > now:
         return Wait(event.due_at, "it is not due")
     claim = live_claim(lease, now, besides=event.id)
     if claim is not None and claim.due_at is not None:
         return Wait(min(claim.due_at, now + relook), f"{claim.event_type} is being worked on")
+    if lease.status is LeaseStatus.DELETING and event.event_type not in (EventType.DELETE, EventType.CLEAN_UP):
+        # The claim of its worker has expired: the deletion ends everything that the lease has.
+        return Drop()
     if event.event_type in REQUEST_EVENTS:
         return Run()
     match lease.status:
-        case LeaseStatus.DELETING:
-            return Drop()
         case LeaseStatus.CREATING | LeaseStatus.UPDATING:
             return Wait(now + relook, f"the lease is {lease.status}")
     earlier = next((e for e in _before(lease, event) if not is_over(e) and e.time is not None and e.time <= now), None)
@@ -125,11 +128,11 @@ def decide(lease: Lease, event: Event, now: datetime, *, relook: timedelta) -> D
     return Run()
 
 
-def claim(lease: Lease, event: Event, *, owner: str, now: datetime, until: datetime) -> Lease:
-    """Return the lease with its event in the hands of ``owner`` until then."""
+def claim(lease: Lease, event: Event, *, token: str, now: datetime, until: datetime) -> Lease:
+    """Return the lease with its event claimed until then by whoever has the ``token``."""
     status = WORKING.get(EventType(event.event_type), lease.status)
     taken = replace(
-        event, status=EventStatus.IN_PROGRESS, claimed_by=owner, claimed_at=now, due_at=until, updated_at=now
+        event, status=EventStatus.IN_PROGRESS, claimed_by=token, claimed_at=now, due_at=until, updated_at=now
     )
     return replace(with_event(move(lease, status), taken), updated_at=now)
 
@@ -218,10 +221,30 @@ def begin_deletion(lease: Lease, *, event_id: str, now: datetime) -> Lease:
     return replace(gone, events=(*events, deletion), updated_at=now)
 
 
+def begin_clean_up(lease: Lease, *, event_id: str, now: datetime) -> Lease:
+    """Return a lease that is over with an event, due at once, that ends what is left of it in the cloud.
+
+    The same lease if such an event is under way. One that is over, or was dropped when the lease was deleted, begins
+    anew: however often something is left, the record grows no longer.
+    """
+    known = lease.event(EventType.CLEAN_UP)
+    if known is not None and known.due_at is not None:
+        return lease
+    event = Event(
+        id=event_id if known is None else known.id,
+        event_type=EventType.CLEAN_UP,
+        time=now.replace(microsecond=0),
+        status=EventStatus.UNDONE,
+        created_at=now,
+        due_at=now,
+    )
+    return with_event(lease, event)
+
+
 def begin_update(
-    lease: Lease, *, event_id: str, memo: Mapping[str, object], owner: str, now: datetime, until: datetime
+    lease: Lease, *, event_id: str, memo: Mapping[str, object], token: str, now: datetime, until: datetime
 ) -> Lease:
-    """Return the lease while it is changed in the cloud, with an event in the hands of ``owner``, its last one.
+    """Return the lease while it is changed in the cloud, with an event claimed with the ``token``, its last one.
 
     ``memo`` says what there was before, so that whoever takes over can restore it.
     """
@@ -233,7 +256,7 @@ def begin_update(
         created_at=now,
         memo=memo,
     )
-    return claim(with_event(lease, event), event, owner=owner, now=now, until=until)
+    return claim(with_event(lease, event), event, token=token, now=now, until=until)
 
 
 def deleted(lease: Lease, event: Event, *, now: datetime, error: str | None = None) -> Lease:

@@ -70,7 +70,7 @@ def payload(lease: Lease) -> dict[str, Any]:
 
 def _reservation(lease: Lease, reservation: Reservation) -> dict[str, Any]:
     return {
-        **reservation.parameters,
+        **reservation.shown,
         "id": reservation.id,
         "lease_id": lease.id,
         "resource_id": reservation.resource_id,

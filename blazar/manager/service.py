@@ -20,6 +20,7 @@ from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Replanner
 from blazar.manager.settings import Settings
 from blazar.manager.starting import Substitutes
+from blazar.manager.sweep import Sweep
 from blazar.manager.worker import Worker
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
@@ -49,14 +50,25 @@ class ManagerService:
         enforcement = enforcement or Enforcement()
         by_name = {kind.resource_type: kind for kind in types}
         self._store = store
-        self._clock = clock
+        self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
         self.notices = Notices(store, enforcement, clock, settings)
         booking = Booking(store, clock, settings)
         replanner = Replanner(store, by_name, booking)
-        substitutes = Substitutes(store, replanner, booking, notifier, clock, self.claims, settings)
-        worker = Worker(store, by_name, notifier, clock, self.claims, settings, self.notices, substitutes)
-        self.engine = Engine(store, worker, clock, self.claims, settings)
+        substitutes = Substitutes(store, replanner, booking, notifier, clock, settings)
+        self.sweep = Sweep(store, by_name, clock, settings, wake=lambda: self.engine.wake())
+        worker = Worker(
+            store,
+            by_name,
+            notifier,
+            clock,
+            self.claims,
+            settings,
+            self.notices,
+            substitutes,
+            taken_over=self.sweep.soon,
+        )
+        self.engine = Engine(store, worker, clock, settings)
         self._healing = Healing(store, worker, replanner, booking, notifier, clock, self.claims, settings)
         self._leases = LeaseService(
             store,
@@ -82,16 +94,20 @@ class ManagerService:
     def start(self, *, alone: bool = False) -> None:
         """Begin to work on events. ``alone``: no other manager lives, so that claims of the dead can go at once."""
         if alone:
-            self._store.drop_claims_of_others(self.claims.owner, at=self._clock.now() - timedelta(seconds=1))
+            self._store.drop_claims(at=self.clock.now() - timedelta(seconds=1))
+        self.claims.start()
         self.engine.start()
         self.notices.start()
         self.monitor.start()
+        self.sweep.start()
 
     def stop(self) -> None:
-        """Finish what is at hand and stop."""
+        """Finish the work that has begun and stop; its claims are kept alive until then."""
+        self.sweep.stop()
         self.monitor.stop()
         self.engine.stop()
         self.notices.stop()
+        self.claims.stop()
 
     def leases(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of one project, or of all."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from blazar.calendar.strategies import Strategy
+from blazar.model.bounds import Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,19 +15,26 @@ class Settings:
     """Settings of the manager.
 
     ``cleaning_time`` is the gap between two users of a resource. ``before_end_lead`` is the distance of the
-    before_end event to the end, where the request names none (zero: no such event). A claim on an event that its
+    before_end event to the end, where the request names none (zero: no such event), and ``before_end_leads`` that of
+    resource types with one of their own. A claim on an event that its
     owner does not renew for ``claim_ttl`` may be taken over. ``request_limit`` is how long a request may
     spend in calls to the cloud; then it is answered, and the work goes on (or is undone) in the background.
     ``notice_attempts`` is how often those who keep books about leases are told of one thing before that is given up,
-    and ``notice_claim`` how long one who tells may take before another may take over.
+    ``notice_claim`` how long one who tells may take before another may take over, and ``notice_wait`` how long a change
+    waits for what is still to be told of its lease. What may have been accepted is taken back after ``notice_settling``
+    (when no service is at work any more on what it was told before).
     Every ``polling_interval`` (zero: never) the state of resources is looked at, for at most ``look_limit``;
     ``failures_before_healing`` looks in a row must agree before a resource counts as failed, or as well again. Leases
     that begin within ``healing_interval`` are healed (zero: all), at once and every so often; ``heal_active``: also
-    those in use.
+    those in use. ``patience`` is how long a request waits for what is being done with its lease at that moment.
+    ``bounds`` are how much one project may have at all.
+    Every ``sweep_interval`` (zero: never) the cloud is searched for what is left of leases that are over, which is
+    ended, or with ``sweep_dry_run`` only reported.
     """
 
     cleaning_time: timedelta = timedelta(0)
     before_end_lead: timedelta = timedelta(minutes=60)
+    before_end_leads: Mapping[str, timedelta] = field(default_factory=dict)
     strategy: Strategy = Strategy.PACK
     booking_attempts: int = 12
     claim_ttl: timedelta = timedelta(seconds=20)
@@ -37,11 +46,22 @@ class Settings:
     notice_attempts: int = 20
     notice_longest_retry: timedelta = timedelta(minutes=10)
     notice_claim: timedelta = timedelta(seconds=60)
+    notice_wait: timedelta = timedelta(seconds=5)
+    notice_settling: timedelta = timedelta(seconds=60)
     polling_interval: timedelta = timedelta(seconds=60)
     look_limit: timedelta = timedelta(seconds=60)
     failures_before_healing: int = 2
     healing_interval: timedelta = timedelta(minutes=60)
     heal_active: bool = False
-    starters: int = 32
+    patience: timedelta = timedelta(seconds=5)
+    bounds: Bounds = Bounds()
+    sweep_interval: timedelta = timedelta(minutes=10)
+    sweep_dry_run: bool = False
+    starters: int = 128
     enders: int = 32
     longest_sleep: timedelta = timedelta(seconds=5)
+
+    def lead_before_end(self, resource_types: Collection[str]) -> timedelta:
+        """Return the lead of a lease with reservations of these types: the longest of theirs."""
+        leads = [self.before_end_leads.get(name, self.before_end_lead) for name in resource_types]
+        return max(leads, default=self.before_end_lead)

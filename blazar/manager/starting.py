@@ -8,14 +8,14 @@ from dataclasses import replace
 from blazar.clouds.scope import current
 from blazar.manager import lifecycle
 from blazar.manager.booking import Booking
-from blazar.manager.claims import Claims
+from blazar.manager.claims import Claim
 from blazar.manager.flags import flagged, news
 from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Lost, Replanner
 from blazar.manager.settings import Settings
 from blazar.manager.works import works_with
 from blazar.model.clock import Clock
-from blazar.model.errors import CloudUnavailable, WrongState
+from blazar.model.errors import ClaimLost, CloudUnavailable
 from blazar.model.lease import Lease
 from blazar.resources.base import NotYet, ResourceType, Work
 from blazar.store.store import Store
@@ -34,7 +34,6 @@ class Substitutes:
         booking: Booking,
         notifier: Notifier,
         clock: Clock,
-        claims: Claims,
         settings: Settings,
     ) -> None:
         self._store = store
@@ -42,27 +41,26 @@ class Substitutes:
         self._booking = booking
         self._notifier = notifier
         self._clock = clock
-        self._claims = claims
         self._settings = settings
 
-    def instead_of(self, lease_id: str, lost: Lost) -> Lease:
+    def instead_of(self, lease_id: str, lost: Lost, claim: Claim) -> Lease:
         """Book others in the place of what is lost, as far as there are any; return the lease as it is then.
 
-        WrongState if the start is not in our hands any more.
+        ClaimLost if the start is somebody else's by now.
         """
         before, after = self._booking.until_it_holds(
-            lambda attempt: self._decide(lease_id, lost, attempt), lambda found: found
+            lambda attempt: self._decide(lease_id, lost, claim, attempt), lambda found: found
         )
         if (notification := news(before, after)) is not None:
             self._notifier.notify(notification, after)
         return after
 
-    def _decide(self, lease_id: str, lost: Lost, attempt: int) -> tuple[Lease, Lease]:
+    def _decide(self, lease_id: str, lost: Lost, claim: Claim, attempt: int) -> tuple[Lease, Lease]:
         lease = self._store.lease(lease_id, including_deleted=True)
         now = self._clock.now()
-        claim = lifecycle.live_claim(lease, now)
-        if claim is None or claim.claimed_by != self._claims.owner:
-            raise WrongState(f"lease {lease_id} is in the hands of somebody else")
+        claimed = lifecycle.live_claim(lease, now)
+        if claimed is None or claimed.claimed_by != claim.token:
+            raise ClaimLost(f"the start of lease {lease_id} is not ours any more")
         allocations = self._store.lease_allocations(lease_id)
         works = works_with(self._store, lease, allocations)
         exchange = self._replanner.exchange(works, allocations, lost, now=now, attempt=attempt)

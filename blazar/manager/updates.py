@@ -1,9 +1,10 @@
 """Changes of a lease.
 
 A change that only moves promises is one transaction. A change that also needs the cloud (a reservation in use gets
-more hosts) is booked first, with the lease UPDATING and an event that says what was there before; if the cloud fails,
-or the manager dies, what was there before is restored. Meanwhile the lease holds both what it had and what it
-is to get, so that neither the way forward nor the way back can be taken by somebody else.
+more hosts, one that has not started another flavor), or that an enforcement service must accept, is booked first, with
+the lease UPDATING and an event that says what was there before; if the cloud or the service fails, or the manager dies,
+what was there before is restored. Meanwhile the lease holds both what it had and what it is to get, so that neither the
+way forward nor the way back can be taken by somebody else.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from blazar.calendar.changing import union
 from blazar.clouds.scope import scope
 from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, Plan, Wish
-from blazar.manager.claims import Claims
+from blazar.manager.claims import Claim, Claims
 from blazar.manager.enforcing import Gate
 from blazar.manager.flags import left_out
 from blazar.manager.notices import Notices
@@ -47,9 +49,10 @@ from blazar.model.lease import (
     ReservationStatus,
 )
 from blazar.model.requests import Actor, LeaseChange, ReservationChange
+from blazar.model.usage import Notice
 from blazar.model.window import Window
 from blazar.resources.actions import BEFORE_END, names_action
-from blazar.resources.asked import asked_about
+from blazar.resources.asked import asked_about, asks_otherwise
 from blazar.resources.base import LookFirst, ResolveFirst, Unusable, Work
 from blazar.store.store import Store
 
@@ -86,6 +89,11 @@ class _Change:
     allocations: tuple[Allocation, ...]
     new: frozenset[str]
 
+    @property
+    def needs_cloud(self) -> bool:
+        """Tell whether something in the cloud has to change with the lease."""
+        return bool(self.new or self.draft.prepare_anew)
+
 
 class Updates:
     """Carries out changes."""
@@ -115,20 +123,22 @@ class Updates:
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease wholly or not at all. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError."""
         gate = Gate(self._enforcement, self._store, self._clock)
+        claim = self._claims.new()
 
         def check(found: _Change | _Nothing) -> None:
             # A new name is nobody's business: with it nothing is taken.
             if isinstance(found, _Change):
                 lease = found.lease
-                actor = change.asked_by or Actor(lease.user_id, lease.project_id)
-                gate.check(actor, found.draft.after, found.plan.allocations, before=(lease, found.allocations))
+                self._notices.catch_up(lease.id)
+                gate.check(
+                    _caller(change, lease), found.draft.after, found.plan.allocations, before=(lease, found.allocations)
+                )
 
-        with self._claims, scope(limit=self._settings.request_limit):
-            found, saved = self._decided(lease_id, change, gate, check if self._enforcement.enabled else None)
-            if isinstance(found, _Change) and found.new:
-                saved = self._grow(saved, found, change)
-            elif isinstance(found, _Change) and found.draft.prepare_anew:
-                saved = self._prepare_anew(saved, found.draft.prepare_anew)
+        with scope(limit=self._settings.request_limit):
+            found, saved = self._decided(lease_id, change, gate, check if self._enforcement.enabled else None, claim)
+            if isinstance(found, _Change) and self._in_steps(found):
+                with self._claims.held(claim):
+                    saved = self._carry_out(saved, found, change, claim)
         if isinstance(found, _Change):
             self._notices.wake()
             if found.draft.warning_off:
@@ -142,13 +152,14 @@ class Updates:
         change: LeaseChange,
         gate: Gate,
         check: Callable[[_Change | _Nothing], None] | None,
+        claim: Claim,
     ) -> tuple[_Change | _Nothing, Lease]:
         """Decide and write; where it depends on what is in use, look at that in between, while nobody waits."""
         seen: dict[str, Mapping[int, int]] = {}
         # Each look is at one reservation; none needs a second one. All are resolved at once.
         for _ in range(len(change.reservations) + 2):
             try:
-                return self._decided_with(lease_id, change, gate, check, seen)
+                return self._decided_with(lease_id, change, gate, check, claim, seen)
             except ResolveFirst:
                 change = self._resolved(lease_id, change)
             except LookFirst as look:
@@ -162,11 +173,12 @@ class Updates:
         change: LeaseChange,
         gate: Gate,
         check: Callable[[_Change | _Nothing], None] | None,
+        claim: Claim,
         seen: Mapping[str, Mapping[int, int]],
     ) -> tuple[_Change | _Nothing, Lease]:
         return self._booking.until_it_holds(
             lambda attempt: self._decide(lease_id, change, attempt, seen),
-            lambda found: (found, self._commit(found, change, gate)),
+            lambda found: (found, self._commit(found, change, gate, claim)),
             check,
         )
 
@@ -187,12 +199,13 @@ class Updates:
     def _decide(
         self, lease_id: str, change: LeaseChange, attempt: int, seen: Mapping[str, Mapping[int, int]]
     ) -> _Change | _Nothing:
-        lease = self._store.lease(lease_id)
+        # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._clock.now()
+        lease = self._store.lease(lease_id)
         if change.empty:
             return _Nothing(lease, lease)
         if lease.status not in lifecycle.STABLE:
-            raise WrongState(f"lease {lease.id} is {lease.status}; it can be changed when that is over")
+            raise busy(lease)
         if change.rename_only:
             return _Nothing(lease, replace(lease, name=change.name or "", updated_at=now))
         if lease.status is LeaseStatus.TERMINATED:
@@ -210,7 +223,7 @@ class Updates:
         new = _changed_in_use(draft.after, works, plan.allocations)
         return _Change(lease, draft, plan, works, allocations, new)
 
-    def _commit(self, found: _Change | _Nothing, change: LeaseChange, gate: Gate) -> Lease:
+    def _commit(self, found: _Change | _Nothing, change: LeaseChange, gate: Gate, claim: Claim) -> Lease:
         """Write what was decided, or the beginning of it if it needs the cloud. StaleLease, StaleCalendar."""
         now = self._clock.now()
         cleaning = self._settings.cleaning_time
@@ -218,8 +231,8 @@ class Updates:
             if found.after is found.lease:
                 return found.lease
             return self._store.save(found.lease, found.after, at=now, cleaning=cleaning)
-        if found.new:
-            return self._begin_growth(found, now, gate)
+        if self._in_steps(found):
+            return self._begin(found, now, gate, claim)
         after, plan = found.draft.after, found.plan
         return self._store.rebook(
             found.lease,
@@ -230,8 +243,18 @@ class Updates:
             cleaning=cleaning,
             at=now,
             use=gate.use,
-            notices=self._notices.of(Occasion.UPDATED, after, plan.allocations, by=change.asked_by),
+            notices=self._notices.of(
+                Occasion.UPDATED,
+                after,
+                plan.allocations,
+                by=_caller(change, after),
+                before=(found.lease, found.allocations),
+            ),
         )
+
+    def _in_steps(self, found: _Change) -> bool:
+        """Tell whether a change can fail after it is booked: in the cloud, or because somebody does not accept it."""
+        return found.needs_cloud or self._enforcement.binds(Occasion.UPDATED, found.lease.project_id)
 
     def _draft(self, lease: Lease, works: Collection[Work], change: LeaseChange, now: datetime) -> _Draft:
         window = dates.changed_window(lease.window, change.start, change.end, now)
@@ -243,7 +266,9 @@ class Updates:
         )
         anew = any(names_action(asked.parameters) for asked in change.reservations)
         saves = any(self._worker.type_of(r).action(r.parameters).saves_work for r in reservations)
-        events, warning_off = _new_timetable(rearmed, window, change.before_end, now, anew=anew, saves=saves)
+        events, warning_off = _new_timetable(
+            rearmed, window, change.before_end, now, anew=anew, saves=saves, rearmed=rearmed is not lease
+        )
         after = replace(
             rearmed,
             name=lease.name if change.name is None else change.name,
@@ -316,22 +341,27 @@ class Updates:
         plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt, project_id=lease.project_id)
         held = {_share(a) for a in allocations}
         if lease.window.covers(after.window):
-            fresh = {a.resource_id for a in plan.allocations if _share(a) not in held}
+            # What is asked for anew must still be so on what is held, too, when it is written.
+            anew = {
+                work.reservation.id
+                for work in works
+                if (r := after.reservation(work.reservation.id)) and asks_otherwise(work.reservation, r)
+            }
+            fresh = {a.resource_id for a in plan.allocations if a.reservation_id in anew or _share(a) not in held}
             return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 
-    def _begin_growth(self, found: _Change, now: datetime, gate: Gate) -> Lease:
-        lease, after, plan = found.lease, found.draft.after, found.plan
+    def _begin(self, found: _Change, now: datetime, gate: Gate, claim: Claim) -> Lease:
+        lease, plan = found.lease, found.plan
         updating = lifecycle.begin_update(
             lease,
             event_id=str(uuid.uuid4()),
             memo=memo_of(found.allocations),
-            owner=self._claims.owner,
+            token=claim.token,
             now=now,
-            until=self._claims.until(now),
+            until=self._claims.begin(claim),
         )
-        both = Window(min(lease.window.start, after.window.start), max(lease.window.end, after.window.end))
-        everything = union(found.allocations, plan.allocations, both)
+        everything = union(found.allocations, plan.allocations)
         return self._store.rebook(
             lease,
             updating,
@@ -343,46 +373,52 @@ class Updates:
             use=gate.use,
         )
 
-    def _grow(self, updating: Lease, growth: _Change, change: LeaseChange) -> Lease:
+    def _carry_out(self, updating: Lease, found: _Change, change: LeaseChange, claim: Claim) -> Lease:
+        """Do in the cloud what the change needs, and write the changed lease; or restore what was there before."""
         event = updating.events[-1]
-        wanted = growth.draft.after
+        wanted = found.draft.after
         try:
-            for work in self._worker.works_with(wanted, growth.plan.allocations):
-                if work.reservation.id not in growth.new:
-                    continue
-                self._start(work)
+            for work in self._worker.works_with(wanted, found.plan.allocations):
+                if work.reservation.id in found.new:
+                    self._start(work)
+            prepared = [self._prepared(wanted, r) for r in wanted.reservations if r.id in found.draft.prepare_anew]
         except BlazarError as error:
-            self._undo(updating, event, error.message)
+            self._undo(updating, event, error.message, claim)
             raise
         except BaseException:
-            self._undo(updating, event, "internal error")
+            self._undo(updating, event, "internal error", claim)
             raise
+        ready = lifecycle.with_reservations(wanted, prepared)
         now = self._clock.now()
-        settled = lifecycle.settle(
-            replace(updating, name=wanted.name, window=wanted.window, reservations=wanted.reservations),
-            event,
-            now=now,
+        notices = self._notices.ahead(
+            Occasion.UPDATED,
+            _settled(updating, ready, event.id, now),
+            found.plan.allocations,
+            by=_caller(change, wanted),
+            before=(found.lease, found.allocations),
         )
-        theirs = {e.id: e for e in wanted.events}
-        known = {e.id for e in settled.events}
-        added = tuple(e for e in wanted.events if e.id not in known)
-        after = replace(settled, events=(*(theirs.get(e.id, e) for e in settled.events), *added))
-        notices = self._notices.of(Occasion.UPDATED, after, growth.plan.allocations, by=change.asked_by)
-        try:
+        if any(notice.held for notice in notices):
+            updating, notices = self._accepted(updating, notices, claim)
+
+        def write(current: Lease) -> Lease:
             return self._store.rebook(
-                updating,
-                after,
-                growth.plan.allocations,
+                current,
+                _settled(current, ready, event.id, now),
+                found.plan.allocations,
                 {},
-                growth.plan.kinds,
+                found.plan.kinds,
                 cleaning=self._settings.cleaning_time,
                 at=now,
                 notices=notices,
             )
-        except StaleLease:
-            fresh = self._store.lease(updating.id, including_deleted=True)
-            self._worker.perform(fresh, event.id)
-            raise WrongState(f"lease {updating.id} was deleted while it was being changed") from None
+
+        return self._worker.finish(updating, event.id, claim, write, what="changed")
+
+    def _prepared(self, lease: Lease, reservation: Reservation) -> Reservation:
+        """Make what must exist before the start of a reservation by its new parameters."""
+        # No resource is looked up: what exists before the start belongs to the reservation as a whole.
+        artefacts = self._worker.type_of(reservation).prepare(Work(lease, reservation, ()))
+        return replace(reservation, artefacts=artefacts)
 
     def _start(self, work: Work) -> None:
         """Hand resources over, but for what was left out before and has not recovered."""
@@ -395,32 +431,61 @@ class Updates:
             self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
             raise Conflict(f"{error}; try again later") from error
 
-    def _prepare_anew(self, lease: Lease, reservation_ids: Collection[str]) -> Lease:
-        """Make what must exist before the start by the new parameters.
+    def _accepted(self, updating: Lease, held: tuple[Notice, ...], claim: Claim) -> tuple[Lease, tuple[Notice, ...]]:
+        """Tell those who must accept the change, or restore what was there before if they do not.
 
-        The change is booked and stays, whatever happens here: the start makes what is missing or other.
+        Return the lease as it is then, and what to write with the change. What is to be told is written down first: so
+        whoever undoes the change knows that it may have been accepted.
         """
-        prepared = []
-        try:
-            for reservation in lease.reservations:
-                if reservation.id in reservation_ids:
-                    artefacts = self._worker.type_of(reservation).prepare(Work(lease, reservation, ()))
-                    if artefacts != reservation.artefacts:
-                        prepared.append(replace(reservation, artefacts=artefacts))
-        except BlazarError as error:
-            LOG.warning("Lease %s was changed; what it needs is made at its start: %s", lease.id, error.message)
-        if not prepared:
-            return lease
-        now = self._clock.now()
-        ready = lifecycle.with_reservations(lease, prepared)
-        try:
-            return self._store.save(lease, ready, at=now, cleaning=self._settings.cleaning_time)
-        except StaleLease:
-            return self._store.lease(lease.id, including_deleted=True)
 
-    def _undo(self, updating: Lease, event: Event, reason: str) -> None:
+        def note(current: Lease) -> Lease:
+            return self._store.save(
+                current, current, at=self._clock.now(), cleaning=self._settings.cleaning_time, notices=held
+            )
+
+        updating = self._worker.finish(updating, updating.events[-1].id, claim, note, what="changed")
+        try:
+            return updating, self._notices.commit(held)
+        except BlazarError as error:
+            self._undo(updating, updating.events[-1], error.message, claim)
+            raise
+        except BaseException:
+            self._undo(updating, updating.events[-1], "internal error", claim)
+            raise
+
+    def _undo(self, updating: Lease, event: Event, reason: str, claim: Claim) -> None:
         marked = lifecycle.with_event(updating, replace(event, reason=reason))
-        self._worker.perform(marked, event.id)
+        self._worker.perform(marked, event.id, claim)
+
+
+def _settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lease:
+    """Return a lease that was UPDATING as it is wanted, with the event of the change settled."""
+    theirs = {e.id: e for e in wanted.events}
+    known = {e.id for e in updating.events}
+    events = (*(theirs.get(e.id, e) for e in updating.events), *(e for e in wanted.events if e.id not in known))
+    changed = replace(updating, name=wanted.name, window=wanted.window, reservations=wanted.reservations, events=events)
+    event = next(e for e in events if e.id == event_id)
+    return lifecycle.settle(changed, event, now=now)
+
+
+class Busy(WrongState):
+    """Something is being done with a lease of this project, and should be over in a moment."""
+
+    def __init__(self, message: str, project_id: str) -> None:
+        super().__init__(message)
+        self.project_id = project_id
+
+
+def busy(lease: Lease) -> WrongState:
+    """Return why a lease cannot be changed at present: Busy if that is worth waiting for."""
+    sentence = f"lease {lease.id} is {lease.status}; it can be changed when that is over"
+    failing = any(e.status is EventStatus.IN_PROGRESS and e.attempts for e in lease.events)
+    passing = lease.status not in (LeaseStatus.DELETING, LeaseStatus.TERMINATING)
+    return Busy(sentence, lease.project_id) if passing and not failing else WrongState(sentence)
+
+
+def _caller(change: LeaseChange, lease: Lease) -> Actor:
+    return change.asked_by or Actor(lease.user_id, lease.project_id)
 
 
 def _rearmed(lease: Lease, window: Window, now: datetime) -> Lease:
@@ -438,16 +503,25 @@ def _rearmed(lease: Lease, window: Window, now: datetime) -> Lease:
 
 
 def _new_timetable(
-    lease: Lease, window: Window, asked: datetime | None, now: datetime, *, anew: bool, saves: bool
+    lease: Lease,
+    window: Window,
+    asked: datetime | None,
+    now: datetime,
+    *,
+    anew: bool,
+    saves: bool,
+    rearmed: bool,
 ) -> tuple[tuple[Event, ...], bool]:
     """Return the events of a lease for its new window, and whether a warning that was given is void now.
 
     ``anew``: the request names the action before the end, which is then done even if it was done before, and at once
     if its time has gone by. ``saves``: some action saves work, and so needs an event, at the end if at no other time.
+    ``rearmed``: the lease is to start once more, and whatever was to be done before its end is still to be done.
     """
     warning = lease.event(EventType.BEFORE_END)
     time = dates.changed_before_end(warning.time if warning else None, lease.window, window, asked)
-    if time is None and saves:
+    if saves and (time is None or (rearmed and time <= max(now, window.start))):
+        # There is work to save, and no earlier moment at which there would be any.
         time = window.end
     events = []
     void = False
@@ -460,7 +534,7 @@ def _new_timetable(
             case EventType.BEFORE_END:
                 again = anew and lifecycle.is_over(event) and lease.status is LeaseStatus.ACTIVE
                 void = time is not None and time > now and time != event.time and event.status is not EventStatus.UNDONE
-                renewed = _renewed(event, now, anew=anew) if void or again else event
+                renewed = _renewed(event, now, anew=anew) if void or again or rearmed else event
                 events.append(_moved(renewed, time or window.end, now))
             case _:
                 events.append(event)
@@ -498,19 +572,6 @@ def _asks_anew(before: Parameters, after: Parameters) -> bool:
 
 def _share(allocation: Allocation) -> object:
     return allocation.reservation_id, allocation.resource_id, allocation.units, allocation.unit
-
-
-def union(held: Collection[Allocation], planned: Collection[Allocation], window: Window) -> tuple[Allocation, ...]:
-    """Return what a lease keeps while it is not known which of both it will have: of each resource the larger part."""
-    both: dict[tuple[str, int], Allocation] = {}
-    for allocation in (*held, *planned):
-        key = allocation.reservation_id, allocation.resource_id
-        other = both.get(key)
-        if other is None or (other.unit == allocation.unit and other.units < allocation.units):
-            both[key] = replace(allocation, window=window)
-        elif other.amounts is not None and allocation.amounts is not None and other.unit != allocation.unit:
-            both[key] = replace(other, units=1, unit=other.amounts.at_least(allocation.amounts))
-    return tuple(both.values())
 
 
 def _changed_in_use(after: Lease, works: Collection[Work], planned: Collection[Allocation]) -> frozenset[str]:

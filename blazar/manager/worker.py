@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.manager import lifecycle
-from blazar.manager.claims import Claims
+from blazar.manager.ahead import Ahead
+from blazar.manager.claims import Claim, Claims
 from blazar.manager.flags import failed, leaving_out, left_out
 from blazar.manager.lifecycle import Drop, Wait
 from blazar.manager.notices import Notices
@@ -17,13 +18,22 @@ from blazar.manager.settings import Settings
 from blazar.manager.starting import MOST_TURNS, Substitutes, doing_without
 from blazar.manager.works import works_with
 from blazar.model.amounts import Amounts
-from blazar.model.clock import Clock
+from blazar.model.clock import Clock, later
 from blazar.model.demand import Allocation
-from blazar.model.errors import BlazarError, CloudUnavailable, NotFound, StaleLease
-from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, NotFound, StaleLease, WrongState
+from blazar.model.lease import (
+    REQUEST_EVENTS,
+    Event,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+)
 from blazar.model.usage import Notice
 from blazar.resources.base import Action, NotYet, Progress, ResourceType, Unusable, Work
-from blazar.store.store import Store
+from blazar.store.store import EarlierUser, Store
 
 LOG = logging.getLogger(__name__)
 
@@ -48,6 +58,11 @@ class Again:
 
 Result = Over | Again
 
+
+class SavedStateMissing(BlazarError):
+    """An update cannot be undone, because what was there before it is not known."""
+
+
 LAST_TRIES = 3
 """Tries that an action before the end gets even if the end has come: a passing fault of the cloud costs no work."""
 
@@ -69,7 +84,10 @@ class Worker:
         settings: Settings,
         notices: Notices,
         substitutes: Substitutes,
+        *,
+        taken_over: Callable[[], None],
     ) -> None:
+        self._taken_over = taken_over
         self._notices = notices
         self._substitutes = substitutes
         self._store = store
@@ -78,32 +96,52 @@ class Worker:
         self._clock = clock
         self._claims = claims
         self._settings = settings
-        self._actions: Mapping[EventType, Callable[[Lease, Event], Result]] = {
+        self.ahead = Ahead(store, clock, settings.cleaning_time)
+        self._actions: Mapping[EventType, Callable[[Lease, Event, Claim], Result]] = {
             EventType.START: self._start,
             EventType.BEFORE_END: self._before_end,
             EventType.END: self._end,
             EventType.DELETE: self._end,
             EventType.CREATE: self._end,
             EventType.UPDATE: self._undo_update,
+            EventType.CLEAN_UP: self._clean_up,
         }
 
-    def look_at(self, lease_id: str, event_id: str) -> None:
-        """Look at a due event: work on it if its time has come and it is free, else say when to look again."""
+    def look_at(self, lease_id: str, event_id: str) -> bool:
+        """Look at a due event: work on it if its time has come and it is free, else say when to look again.
+
+        Return False if somebody else was faster with it.
+        """
         try:
-            lease = self._store.lease(lease_id, including_deleted=True)
-            event = next((e for e in lease.events if e.id == event_id), None)
-            if event is not None and (claimed := self._claim(lease, event)) is not None:
-                self.perform(claimed, event_id)
+            # Whether a claim had ended is asked of the time before it was read: it may have been renewed since.
+            now = self._clock.now()
+            with self.ahead.taken(event_id) as read:
+                lease, read_at = read or (self._store.lease(lease_id, including_deleted=True), now)
+                event = next((e for e in lease.events if e.id == event_id), None)
+                claim = self._claims.new()
+                if event is not None and (claimed := self._claim(lease, event, claim, read_at)) is not None:
+                    self.perform(claimed, event_id, claim)
         except StaleLease:
             LOG.debug("Lease %s changed under our eyes; its event %s is looked at again", lease_id, event_id)
+            return False
+        return True
 
-    def perform(self, lease: Lease, event_id: str) -> Lease:
-        """Act on a claimed event and record the result; return the lease as recorded."""
-        event = _event(lease, event_id)
+    def perform(self, lease: Lease, event_id: str, claim: Claim) -> Lease:
+        """Act on a claimed event and record the result; return the lease as recorded.
+
+        Does nothing if the event is not claimed with this claim (any more): then it is somebody else's.
+        """
+        event = next((e for e in lease.events if e.id == event_id), None)
+        if event is None or event.claimed_by != claim.token:
+            LOG.warning("Event %s of lease %s is claimed by another manager, which goes on with it", event_id, lease.id)
+            return lease
         kind = EventType(event.event_type)
-        with self._claims:
+        with self._claims.held(claim):
             try:
-                result = self._actions[kind](lease, event)
+                result = self._actions[kind](lease, event, claim)
+            except ClaimLost as error:
+                LOG.warning("Event %s of lease %s is left to whoever takes it over: %s", kind, lease.id, error.message)
+                return lease
             except CloudUnavailable as error:
                 result = Again(error.message)
             except BlazarError as error:
@@ -113,11 +151,43 @@ class Worker:
                 # The border of a worker: a bug must neither kill the engine nor lose the event.
                 LOG.exception("Event %s of lease %s failed unexpectedly", kind, lease.id)
                 result = Again(_internal(error))
-            return self._conclude(lease, event, result)
+            return self._conclude(lease, event, result, claim)
+
+    def finish(
+        self, updating: Lease, event_id: str, claim: Claim, write: Callable[[Lease], Lease], *, what: str
+    ) -> Lease:
+        """Make the last write of a change; ``write`` gets the lease as it is then.
+
+        Meanwhile others may have put off what waits for the change to be over. If more than that has happened, the
+        event is no longer ours, or the lease is deleted: WrongState or ClaimLost.
+        """
+        while True:
+            try:
+                return write(updating)
+            except StaleLease:
+                fresh = self._store.lease(updating.id, including_deleted=True)
+                event = _event(fresh, event_id)
+                if fresh.status is not LeaseStatus.UPDATING or event.claimed_by != claim.token:
+                    raise self.lost(updating.id, event_id, claim, what) from None
+                updating = fresh
+
+    def lost(self, lease_id: str, event_id: str, claim: Claim, what: str) -> BlazarError:
+        """Return what to tell the caller of a request whose last write came too late; ``what`` was being done.
+
+        Where the lease was deleted meanwhile, and its event is still ours, the deletion is let go on.
+        """
+        fresh = self._store.lease(lease_id, including_deleted=True)
+        self.perform(fresh, event_id, claim)
+        if fresh.status is LeaseStatus.DELETING:
+            return WrongState(f"lease {lease_id} was deleted while it was being {what}")
+        return ClaimLost(
+            f"this manager was held up while lease {lease_id} was being {what}, and another one undoes it; look at the "
+            f"lease before you try again"
+        )
 
     def works(self, lease: Lease) -> tuple[Work, ...]:
         """Return the reservations of a lease, each with the resources that are promised to it."""
-        return self.works_with(lease, self._store.lease_allocations(lease.id))
+        return self.ahead.works(lease) or self.works_with(lease, self._store.lease_allocations(lease.id))
 
     def works_with(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Work, ...]:
         """Return the reservations of a lease, each with the resources of its part of the allocations."""
@@ -134,38 +204,40 @@ class Worker:
             raise NotFound(f"the resource type {reservation.resource_type} is not enabled any more")
         return self._types[reservation.resource_type]
 
-    def _claim(self, lease: Lease, event: Event) -> Lease | None:
+    def _claim(self, lease: Lease, event: Event, claim: Claim, read_at: datetime) -> Lease | None:
         now = self._clock.now()
-        match lifecycle.decide(lease, event, now, relook=self._settings.relook):
+        match lifecycle.decide(lease, event, read_at, relook=self._settings.relook):
             case Drop():
                 if event.due_at is not None:
                     self._save(lease, lifecycle.with_event(lease, replace(event, due_at=None)), now)
                 return None
             case Wait(until, reason):
-                if event.due_at is not None and event.due_at <= now:
+                if event.due_at is not None and event.due_at <= read_at:
                     self._save(
                         lease, lifecycle.postpone(lease, event, at=until, reason=reason, failed=False, now=now), now
                     )
                 return None
         if event.event_type == EventType.START:
             if lease.window.end <= now:
-                claimed = lifecycle.claim(
-                    lease, event, owner=self._claims.owner, now=now, until=self._claims.until(now)
-                )
+                claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=self._claims.begin(claim))
                 error = "the lease was over before it could start" + (f": {event.reason}" if event.reason else "")
                 failed = _all_failed(claimed, now)
                 settled = lifecycle.settle(failed, _event(claimed, event.id), now=now, error=error)
                 self._notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
                 return None
-            users = self._store.earlier_users(lease.id, before=lease.window.start)
+            if not lease.reservations:
+                self._start_empty(lease, event, now)
+                return None
+            users = () if self.ahead.is_clear(lease) else self._earlier_users(lease, now)
             if users:
-                # Who is long overdue is not looked for four times a second: a start is a twentieth later at most.
-                later = now + max(self._settings.relook, (now - lease.window.start) / 20)
-                reason = f"lease {users[0]} has not left its resources yet"
+                later, reason = self._waits_for(users, lease, now)
                 self._save(lease, lifecycle.postpone(lease, event, at=later, reason=reason, failed=False, now=now), now)
                 return None
         first = event.status is EventStatus.UNDONE
-        claimed = lifecycle.claim(lease, event, owner=self._claims.owner, now=now, until=self._claims.until(now))
+        if event.claimed_by is not None:
+            LOG.warning("Event %s of lease %s is taken over from %s", event.id, lease.id, event.claimed_by)
+            self._taken_over()
+        claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=self._claims.begin(claim))
         # The bookkeepers are told by what the end event says, in the write that begins the end: once, whatever follows.
         ends = event.event_type == EventType.END
         notices = self._notices.of_end(lease, claimed) if ends else ()
@@ -177,6 +249,24 @@ class Worker:
             self._notifier.notify(of_event(EventType.BEFORE_END), saved)
         return saved
 
+    def _start_empty(self, lease: Lease, event: Event, now: datetime) -> None:
+        """Start a lease for which there is nothing to do, in one write."""
+        settled = lifecycle.settle(lifecycle.move(lease, LeaseStatus.STARTING), event, now=now)
+        self._notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
+
+    def _earlier_users(self, lease: Lease, now: datetime) -> tuple[EarlierUser, ...]:
+        cleaning = self._settings.cleaning_time
+        return self._store.earlier_users(lease.id, before=lease.window.start, now=now, cleaning=cleaning)
+
+    def _waits_for(self, users: Sequence[EarlierUser], lease: Lease, now: datetime) -> tuple[datetime, str]:
+        """Return when to look again whether earlier users of a lease's resources are out of its way, and who is not."""
+        first = users[0]
+        if first.clean_at is not None:
+            return max(now, first.clean_at), f"the resources that lease {first.lease_id} left late are being cleaned"
+        # Who is long overdue is not looked for four times a second: a start is a twentieth later at most.
+        later = now + max(self._settings.relook, (now - lease.window.start) / 20)
+        return later, f"lease {first.lease_id} has not left its resources yet"
+
     def _warns(self, lease: Lease) -> bool:
         """Tell whether somebody wants to hear that the end is near: not if every reservation says no."""
         # A type that is not enabled any more can not say; what it was to do fails in its own place, with a reason.
@@ -184,11 +274,11 @@ class Worker:
         actions = {self.type_of(r).action(r.parameters) for r in known}
         return lease.status is LeaseStatus.ACTIVE and actions != {Action.NONE}
 
-    def _start(self, lease: Lease, event: Event) -> Result:
+    def _start(self, lease: Lease, event: Event, claim: Claim) -> Result:
         works = self.works(lease)
         # A last look: others may be free by now in the place of what has failed.
         if lost := failed(works, ReservationStatus.PENDING):
-            works = self.works(self._substitutes.instead_of(lease.id, lost))
+            works = self.works(self._substitutes.instead_of(lease.id, lost, claim))
         waiting = [work for work in works if work.reservation.status is ReservationStatus.PENDING]
         result: Result = Over()
         reasons: dict[int, str] = {}
@@ -203,7 +293,7 @@ class Worker:
                     kind = self.type_of(work.reservation).kind
                     self._store.set_failed(kind, found, at=self._clock.now())
             lost = {id_: frozenset(found) for id_, found in unusable.items()}
-            now_held = self.works(self._substitutes.instead_of(lease.id, lost))
+            now_held = self.works(self._substitutes.instead_of(lease.id, lost, claim))
             again = [work for work in now_held if work.reservation.id in lost]
             waiting = [_without(work, frozenset(reasons)) for work in again]
             ruined = [work.reservation for work in waiting if not work.resources]
@@ -227,7 +317,7 @@ class Worker:
 
         return self._each(works, start, then=ReservationStatus.ACTIVE, tolerant=True, passing=unusable)
 
-    def _before_end(self, lease: Lease, event: Event) -> Result:
+    def _before_end(self, lease: Lease, event: Event, claim: Claim) -> Result:
         now = self._clock.now()
         active = [work for work in self.works(lease) if work.reservation.status is ReservationStatus.ACTIVE]
         if not active and lease.status is not LeaseStatus.ACTIVE:
@@ -237,21 +327,31 @@ class Worker:
             return result
         failing = result.after is None
         grace = timedelta(0) if failing else self._settings.snapshot_grace
-        if now >= lease.window.end + grace and not (failing and event.attempts < LAST_TRIES):
+        if now >= later(lease.window.end, grace) and not (failing and event.attempts < LAST_TRIES):
             return Over(error=f"not finished at the end of the lease: {result.reason}")
         return result
 
-    def _end(self, lease: Lease, event: Event) -> Result:
+    def _end(self, lease: Lease, event: Event, claim: Claim) -> Result:
         left = [work for work in self.works(lease) if work.reservation.status is not ReservationStatus.DELETED]
         return self._each(left, lambda kind, work: kind.end(work), then=ReservationStatus.DELETED, tolerant=False)
 
-    def _undo_update(self, lease: Lease, event: Event) -> Result:
+    def _clean_up(self, lease: Lease, event: Event, claim: Claim) -> Result:
+        # All that it ever held: what is left may be on any of these.
+        held = self._store.ever_held(lease.id)
+        resources = self._store.resources_by_id(frozenset().union(*held.values()))
+        works = [
+            Work(lease, r, tuple(resources[id_] for id_ in sorted(held.get(r.id, ())))) for r in lease.reservations
+        ]
+        return self._each(works, lambda kind, work: kind.end(work), then=ReservationStatus.DELETED, tolerant=False)
+
+    def _undo_update(self, lease: Lease, event: Event, claim: Claim) -> Result:
+        held = held_before(lease, event)
         surplus = {work.reservation.id: work.resources for work in self.works(lease)}
-        before = self.works_with(lease, held_before(lease, event))
+        before = self.works_with(lease, held)
 
         def restore(kind: ResourceType, work: Work) -> Progress:
-            held = {resource.id for resource in work.resources}
-            return kind.restore(work, tuple(r for r in surplus[work.reservation.id] if r.id not in held))
+            kept = {resource.id for resource in work.resources}
+            return kind.restore(work, tuple(r for r in surplus[work.reservation.id] if r.id not in kept))
 
         return self._each(before, restore, then=None, tolerant=False)
 
@@ -283,6 +383,8 @@ class Worker:
                     failed_here = True
                     reasons.append(str(error))
                 continue
+            except ClaimLost:
+                raise
             except BlazarError as error:
                 LOG.warning("Reservation %s of lease %s: %s", work.reservation.id, work.lease.id, error.message)
                 if tolerant and not isinstance(error, CloudUnavailable):
@@ -302,43 +404,60 @@ class Worker:
             if isinstance(progress, NotYet):
                 after = progress.after if after is None else min(after, progress.after)
                 reasons.append(progress.reason)
-            elif then is not None:
+            elif then is not None or progress.artefacts is not None:
                 made = work.reservation
                 if progress.artefacts is not None:
                     made = leaving_out(replace(made, artefacts=progress.artefacts), left_out(made))
-                changed.append(lifecycle.with_status(made, then, now))
+                changed.append(made if then is None else lifecycle.with_status(made, then, now))
         if reasons:
             return Again("; ".join(errors + reasons), None if failed_here else after, tuple(changed))
         return Over(tuple(changed), "; ".join(errors) or None)
 
-    def _conclude(self, lease: Lease, event: Event, result: Result) -> Lease:
+    def _conclude(self, lease: Lease, event: Event, result: Result, claim: Claim) -> Lease:
         while True:
             now = self._clock.now()
             current = _event(lease, event.id)
-            if current.claimed_by != self._claims.owner:
-                LOG.warning("Event %s of lease %s was taken over; leaving it to its new owner", event.id, lease.id)
+            if current.claimed_by != claim.token:
+                LOG.warning("Event %s of lease %s was taken over by another manager", event.id, lease.id)
                 return lease
             try:
                 after, release, window = self._recorded(lease, current, result, now)
+                notices = self._taken_back(lease, current, result)
                 if window is not None:
                     kinds = self.kinds_of(lease, window)
                     saved = self._store.rebook(
-                        lease, after, window, {}, kinds, cleaning=self._settings.cleaning_time, at=now
+                        lease,
+                        after,
+                        window,
+                        {},
+                        kinds,
+                        cleaning=self._settings.cleaning_time,
+                        at=now,
+                        notices=notices,
                     )
                 else:
-                    saved = self._save(lease, after, now, release=release)
+                    saved = self._save(lease, after, now, release=release, notices=notices)
             except StaleLease:
                 lease = self._store.lease(lease.id, including_deleted=True)
                 continue
+            if notices:
+                self._notices.wake()
             self._tell(saved, current, result)
             return saved
+
+    def _taken_back(self, lease: Lease, event: Event, result: Result) -> tuple[Notice, ...]:
+        """Return what to write when a request is undone, as soon as it is certain what becomes of the lease."""
+        restoring = event.event_type == EventType.UPDATE and lease.status is not LeaseStatus.DELETING
+        if event.event_type not in REQUEST_EVENTS or (restoring and isinstance(result, Again)):
+            return ()
+        return self._notices.taken_back(lease)
 
     def _recorded(
         self, lease: Lease, event: Event, result: Result, now: datetime
     ) -> tuple[Lease, frozenset[str], tuple[Allocation, ...] | None]:
         """Return the lease to write, the reservations to release, and the allocations to go back to, if any."""
         kind = EventType(event.event_type)
-        going = lease.status is LeaseStatus.DELETING and kind is not EventType.DELETE
+        going = lease.status is LeaseStatus.DELETING and lease.deleted_at is None and kind is not EventType.DELETE
         if going:
             return lifecycle.abandon(lease, event, now=now), frozenset(), None
         current = lifecycle.with_reservations(lease, result.reservations)
@@ -406,8 +525,11 @@ def memo_of(allocations: Collection[Allocation]) -> Mapping[str, object]:
 
 
 def held_before(lease: Lease, event: Event) -> tuple[Allocation, ...]:
-    """Return what the lease held before an update, for its own window."""
-    held = (event.memo or {}).get("held") or ()
+    """Return what the lease held before an update, for its own window. SavedStateMissing if nobody knows."""
+    if event.memo is None or "held" not in event.memo:
+        # That it held nothing is said in so many words: what is not known must never be taken for surplus.
+        raise SavedStateMissing(f"what lease {lease.id} held before its update is not on record; nothing is undone")
+    held = event.memo["held"]
     return tuple(
         Allocation(
             resource_id, lease.id, reservation_id, lease.window, units, None if unit is None else Amounts.of(unit)

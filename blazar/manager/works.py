@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from blazar.model.demand import Allocation
 from blazar.model.lease import Lease
+from blazar.model.resource import Resource
 from blazar.resources.base import Work
 from blazar.store.store import Store
 
@@ -14,6 +15,11 @@ from blazar.store.store import Store
 def works_with(store: Store, lease: Lease, allocations: Collection[Allocation]) -> tuple[Work, ...]:
     """Return the reservations of a lease, each with the resources of its part of the allocations."""
     resources = store.resources_by_id({a.resource_id for a in allocations}) if allocations else {}
+    return works_of(lease, allocations, resources)
+
+
+def works_of(lease: Lease, allocations: Collection[Allocation], resources: Mapping[int, Resource]) -> tuple[Work, ...]:
+    """Return the reservations of a lease, each with the resources of its part of the allocations."""
     works = []
     for reservation in lease.reservations:
         units: Counter[int] = Counter()

@@ -11,6 +11,8 @@ class BlazarError(Exception):
     """Base of all our errors; an instance of this very class is a bug of ours."""
 
     status = 500
+    retry_after: int | None = None
+    """Seconds after which the same request may be sent again, where nothing was done and trying again may help."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -32,7 +34,8 @@ class Denied(BlazarError):
 class UsageDenied(BlazarError):
     """Usage enforcement does not grant the lease as it was asked for; the message names the limit and what would fit.
 
-    400 and not 403, as clients know it: with other dates or fewer hosts the same caller may well have the lease.
+    400 for a change, as clients know it: with other dates or fewer hosts the same caller may well have the lease. The
+    API answers 403 for a new lease, as the existing Blazar does.
     """
 
     status = 400
@@ -72,6 +75,13 @@ class CloudUnavailable(CloudError):
     """A passing fault (time-out, 5xx, connection refused): the same call may succeed later."""
 
 
+class ClaimLost(CloudUnavailable):
+    """The claim on the work has expired, or soon will: nothing may be changed in the cloud any more.
+
+    Another manager finishes or undoes the work. Nobody who gets this undoes anything.
+    """
+
+
 class CloudRefused(CloudError):
     """A lasting fault: the cloud understood, and said no. Repeating the call will not help."""
 
@@ -88,6 +98,20 @@ class ManagerUnavailable(BlazarError):
     """No manager took the request, or none answered in time."""
 
     status = 503
+
+
+class NothingDone(ManagerUnavailable):
+    """No manager began with the request, so that it may be sent again as it is."""
+
+    retry_after = 5
+
+
+class TooLate(NothingDone):
+    """Nobody waits for the answer any more by the time that the work would begin."""
+
+
+class OtherVersion(NothingDone):
+    """The manager that took the request does not know what it asks for, as during an upgrade; another one may."""
 
 
 class EnforcementUnavailable(BlazarError):

@@ -13,6 +13,10 @@ from blazar.model.window import Window
 Parameters = Mapping[str, Any]
 """Type-specific values of a reservation, as JSON. Only the module of the resource type reads inside."""
 
+_OF_INSTANCES = ("flavor_id", "aggregate_id", "server_group_id")
+SHOWN_IDS: Mapping[str, tuple[str, ...]] = {"virtual:instance": _OF_INSTANCES, "flavor:instance": _OF_INSTANCES}
+"""Cloud ids that users of a reservation of a type need to know."""
+
 
 class LeaseStatus(StrEnum):
     """Where a lease is in its life; the table of moves is in ``lifecycle``."""
@@ -47,8 +51,9 @@ class EventStatus(StrEnum):
 
 
 class EventType(StrEnum):
-    """What an event does. The first three are a lease's timetable and are shown to users; the other three
-    record a user's request while it is worked on, so that after a crash somebody can bring it to an end."""
+    """What an event does. The first three are a lease's timetable and are shown to users; the next three
+    record a user's request while it is worked on, so that after a crash somebody can bring it to an end; the last one
+    is the end of what the sweep has found in the cloud of a lease that is over."""
 
     START = "start_lease"
     BEFORE_END = "before_end_lease"
@@ -56,9 +61,10 @@ class EventType(StrEnum):
     CREATE = "create_lease"
     UPDATE = "update_lease"
     DELETE = "delete_lease"
+    CLEAN_UP = "clean_up_lease"
 
 
-REQUEST_EVENTS = frozenset({EventType.CREATE, EventType.UPDATE, EventType.DELETE})
+REQUEST_EVENTS = frozenset({EventType.CREATE, EventType.UPDATE, EventType.DELETE, EventType.CLEAN_UP})
 """Events that are never shown to users."""
 
 
@@ -106,6 +112,11 @@ class Reservation:
     parameters: Parameters = field(default_factory=dict)
     artefacts: Parameters = field(default_factory=dict)
 
+    @property
+    def shown(self) -> Mapping[str, Any]:
+        """Return the parameters with the cloud ids that users need to know, None where they do not exist yet."""
+        return {**self.parameters, **{key: self.artefacts.get(key) for key in SHOWN_IDS.get(self.resource_type, ())}}
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseRevision:
@@ -113,6 +124,14 @@ class LeaseRevision:
 
     id: str
     revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationOwner:
+    """The lease that a reservation belongs to, and whether that is over: terminated, or deleted and gone."""
+
+    lease_id: str
+    over: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from blazar.model.spending import Hold
 from blazar.model.window import Window
@@ -35,12 +35,17 @@ class ProjectUse:
     mine: tuple[Hold, ...] = ()
 
 
+HELD = datetime(9999, 1, 1, tzinfo=UTC)
+"""When nobody but its request tells a notice."""
+
+
 @dataclass(frozen=True, slots=True)
 class Notice:
     """Something about a lease that somebody is to be told, kept until that is done.
 
     ``content`` is text that only its writer reads. ``due_at`` is when to try (again); while somebody tries, it is when
-    others may, should he die. ``told`` names those who know already.
+    others may, should he die; and HELD for what belongs to a request that is under way. ``told`` names those who know
+    already. ``stored``: it is in the database, and written as a change of that; ``over``: it needs no more work.
     """
 
     id: str
@@ -51,6 +56,13 @@ class Notice:
     attempts: int = 0
     told: tuple[str, ...] = ()
     reason: str | None = None
+    stored: bool = False
+    over: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Tell whether it belongs to a request, which tells it itself and knows what came of it."""
+        return self.due_at == HELD
 
 
 def peak(window: Window, uses: Iterable[tuple[Window, int]]) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from blazar.model.clock import later
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
@@ -44,4 +46,4 @@ class Window:
 
     def extended(self, by: timedelta) -> Window:
         """Return the window with its end moved later by ``by`` (the cleaning time after a use)."""
-        return Window(self.start, self.end + by)
+        return Window(self.start, later(self.end, by))

@@ -26,6 +26,10 @@ CHOICES = ("default", "", *(str(action) for action in Action))
 """What may be stated: 'default' is the operator's choice, '' is the notification alone."""
 
 
+NOTIFY_ONLY = ("", "default", "email")
+"""An operator's words for the notification alone; files of older services have them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """How far an action has come: what was begun in this look, what is under way (that included), what failed."""
@@ -63,7 +67,7 @@ def action_of(parameters: Parameters, default: str) -> Action:
     stated = parameters.get(BEFORE_END, "default")
     if stated == "default":
         stated = default
-    return Action.NOTIFICATION if stated in ("", "default") else Action(stated)
+    return Action.NOTIFICATION if stated in NOTIFY_ONLY else Action(stated)
 
 
 def asked_at(work: Work) -> datetime | None:

@@ -15,6 +15,7 @@ from blazar.clouds.ports import FloatingIp, Network, NetworkInfo, Subnet
 from blazar.model.errors import Conflict, InvalidInput, NotFound
 from blazar.model.resource import PropertyValue, Resource
 from blazar.resources.parameters import quoted
+from blazar.resources.registration import Holders
 
 NETWORK, SUBNET, ADDRESS = "floating_network_id", "subnet_id", "floating_ip_address"
 """The attributes of an address on the calendar, and what the API calls them."""
@@ -56,16 +57,23 @@ class AddressRegistration:
             raise Conflict(f"{ADDRESS} {address} {holder}; free it first, or register another")
         return subnet
 
-    def faults(self, resources: Iterable[Resource]) -> Mapping[int, str]:
+    def faults(self, resources: Iterable[Resource], holders: Holders) -> Mapping[int, str]:
         """Return why registered addresses can not be handed over (any more), by calendar id; nothing for the others.
 
-        What a reservation of ours has is in order. A few calls for each network, whatever the number of addresses.
+        What a reservation has that holds it (``holders``) is in order. A few calls for each network, whatever the
+        number of addresses.
         """
         reasons: dict[int, str] = {}
-        for network_id, here in _by_network(resources).items():
+        for network_id, here in by_network(resources).items():
             reasons |= self._misplaced(network_id, here)
             held = self._network.floating_ips(network_id=network_id, addresses=here)
-            strangers = {f.address: _held_by(f) for f in held if BLAZAR not in f.tags and not marked(f)}
+            owners = {f.address: reservation_of(f) for f in held}
+            holdings = holders({id_ for id_ in owners.values() if id_}) if any(owners.values()) else {}
+            strangers = {
+                f.address: _held_by(f)
+                for f in held
+                if here[f.address].name not in holdings.get(owners[f.address] or "", ())
+            }
             users = self._network.users_of(network_id, here)
             for address, resource in here.items():
                 reason = strangers.get(address) or (f"is in use by {users[address]}" if address in users else None)
@@ -76,7 +84,7 @@ class AddressRegistration:
     def obstacles(self, resources: Iterable[Resource]) -> Mapping[int, str]:
         """Return why addresses that nobody has as floating IPs can not be handed over, by calendar id."""
         reasons: dict[int, str] = {}
-        for network_id, here in _by_network(resources).items():
+        for network_id, here in by_network(resources).items():
             reasons |= self._misplaced(network_id, here)
             users = self._network.users_of(network_id, here)
             for address, user in users.items():
@@ -110,9 +118,10 @@ def mark(reservation_id: str) -> str:
     return f"reservation:{reservation_id}"
 
 
-def marked(found: FloatingIp) -> bool:
-    """Tell whether a floating IP was created for a reservation, even if it has no tags (yet)."""
-    return found.description.startswith(mark(""))
+def reservation_of(found: FloatingIp) -> str | None:
+    """Return the id of the reservation that a floating IP was created for, even if it has no tags (yet)."""
+    texts = (*sorted(found.tags), found.description)
+    return next((text.removeprefix(mark("")) for text in texts if text.startswith(mark(""))), None)
 
 
 def address_text(value: object, field: str) -> str:
@@ -127,7 +136,8 @@ def address_text(value: object, field: str) -> str:
     return str(parsed)
 
 
-def _by_network(resources: Iterable[Resource]) -> Mapping[str, Mapping[str, Resource]]:
+def by_network(resources: Iterable[Resource]) -> Mapping[str, Mapping[str, Resource]]:
+    """Return addresses by network and text."""
     networks: dict[str, dict[str, Resource]] = defaultdict(dict)
     for resource in resources:
         networks[str(resource.attributes[NETWORK])][address_of(resource)] = resource

@@ -14,3 +14,9 @@ REQUIREMENTS = {module.RESOURCE_TYPE: module.REQUIREMENTS for module in (physica
 def asked_about(reservation: Reservation) -> frozenset[str]:
     """Return the properties of hosts that a reservation's requirements are about."""
     return keys(requirement_of(reservation.parameters, REQUIREMENTS.get(reservation.resource_type, ())))
+
+
+def asks_otherwise(before: Reservation, after: Reservation) -> bool:
+    """Tell whether a change of a reservation changes what it asks about properties of hosts."""
+    fields = REQUIREMENTS.get(after.resource_type, ())
+    return any(before.parameters[field] != after.parameters[field] for field in fields)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from blazar.model.demand import Demand
 from blazar.model.lease import Lease, Parameters, Reservation
@@ -87,6 +87,20 @@ class Unusable(Exception):
     def __init__(self, reasons: Mapping[int, str]) -> None:
         super().__init__("; ".join(reasons.values()))
         self.reasons = reasons
+
+
+@runtime_checkable
+class LeavesTraces(Protocol):
+    """A resource type whose reservations can be recognized in the cloud by what they have there.
+
+    Optional: of a type that has no such method, the sweep finds nothing.
+    """
+
+    def traces(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the ids of the reservations of which there is something in the cloud, whatever it is.
+
+        ``resources`` are all registered ones of its kind. As many calls for any number of reservations.
+        """
 
 
 class ResourceType(Protocol):

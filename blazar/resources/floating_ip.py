@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from blazar.clouds.ports import Cloud
@@ -130,6 +130,10 @@ class VirtualFloatingIp:
             # Of no use to try for ever: the lease goes on with the rest.
             LOG.warning("Reservation %s has lost addresses: %s", work.reservation.id, lost)
         return Done()
+
+    def traces(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the reservations that have floating IPs, with their tag or only its text as the description."""
+        return self._handover.reservations(resources)
 
 
 def _fewer(work: Work, room: int, fresh: Demand) -> frozenset[int]:

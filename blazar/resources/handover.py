@@ -12,7 +12,16 @@ from contextlib import suppress
 from blazar.clouds.ports import FloatingIp, Network
 from blazar.model.errors import BlazarError, CloudUnavailable, Conflict, NotFound
 from blazar.model.resource import Resource
-from blazar.resources.addresses import BLAZAR, NETWORK, SUBNET, AddressRegistration, address_of, mark
+from blazar.resources.addresses import (
+    BLAZAR,
+    NETWORK,
+    SUBNET,
+    AddressRegistration,
+    address_of,
+    by_network,
+    mark,
+    reservation_of,
+)
 from blazar.resources.base import Unusable, Work
 
 
@@ -56,6 +65,13 @@ class Handover:
         if resources is None:
             found |= {f.id: f for f in self._network.floating_ips(tag=mark(work.reservation.id))}
         self._take([f for f in found.values() if _is_ours(f, work)], work, unless_attached=False)
+
+    def reservations(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the ids of the reservations that have floating IPs."""
+        found = [*self._network.floating_ips(tag=BLAZAR)]
+        for network_id, here in by_network(resources).items():
+            found += self._network.floating_ips(network_id=network_id, addresses=here)
+        return frozenset(id_ for floating_ip in found if (id_ := reservation_of(floating_ip)))
 
     def attached(self, work: Work) -> Mapping[int, int]:
         """Return which addresses are attached, as one of each, by calendar id."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -23,7 +23,12 @@ from blazar.resources.snapshots import Snapshots
 
 _AFFINITIES = {None: Affinity.ANY, True: Affinity.TOGETHER, False: Affinity.APART}
 _POLICIES = {None: None, True: "affinity", False: "anti-affinity"}
-_WORDS = {"none": None, "": None, "true": True, "false": False}
+_WORDS: Mapping[str, bool | None] = {
+    **dict.fromkeys(("none", ""), None),
+    **dict.fromkeys(("true", "t", "yes", "y", "on", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "off", "0"), False),
+}
+"""The words for yes and no that OpenStack's services have in common."""
 
 
 class Instances(ABC):
@@ -127,11 +132,17 @@ class Instances(ABC):
         return NotYet(LOOK_AGAIN, f"{left} servers are being deleted") if left else Done()
 
     def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
-        """Ensure the slots from before; a reservation that has not started has none."""
+        """Ensure the slots from before; a reservation that has not started has none, but a flavor and a group."""
+        if work.reservation.status is ReservationStatus.PENDING:
+            return Done(self.prepare(work))
         if work.reservation.status is not ReservationStatus.ACTIVE:
             return Done()
         left = self._slots.restore(work)
         return NotYet(LOOK_AGAIN, f"{left} servers are being deleted") if left else Done()
+
+    def traces(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the reservations that have a flavor, a server group, an aggregate or a resource class."""
+        return self._slots.traces()
 
     def _check_changeable(self, work: Work, parameters: Parameters, fresh: Demand) -> None:
         before = work.reservation.parameters
@@ -156,12 +167,12 @@ def checked_amount(parameters: Parameters) -> int:
 
 
 def checked_affinity(parameters: Parameters) -> bool | None:
-    """Return the affinity; clients write it as a word as well. InvalidInput."""
+    """Return the affinity; clients write it as a word or as 1 or 0 as well. InvalidInput."""
     value = parameters["affinity"]
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, str) and value.lower() in _WORDS:
-        return _WORDS[value.lower()]
+    if isinstance(value, str | int) and (word := str(value).strip().lower()) in _WORDS:
+        return _WORDS[word]
     raise InvalidInput(
         f"affinity is {quoted(value)}; give true (all servers on one host), false (each on another) or null"
     )

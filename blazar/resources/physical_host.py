@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from blazar.clouds.ports import Cloud, Server
@@ -178,6 +178,10 @@ class PhysicalHost:
                 work.reservation.id, hosts=service_names(work.resources), project_id=work.lease.project_id
             )
         return returned
+
+    def traces(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the reservations that have an aggregate with a zone of its own, or keep a host closed."""
+        return self._pools.reservations()
 
     def _servers(self, work: Work) -> tuple[Server, ...]:
         hosts = self._pools.hosts_of(work.reservation.id)

@@ -16,7 +16,7 @@ between, the host is closed to them first: the scheduler filter heeds a key in t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blazar.clouds.ports import Aggregate, Compute, Hypervisor, Server
@@ -122,12 +122,30 @@ class HostPools:
         pool = self._compute.aggregate(reservation_id)
         return pool.hosts if pool else ()
 
-    def pooled_hosts(self) -> frozenset[str] | None:
-        """Return the service names of all hosts in the freepool or a reservation's pool; None without a freepool."""
+    def reservations(self) -> frozenset[str]:
+        """Return the ids of the reservations that have an aggregate with a zone of its own, or keep a host closed."""
+        prefix = self._names.zone_prefix
         aggregates = self._compute.aggregates()
-        if _named(aggregates, self._names.freepool) is None:
+        freepool = _named(aggregates, self._names.freepool)
+        closed = {} if freepool is None else freepool.metadata
+        return frozenset(
+            (
+                *(a.name for a in aggregates if a.availability_zone == prefix + a.name),
+                *(whose for key, whose in closed.items() if key.startswith(CLOSED)),
+            )
+        )
+
+    def pooled_hosts(self) -> Mapping[str, str | None] | None:
+        """Return where hosts are, by service name: None in the freepool, else the name of a reservation's aggregate.
+
+        Hosts that are in none of these are left out. None without a freepool.
+        """
+        aggregates = self._compute.aggregates()
+        freepool = _named(aggregates, self._names.freepool)
+        if freepool is None:
             return None
-        return frozenset(host for aggregate in aggregates if self._is_pool(aggregate) for host in aggregate.hosts)
+        others = {host: a.name for a in aggregates if self._is_pool(a) and a.id != freepool.id for host in a.hosts}
+        return {**dict.fromkeys(freepool.hosts), **others}
 
     def open_hosts(self) -> tuple[Hypervisor, ...]:
         """Return the hypervisors that are at work and in no pool: anybody's servers may run there."""
@@ -227,14 +245,22 @@ class HostPools:
     def _empty(self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
         leaving = pool.hosts if hosts is None else tuple(host for host in pool.hosts if host in hosts)
         left = 0
+        occupied: dict[str, Sequence[Server]] = {}
         for host in leaving:
             left += self.confirm_moves_from(host)
-            servers = self._compute.servers_on(host)
-            if servers and hosts is None:
+            occupied[host] = self._compute.servers_on(host)
+        if any(occupied.values()):
+            if hosts is None:
                 self._close(pool)
-            for server in servers:
-                self._compute.delete_server(server.id)
-            left += len(self._compute.servers_on(host)) if servers else 0
+            # Looked at once more right before servers are deleted: what is in the pool no more has another user.
+            still_here = next((a.hosts for a in self._compute.aggregates() if a.id == pool.id), ())
+            for host in leaving:
+                if host not in still_here:
+                    continue
+                for server in occupied[host]:
+                    self._compute.delete_server(server.id)
+                left += len(self._compute.servers_on(host)) if occupied[host] else 0
+            leaving = tuple(host for host in leaving if host in still_here)
         if left:
             return left
         if leaving:

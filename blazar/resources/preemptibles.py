@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from blazar.clouds.ports import Cloud, Flavor, Server
-from blazar.clouds.supplies import OUR_CLASSES
+from blazar.clouds.supplies import OUR_CLASSES, reservation_of
 from blazar.model.amounts import Amounts
 from blazar.model.errors import InvalidInput
 from blazar.model.resource import Resource
@@ -77,7 +77,7 @@ class Preemptibles:
             return 0
         promised = Amounts()
         for name, total in self._placement.slots(resource.name).items():
-            flavor = self._compute.flavor(_reservation_of(name))
+            flavor = self._compute.flavor(reservation_of(name))
             if flavor is not None:
                 promised += takes(flavor).times(total)
         evicted = surplus((s for s in servers if not _in_slot(s)), resource.capacity, promised)
@@ -86,10 +86,6 @@ class Preemptibles:
             self._compute.delete_server(server.id)
         gone = {server.id for server in evicted}
         return sum(server.id in gone for server in self._compute.servers_on(host)) if evicted else 0
-
-
-def _reservation_of(resource_class: str) -> str:
-    return resource_class.removeprefix(OUR_CLASSES).lower().replace("_", "-")
 
 
 def takes(flavor: Flavor) -> Amounts:

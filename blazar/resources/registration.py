@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from blazar.clouds.ports import Cloud, Hypervisor
 from blazar.model.errors import Conflict, NotFound
 from blazar.model.resource import Facts, PropertyValue
 from blazar.resources.pools import HostPools, PoolNames
+
+Holders = Callable[[Collection[str]], Mapping[str, Collection[str]]]
+"""From the ids of reservations to the names of the resources that each of them holds at present."""
 
 
 class HostRegistration:
@@ -48,13 +51,16 @@ class HostRegistration:
         """Tell whether the zone that the cloud shows for a host is that of a reservation, and not its own."""
         return hypervisor.availability_zone.startswith(self._names.zone_prefix)
 
-    def failures(self, hypervisors: Collection[Hypervisor]) -> Mapping[str, str | None]:
+    def failures(self, hypervisors: Collection[Hypervisor], holders: Holders) -> Mapping[str, str | None]:
         """Return by hostname how hypervisors have failed, None for those that are well.
 
-        Well is what is up, enabled, and where reservations can find it: in the freepool or the pool of a reservation.
+        Well is what is up, enabled, and where reservations can find it: in the freepool, or in the aggregate of a
+        reservation that holds it (``holders``).
         """
         pooled = self._pools.pooled_hosts()
-        return {h.hypervisor_hostname: _failure(h, pooled, self._names.freepool) for h in hypervisors}
+        names = {reservation for reservation in (pooled or {}).values() if reservation is not None}
+        held = holders(names) if names else {}
+        return {h.hypervisor_hostname: _failure(h, pooled, held, self._names.freepool) for h in hypervisors}
 
     def is_pooled(self, hypervisor: Hypervisor) -> bool:
         """Tell whether a host is in the freepool or the pool of a reservation."""
@@ -94,13 +100,21 @@ class HostRegistration:
                 raise
 
 
-def _failure(hypervisor: Hypervisor, pooled: frozenset[str] | None, freepool: str) -> str | None:
+def _failure(
+    hypervisor: Hypervisor,
+    pooled: Mapping[str, str | None] | None,
+    held: Mapping[str, Collection[str]],
+    freepool: str,
+) -> str | None:
     if not hypervisor.up:
         return "its nova-compute is down"
     if not hypervisor.enabled:
         return "its nova-compute is disabled"
     if pooled is not None and hypervisor.service_name not in pooled:
         return f"it is neither in the aggregate {freepool!r} nor in that of a reservation"
+    reservation = pooled[hypervisor.service_name] if pooled is not None else None
+    if reservation is not None and hypervisor.hypervisor_hostname not in held.get(reservation, ()):
+        return f"it is in the aggregate of reservation {reservation}, which does not hold it"
     return None
 
 

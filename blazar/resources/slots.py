@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from blazar.clouds.ports import Aggregate, Cloud, Flavor, Server
-from blazar.clouds.supplies import OUR_CLASSES
+from blazar.clouds.supplies import OUR_CLASSES, reservation_of
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import Parameters, ReservationStatus
 from blazar.model.resource import Resource
@@ -160,6 +160,19 @@ class Slots:
         if aggregate is not None:
             self._delete_aggregate(aggregate)
         return 0
+
+    def traces(self) -> frozenset[str]:
+        """Return the ids of the reservations of which there is a flavor, a server group, an aggregate or a class."""
+        names = [*self._compute.flavor_names().values(), *(group.name for group in self._compute.server_groups())]
+        prefix = flavor_name("")
+        aggregates = self._compute.aggregates()
+        return frozenset(
+            (
+                *(name.removeprefix(prefix) for name in names if name.startswith(prefix)),
+                *(a.name for a in aggregates if a.metadata.get("reservation") == a.name),
+                *(reservation_of(name) for name in self._placement.resource_classes() if name.startswith(OUR_CLASSES)),
+            )
+        )
 
     # Before the start
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import tenacity
@@ -14,12 +14,13 @@ from oslo_config import cfg
 from blazar.clouds.scope import current
 from blazar.manager.messaging import oslo_messaging
 from blazar.model.allocations import ResourceAllocations
-from blazar.model.errors import ManagerUnavailable
+from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
 from blazar.model.lease import Lease, LeaseRevision
 from blazar.model.requests import FloatingIpRequest, HostChange, HostRequest, LeaseChange, LeaseRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
 from blazar.rpc import codec
 from blazar.rpc.target import target
+from blazar.rpc.time_of_managers import TimeOfManagers
 
 LOG = logging.getLogger(__name__)
 
@@ -40,12 +41,28 @@ _until_taken = tenacity.Retrying(
     reraise=True,
 )
 
+_until_begun = tenacity.Retrying(
+    retry=tenacity.retry_if_exception_type((OtherVersion, TooLate)),
+    stop=tenacity.stop_any(tenacity.stop_after_attempt(3), tenacity.stop_after_delay(PATIENCE)),
+    wait=tenacity.wait_fixed(0.3),
+    reraise=True,
+)
+"""Another manager may know what this one does not, and a deadline that was wrong is mended by the answer."""
+
+_NOT_BEGUN = frozenset({OtherVersion.__name__, TooLate.__name__})
+
+_QUESTION = {"include_private": False}
+
+GREET_AGAIN = 60.0
+"""Seconds after which managers are asked for their time again that have answered, and did not tell it."""
+
 
 class RemoteManager:
     """Asks whichever manager takes the message first.
 
-    ManagerUnavailable if none answers in time. A request that nobody has taken by then is dropped by the message bus,
-    so that nothing happens after its caller was told that it did not; one that was taken may still be carried out.
+    ManagerUnavailable if none answers in time. A request that nobody has taken by then is dropped by the message bus;
+    one that was taken carries a deadline, in the managers' own time, after which no work on it begins and nothing is
+    booked. So nothing happens after its caller was told that it did not. NothingDone tells that it may be sent again.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, transport: Any) -> None:
@@ -56,6 +73,9 @@ class RemoteManager:
             # So that a message that no queue takes is told of at once, and not by silence until the time is over.
             transport_options=oslo_messaging.TransportOptions(at_least_once=True),
         )
+        self._conf = conf
+        self._time = TimeOfManagers()
+        self._greet_again = 0.0
         self._first: threading.Thread | None = None
         self._lock = threading.Lock()
         # Load balancers and clients usually give up after a minute: they should hear from us before.
@@ -64,9 +84,7 @@ class RemoteManager:
     def leases(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of one project, or of all: in pages, so that no message grows without bound."""
         wanted = [revision.id for revision in self.lease_revisions(project_id)]
-        found: dict[str, Lease] = {}
-        for start in range(0, len(wanted), PAGE):
-            found |= {lease.id: lease for lease in self.leases_by_id(wanted[start : start + PAGE])}
+        found = {lease.id: lease for lease in self.leases_by_id(wanted)}
         return tuple(found[lease_id] for lease_id in wanted if lease_id in found)
 
     def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
@@ -74,8 +92,19 @@ class RemoteManager:
         return cast(tuple[LeaseRevision, ...], self._ask("lease_revisions", project_id=project_id))
 
     def leases_by_id(self, lease_ids: Sequence[str]) -> tuple[Lease, ...]:
-        """Return leases by their ids."""
-        return cast(tuple[Lease, ...], self._ask("leases_by_id", lease_ids=lease_ids))
+        """Return leases by their ids: so many in a message as fit into it."""
+        left, found, page = list(lease_ids), list[Lease](), PAGE
+        while left:
+            asked, left = left[:page], left[page:]
+            some, is_cut = self._part("leases_by_id", lease_ids=asked)
+            found += some
+            page = min(PAGE, 2 * page)
+            if is_cut:
+                # Asked for again by id and not by place: what was answered is not read again.
+                seen = {lease.id for lease in some}
+                left = [*(lease_id for lease_id in asked if lease_id not in seen), *left]
+                page = max(1, len(some))
+        return tuple(found)
 
     def lease(self, lease_id: str) -> Lease:
         """Return one lease."""
@@ -163,27 +192,81 @@ class RemoteManager:
         return cast(tuple[ResourceAllocations, ...], answer)
 
     def _ask(self, call: str, **arguments: Any) -> Any:
-        context = {"request_id": current().request_id}
+        answer, is_cut = self._part(call, **arguments)
+        while is_cut:
+            more, is_cut = self._part(call, len(answer), **arguments)
+            answer += more
+        return answer
+
+    def _part(self, call: str, skip: int = 0, **arguments: Any) -> tuple[Any, bool]:
+        """Return the answer to a call, and whether it is a list of which there is more."""
         texts = codec.encode_arguments(call, arguments)
         self._wait_for_bus()
         try:
-            message = _until_taken(lambda: self._client.call(context, "ask", call=call, arguments=texts))
+            message = _until_begun(lambda: self._message(call, texts, skip))
+            return codec.decode_answer(call, message), codec.is_cut(message)
+        except codec.Garbled as error:
+            LOG.error("The answer of the manager can not be understood: %s", error)
+            raise ManagerUnavailable("the answer of blazar-manager can not be understood") from error
+
+    def _message(self, call: str, texts: Mapping[str, str], skip: int) -> Any:
+        """Return what a manager answers. NothingDone if none takes the message, or the one that does will not begin."""
+        try:
+            self._learn_the_time()
+            message = _until_taken(lambda: self._call(call, texts, skip))
+        except ManagerUnavailable:
+            raise
         except oslo_messaging.MessageUndeliverable as error:
-            raise ManagerUnavailable("no blazar-manager is connected to the message bus; please try again") from error
+            raise NothingDone("no blazar-manager is connected to the message bus; please try again") from error
         except oslo_messaging.MessagingTimeout as error:
             raise ManagerUnavailable(
                 "no blazar-manager answered in time; what was asked for may or may not have been done: look before "
                 "you try again"
             ) from error
+        except (oslo_messaging.RemoteError, oslo_messaging.RPCDispatcherError) as error:
+            # Our own server answers every question: this one came to a process of another age.
+            LOG.error("A manager of another version refuses requests: %s", error)
+            raise OtherVersion(
+                "blazar-manager is of another version than blazar-api, as during an upgrade; nothing was done, please "
+                "try again when all of them are upgraded"
+            ) from error
         except Exception as error:
             # The border to a message bus: its drivers raise what their libraries do, as for a wrong password.
             LOG.error("The message bus does not work: %s: %s", type(error).__name__, error)
             raise ManagerUnavailable("the message bus can not be reached; please try again") from error
+        if isinstance(message, Mapping) and message.get("error") in _NOT_BEGUN:
+            codec.decode_answer(call, message)
+        return message
+
+    def _call(self, call: str, texts: Mapping[str, str], skip: int = 0, timeout: float | None = None) -> Any:
+        """Send one question and wait for its answer."""
+        context = {"request_id": current().request_id}
+        if skip:
+            context["skip"] = str(skip)
+        # By then the caller has been told that nobody answered.
+        deadline = self._time.after(timeout or self._conf.rpc_response_timeout)
+        if deadline is not None:
+            context["deadline"] = repr(deadline)
+        asked = self._time.elapsed()
+        client = self._client if timeout is None else self._client.prepare(timeout=timeout)
+        message = client.call(context, "ask", call=call, arguments=texts)
+        with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
+            self._time.learn(float(message["now"]), asked=asked, answered=self._time.elapsed())
+        return message
+
+    def _learn_the_time(self) -> None:
+        """Ask what changes nothing, if no manager has told its time yet: no request goes out without a deadline."""
+        if self._time.known or self._time.elapsed() < self._greet_again:
+            return
         try:
-            return codec.decode_answer(call, message)
-        except codec.Garbled as error:
-            LOG.error("The answer of the manager can not be understood: %s", error)
-            raise ManagerUnavailable("the answer of blazar-manager can not be understood") from error
+            _until_taken(self._greet)
+        except oslo_messaging.MessagingTimeout as error:
+            raise NothingDone("no blazar-manager answered in time, and nothing was done; please try again") from error
+        # Managers of an earlier version tell no time, and know no deadlines either.
+        self._greet_again = self._time.elapsed() + GREET_AGAIN
+
+    def _greet(self, timeout: float | None = None) -> None:
+        self._call("host_properties", codec.encode_arguments("host_properties", _QUESTION), timeout=timeout)
 
     def _wait_for_bus(self) -> None:
         """Wait for the first connection, but not for ever: the library would, and nobody can tell it to stop.
@@ -196,10 +279,9 @@ class RemoteManager:
                 self._first.start()
         self._first.join(PATIENCE)
         if self._first.is_alive():
-            raise ManagerUnavailable("the message bus can not be reached; please try again")
+            raise NothingDone("the message bus can not be reached; please try again")
 
     def _connect(self) -> None:
-        # Any question will do that changes nothing; whether and how it is answered is for the next ones to tell.
-        question = codec.encode_arguments("host_properties", {"include_private": False})
+        # Whether and how it is answered is for the next questions to tell.
         with contextlib.suppress(Exception):
-            self._client.prepare(timeout=1).call({}, "ask", call="host_properties", arguments=question)
+            self._greet(timeout=1)

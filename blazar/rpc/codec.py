@@ -36,8 +36,17 @@ _ERRORS: Mapping[str, type[BlazarError]] = {
 _TEXTS = TypeAdapter(dict[str, str])
 
 
+MOST_IN_ONE = 8 * 1024 * 1024
+"""Bytes of a list in one message, before they are packed: even of texts that can not be packed, what is sent then is
+below the 16 MiB that a message bus takes by default."""
+
+
 class Garbled(Exception):
     """A message is not what the interface says."""
+
+
+class Unknown(Garbled):
+    """A message asks for a call, or gives an argument, that the interface of this process does not have."""
 
 
 def encode_arguments(call: str, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -49,18 +58,44 @@ def encode_arguments(call: str, arguments: Mapping[str, Any]) -> dict[str, str]:
 def decode_arguments(call: str, texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of a call; Garbled if they are not those of the interface."""
     if not isinstance(call, str) or call not in CALLS:
-        raise Garbled(f"there is no call {call!r}")
+        raise Unknown(f"there is no call {call!r}")
     texts = _message(texts, f"the arguments of {call}")
     hints, needed = _hints(call), _needed(call)
     unknown = texts.keys() - hints.keys() | texts.keys() & {"return"}
     if unknown or not texts.keys() >= needed:
-        raise Garbled(f"{call} takes {sorted(hints.keys() - {'return'})}, and was given {sorted(texts)}")
+        raise Unknown(f"{call} takes {sorted(hints.keys() - {'return'})}, and was given {sorted(texts)}")
     return {name: _load(hints[name], text, f"{name} of {call}") for name, text in texts.items()}
 
 
-def encode_answer(call: str, answer: object) -> dict[str, str]:
-    """Return a call's answer as a message."""
-    return {"answer": _pack(_adapter(_hints(call)["return"]).dump_json(answer))}
+def encode_answer(call: str, answer: object, *, skip: int = 0) -> dict[str, str]:
+    """Return a call's answer as a message.
+
+    Of a list that is too long for one message it is the first part after ``skip`` items, and ``more`` is in it.
+    """
+    adapter = _adapter(_hints(call)["return"])
+    if not isinstance(answer, tuple):
+        return {"answer": _pack(adapter.dump_json(answer))}
+    wanted = answer[skip:] if skip else answer
+    raw = adapter.dump_json(wanted)
+    if len(raw) <= MOST_IN_ONE or len(wanted) < 2:
+        return {"answer": _pack(raw)}
+    fitting = _fitting([len(adapter.dump_json((item,))) for item in wanted])
+    return {"answer": _pack(adapter.dump_json(wanted[:fitting])), "more": str(len(wanted) - fitting)}
+
+
+def _fitting(sizes: list[int]) -> int:
+    """Return how many of these fit into one message, and 1 at least."""
+    total = 0
+    for number, size in enumerate(sizes):
+        total += size
+        if total > MOST_IN_ONE:
+            return max(1, number)
+    return len(sizes)
+
+
+def is_cut(message: Mapping[str, str]) -> bool:
+    """Tell whether there is more of a list than this message has."""
+    return isinstance(message, Mapping) and "more" in message
 
 
 def encode_error(error: BlazarError) -> dict[str, str]:

@@ -2,54 +2,127 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from oslo_config import cfg
 
 from blazar.clouds.scope import scope
 from blazar.manager.messaging import oslo_messaging
-from blazar.model.errors import BlazarError
+from blazar.model.awaited import awaited
+from blazar.model.clock import Clock, SystemClock
+from blazar.model.errors import BlazarError, OtherVersion
 from blazar.rpc import codec
 from blazar.rpc.interface import Manager
 from blazar.rpc.target import NAMESPACE, VERSION, target
 
 LOG = logging.getLogger(__name__)
 
+PREFETCH = 4
+"""Requests that the bus gives a manager before it has taken the ones before: others may be idle, this one stopped."""
+
 
 class Endpoint:
-    """The one method that can be called: it takes the name of a call of the interface, and its arguments as texts."""
+    """The one method that can be called: it takes the name of a call of the interface, and its arguments as texts.
 
-    def __init__(self, manager: Manager) -> None:
+    The context of a call may have a ``deadline``, after which nobody waits for the answer, and a ``skip``, which is how
+    many items of a list the caller has already. Every answer tells the time (``now``) in which deadlines are.
+    """
+
+    def __init__(self, manager: Manager, clock: Clock | None = None) -> None:
         self.target = oslo_messaging.Target(namespace=NAMESPACE, version=VERSION)
         self._manager = manager
+        self._clock = clock or SystemClock()
 
     @oslo_messaging.expose  # type: ignore[untyped-decorator]
     def ask(self, context: Mapping[str, Any], call: str, arguments: Mapping[str, str]) -> dict[str, str]:
         """Make a call; the answer is a message in any case, an error being one too."""
+        message = self._answer(context, call, arguments)
+        message["now"] = repr(self._clock.now().timestamp())
+        return message
+
+    def _answer(self, context: Mapping[str, Any], call: str, arguments: Mapping[str, str]) -> dict[str, str]:
         request_id = context.get("request_id")
         try:
             values = codec.decode_arguments(call, arguments)
-            with scope(request_id=str(request_id) if request_id else None):
-                return codec.encode_answer(call, getattr(self._manager, call)(**values))
+            skip = _whole_number(context.get("skip"))
+            with (
+                scope(request_id=str(request_id) if request_id else None),
+                awaited(_instant(context.get("deadline")), self._clock),
+            ):
+                return codec.encode_answer(call, getattr(self._manager, call)(**values), skip=skip)
         except BlazarError as error:
             LOG.debug("Request %s: %s: %s", request_id, type(error).__name__, error.message)
             return codec.encode_error(error)
+        except codec.Unknown as error:
+            LOG.error("Request %s is not known to this version of the manager: %s", request_id, error)
+            return codec.encode_error(
+                OtherVersion(
+                    "blazar-manager is of another version than blazar-api and does not know this request, as during an "
+                    "upgrade; nothing was done, please try again when all managers are upgraded"
+                )
+            )
         except codec.Garbled as error:
             LOG.error("Request %s can not be understood: %s", request_id, error)
-            return codec.encode_error(BlazarError("the manager does not understand the API; are they of one version?"))
+            return codec.encode_error(
+                OtherVersion(
+                    "blazar-manager does not understand blazar-api; are they of one version? Nothing was done, please "
+                    "try again when all of them are upgraded"
+                )
+            )
         except Exception:
             # The border of the process: the API says 500, and what happened is here.
             LOG.exception("Request %s failed unexpectedly", request_id)
             return codec.encode_error(BlazarError("Internal Server Error"))
 
 
-def server(conf: cfg.ConfigOpts, transport: Any, manager: Manager, *, name: str) -> Any:
-    """Return a server on the topic of managers, to be started and stopped."""
+class _BoundedServer(oslo_messaging.rpc.server.RPCServer):  # type: ignore[misc]  # a library without types
+    """Takes no more requests than it has threads for, and one.
+
+    By itself the library takes all there are and lets them wait in here, while other managers have nothing to do.
+    """
+
+    def __init__(self, threads: int, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._free = threading.Semaphore(threads)
+
+    def _on_incoming(self, incoming: Any) -> None:
+        self._free.acquire()
+        super()._on_incoming(incoming)
+
+    def _process_incoming(self, incoming: Any) -> None:
+        try:
+            super()._process_incoming(incoming)
+        finally:
+            self._free.release()
+
+
+def server(conf: cfg.ConfigOpts, transport: Any, manager: Manager, *, name: str, clock: Clock | None = None) -> Any:
+    """Return a server on the topic of managers, to be started and stopped; ``clock`` is that of all managers."""
+    with contextlib.suppress(cfg.NoSuchOptError, cfg.NoSuchGroupError):
+        # By itself the library takes as many messages as come, and other managers get none of them.
+        conf.set_default("rabbit_qos_prefetch_count", PREFETCH, group="oslo_messaging_rabbit")
     return oslo_messaging.get_rpc_server(
         transport,
         target(conf.manager.rpc_topic, server=name),
-        [Endpoint(manager)],
+        [Endpoint(manager, clock)],
         access_policy=oslo_messaging.ExplicitRPCAccessPolicy,
+        server_cls=partial(_BoundedServer, conf.manager.rpc_threads),
     )
+
+
+def _instant(text: object) -> datetime | None:
+    """Return the instant that a context has; None if it has none that can be understood."""
+    try:
+        return datetime.fromtimestamp(float(str(text)), UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _whole_number(text: object) -> int:
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,9 +14,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.calendar.occupancy import Occupancy, Use
+from blazar.calendar.occupancy import Occupancy, Room, Use
 from blazar.model.amounts import Amounts
-from blazar.model.clock import to_second
+from blazar.model.clock import later, to_second
 from blazar.model.demand import Allocation
 from blazar.model.errors import StaleCalendar
 from blazar.model.lease import Lease
@@ -29,6 +30,20 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 _SECOND = timedelta(seconds=1)
+_WHOLE_COLUMNS = (
+    allocations.c.resource_id,
+    # Where there is a use before or after the window, its end or start.
+    sa.cast(sa.null(), allocations.c.starts_at.type).label("ends"),
+    sa.cast(sa.null(), allocations.c.starts_at.type).label("starts"),
+)
+_OF_LEASE = (
+    sa.select(*ALLOCATION_COLUMNS)
+    .where(
+        allocations.c.lease_id == sa.bindparam("lease_id", type_=allocations.c.lease_id.type),
+        allocations.c.released_at.is_(None),
+    )
+    .order_by(allocations.c.id)
+)
 _USE_COLUMNS = (
     allocations.c.resource_id,
     # Of thousands of rows few are looked into: as texts, which cost least and are read later.
@@ -57,28 +72,66 @@ def occupancy(
     """
     begin = max(window.start, to_second(now))
     mine = () if besides is None else (allocations.c.lease_id != besides,)
-    columns: tuple[Any, ...] = (allocations.c.resource_id,) if whole_only else _USE_COLUMNS
-    promised = sa.select(*columns).where(
-        allocations.c.kind == str(kind),
-        allocations.c.blocks_until > begin,
-        allocations.c.starts_at < window.end + cleaning,
-        *mine,
-    )
-    query: Any = promised.distinct() if whole_only else promised
+    of_kind = (allocations.c.kind == str(kind), *mine)
+    columns: tuple[Any, ...] = _WHOLE_COLUMNS if whole_only else _USE_COLUMNS
+    end = later(window.end, cleaning)
+    promised = sa.select(*columns).where(*of_kind, allocations.c.blocks_until > begin, allocations.c.starts_at < end)
+    parts: list[Any] = [promised.distinct() if whole_only else promised]
     if window.start <= now:
-        late = sa.select(*columns).where(
-            allocations.c.kind == str(kind),
-            allocations.c.released_at.is_(None),
-            allocations.c.ends_at <= now,
-            allocations.c.blocks_until <= begin,
-            *mine,
+        parts.append(
+            sa.select(*columns).where(
+                *of_kind,
+                allocations.c.released_at.is_(None),
+                allocations.c.ends_at <= now,
+                allocations.c.blocks_until <= begin,
+            )
         )
-        query = sa.union_all(query, late)
-    rows = connection.execute(query).all()
+    else:
+        earlier = (allocations.c.blocks_until > now, allocations.c.blocks_until <= begin)
+        parts.append(_nearest(whole_only, before=True).where(*of_kind, *earlier))
+    following = (allocations.c.blocks_until > end, allocations.c.starts_at >= end)
+    parts.append(_nearest(whole_only, before=False).where(*of_kind, *following))
+    rows = connection.execute(sa.union_all(*parts)).all()
+    room = Room(window)
     if whole_only:
-        return Occupancy.of_busy(row[0] for row in rows)
+        busy = []
+        for resource_id, ends, starts in rows:
+            if ends is not None:
+                room.ends_before(resource_id, ends)
+            elif starts is not None:
+                room.starts_after(resource_id, starts - cleaning)
+            else:
+                busy.append(resource_id)
+        return Occupancy.of_busy(busy, room.found)
+
+    def beside(row: Any) -> None:
+        if row[1] is None:
+            room.ends_before(row[0], _instant(row[2]))
+        else:
+            room.starts_after(row[0], _instant(row[1]) - cleaning)
+
     span = Window(begin, max(window.end, begin + timedelta(seconds=1)))
-    return Occupancy.of_rows(rows, _reader(span, cleaning))
+    within = Occupancy.of_rows(rows, _reader(span, cleaning), beside)
+    return dataclasses.replace(within, room=room.found)
+
+
+def _nearest(whole_only: bool, *, before: bool) -> sa.Select[Any]:
+    """Return the nearest use of each resource on one side of a window, in the columns of the uses inside of it.
+
+    For shared use only those count that take a resource whole: beside others there may be room, and what is shared at
+    one time should be shared at others.
+    """
+    by_resource = allocations.c.resource_id
+    instant = sa.func.max(allocations.c.blocks_until) if before else sa.func.min(allocations.c.starts_at)
+    if whole_only:
+        none = sa.cast(sa.null(), allocations.c.starts_at.type)
+        columns: tuple[Any, ...] = (instant, none) if before else (none, instant)
+        return sa.select(by_resource, *columns).group_by(by_resource)
+    nothing = sa.cast(sa.null(), sa.Text())
+    text = sa.cast(instant, sa.Text())
+    columns = (nothing, text) if before else (text, nothing)
+    whole = sa.select(by_resource, *columns, sa.literal_column("0"), nothing)
+    return whole.where(allocations.c.unit.is_(None)).group_by(by_resource)
 
 
 def generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
@@ -119,7 +172,7 @@ def insert(
             "reservation_id": a.reservation_id,
             "starts_at": a.window.start,
             "ends_at": a.window.end,
-            "blocks_until": a.window.end + cleaning,
+            "blocks_until": later(a.window.end, cleaning),
             "units": a.units,
             "unit": None if a.unit is None else dict(a.unit.items),
             "added_at": added_at,
@@ -148,35 +201,20 @@ def replace(
             allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
         )
     ).all()
-    left: dict[object, list[Allocation]] = defaultdict(list)
-    for allocation in wanted:
-        left[_what(allocation)].append(allocation)
+    held = [_Row(key, kind, added_at, allocation_of(columns)) for key, kind, added_at, *columns in rows]
+    new = Counter(wanted)
+    # The same for the same time first, then for another time, then another size: so that each row changes least.
+    _, others = _matched(held, new, lambda allocation: allocation)
+    moved, others = _matched(others, new, _what)
+    resized, gone = _matched(others, new, _where)
     changed: dict[tuple[Window, int, Amounts | None], list[int]] = defaultdict(list)
-    gone: list[int] = []
-    others: list[tuple[int, _Past]] = []
-    for key, kind, added_at, *columns in rows:
-        held = allocation_of(columns)
-        kept = left[_what(held)].pop() if left[_what(held)] else None
-        if kept is None:
-            others.append((key, _Past(kind, added_at, held)))
-        elif kept.window != held.window:
-            changed[kept.window, kept.units, kept.unit].append(key)
-    resized = {_where(a): a for new in left.values() for a in new}
-    past: list[_Past] = []
-    begun: list[int] = []
-    for key, had in others:
-        kept = resized.pop(_where(had.allocation), None)
-        if kept is None:
-            gone.append(key)
-        else:
-            left[_what(kept)].remove(kept)
-            changed[kept.window, kept.units, kept.unit].append(key)
-            if had.since < to_second(at):
-                past.append(had)
-                begun.append(key)
-    for part in chunks(gone):
+    for row, kept in (*moved, *resized):
+        changed[kept.window, kept.units, kept.unit].append(row.key)
+    past = [row for row, _ in resized if row.since < to_second(at)]
+    begun = [row.key for row in past]
+    for part in chunks([row.key for row in gone]):
         release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
-    # All allocations of a lease have its window, so that these are as many statements as there are sizes.
+    # As many statements as there are sizes, and windows: one, or while a lease is changed three.
     for (window, units, unit), keys in changed.items():
         for part in chunks(keys):
             connection.execute(
@@ -185,7 +223,7 @@ def replace(
                 .values(
                     starts_at=window.start,
                     ends_at=window.end,
-                    blocks_until=window.end + cleaning,
+                    blocks_until=later(window.end, cleaning),
                     units=units,
                     unit=None if unit is None else dict(unit.items),
                 )
@@ -193,13 +231,14 @@ def replace(
     for part in chunks(begun):
         connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
     _keep_past(connection, past, at)
-    insert(connection, kinds, (a for new in left.values() for a in new), cleaning, added_at=at)
+    insert(connection, kinds, new.elements(), cleaning, added_at=at)
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
-    """What a lease had of a resource, which it goes on with in another size."""
+class _Row:
+    """What a lease has of a resource."""
 
+    key: int
     kind: str
     added_at: datetime | None
     allocation: Allocation
@@ -211,7 +250,25 @@ class _Past:
         return start if self.added_at is None else max(start, to_second(self.added_at))
 
 
-def _keep_past(connection: Connection, past: Collection[_Past], at: datetime) -> None:
+def _matched(
+    rows: Iterable[_Row], new: Counter[Allocation], by: Callable[[Allocation], object]
+) -> tuple[list[tuple[_Row, Allocation]], list[_Row]]:
+    """Return rows with what they are to be, which is new no more, and the rows of which nothing new has the key."""
+    left: dict[object, list[Allocation]] = defaultdict(list)
+    for allocation in new.elements():
+        left[by(allocation)].append(allocation)
+    found: list[tuple[_Row, Allocation]] = []
+    others: list[_Row] = []
+    for row in rows:
+        if candidates := left[by(row.allocation)]:
+            found.append((row, candidates.pop()))
+            new[found[-1][1]] -= 1
+        else:
+            others.append(row)
+    return found, others
+
+
+def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> None:
     """Keep what a lease had until now: for the record, in nobody's way."""
     rows = [
         {
@@ -250,12 +307,44 @@ def release(connection: Connection, which: sa.ColumnElement[bool], *, at: dateti
 
 def of_lease(connection: Connection, lease_id: str) -> tuple[Allocation, ...]:
     """Return the live allocations of a lease."""
+    return tuple(allocation_of(row) for row in connection.execute(_OF_LEASE, {"lease_id": lease_id}))
+
+
+def of_leases(connection: Connection, lease_ids: Collection[str]) -> Mapping[str, tuple[Allocation, ...]]:
+    """Return the live allocations of leases, in one statement for each few thousand."""
+    found: dict[str, list[Allocation]] = {lease_id: [] for lease_id in lease_ids}
+    live = sa.select(*ALLOCATION_COLUMNS).where(allocations.c.released_at.is_(None)).order_by(allocations.c.id)
+    for part in chunks(sorted(lease_ids)):
+        for row in connection.execute(live.where(allocations.c.lease_id.in_(part))):
+            allocation = allocation_of(row)
+            found[allocation.lease_id].append(allocation)
+    return {lease_id: tuple(held) for lease_id, held in found.items()}
+
+
+def ever_held(connection: Connection, lease_id: str) -> Mapping[str, frozenset[int]]:
+    """Return what was ever promised to a lease, by reservation."""
     rows = connection.execute(
-        sa.select(*ALLOCATION_COLUMNS)
-        .where(allocations.c.lease_id == lease_id, allocations.c.released_at.is_(None))
-        .order_by(allocations.c.id)
+        sa.select(allocations.c.reservation_id, allocations.c.resource_id)
+        .where(allocations.c.lease_id == lease_id)
+        .distinct()
     )
-    return tuple(allocation_of(row) for row in rows)
+    found: dict[str, set[int]] = defaultdict(set)
+    for reservation_id, resource_id in rows:
+        found[reservation_id].add(resource_id)
+    return {reservation_id: frozenset(ids) for reservation_id, ids in found.items()}
+
+
+def holdings(connection: Connection, reservation_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """Return the names of the resources that reservations hold, by reservation."""
+    found: dict[str, set[str]] = defaultdict(set)
+    query = sa.select(allocations.c.reservation_id, resources.c.name).join(
+        resources, resources.c.id == allocations.c.resource_id
+    )
+    for part in chunks(sorted(reservation_ids)):
+        held = (allocations.c.reservation_id.in_(part), allocations.c.released_at.is_(None))
+        for reservation_id, name in connection.execute(query.where(*held)):
+            found[reservation_id].add(name)
+    return {reservation_id: frozenset(names) for reservation_id, names in found.items()}
 
 
 def live(
@@ -282,43 +371,110 @@ def live(
     return tuple(sorted((allocation_of(row) for row in rows), key=lambda a: (a.window.start, a.lease_id)))
 
 
-def earlier_users(connection: Connection, lease_id: str, before: datetime) -> tuple[str, ...]:
-    """Return the leases that should have left a resource of this lease by then, have not, and take up its room."""
-    theirs = allocations.alias("theirs")
-    late = connection.execute(
-        sa.select(theirs.c.lease_id, theirs.c.resource_id, theirs.c.unit, allocations.c.unit)
-        .join(allocations, allocations.c.resource_id == theirs.c.resource_id)
-        .where(
-            allocations.c.lease_id == lease_id,
-            allocations.c.released_at.is_(None),
-            theirs.c.lease_id != lease_id,
-            theirs.c.released_at.is_(None),
-            theirs.c.ends_at <= before,
+@dataclass(frozen=True, slots=True)
+class EarlierUser:
+    """A lease in whose place another one is to start.
+
+    ``clean_at`` is when what it has left is clean; None while it has not left.
+    """
+
+    lease_id: str
+    clean_at: datetime | None = None
+
+
+def earlier_users(
+    connection: Connection, lease_id: str, *, before: datetime, now: datetime, cleaning: timedelta
+) -> tuple[EarlierUser, ...]:
+    """Return the leases whose use of a resource of this lease is not over and that take up its room.
+
+    That are those that should have left by ``before`` and have not, and those that have left and whose cleaning time,
+    which begins when they do, goes on. Those that have not left come first.
+    """
+    query: Any = _LATE
+    values: dict[str, object] = {"lease_id": lease_id, "before": before}
+    if cleaning:
+        query = _LATE_OR_CLEANED
+        values |= {"now": now, "since": now - cleaning - _SECOND}
+    found = connection.execute(query, values).all()
+    shared = {resource_id for _, resource_id, unit, mine, _ in found if unit is not None and mine is not None}
+    full = _full(connection, shared, before, now, cleaning) if shared else frozenset()
+    users = {
+        EarlierUser(who, clean_at)
+        for who, resource_id, unit, mine, clean_at in found
+        if unit is None or mine is None or resource_id in full
+    }
+    return tuple(sorted(users, key=lambda user: (user.clean_at is not None, user.clean_at or now, user.lease_id)))
+
+
+def with_earlier_users(
+    connection: Connection, lease_ids: Collection[str], *, now: datetime, cleaning: timedelta
+) -> frozenset[str]:
+    """Return those of some leases that may have earlier users in their way: all that have, and perhaps others."""
+    found: set[str] = set()
+    query: Any = sa.select(allocations.c.lease_id).distinct().where(allocations.c.released_at.is_(None), _besides)
+    late = sa.and_(_theirs.c.released_at.is_(None), _theirs.c.ends_at <= now)
+    for part in chunks(sorted(lease_ids)):
+        mine = query.join(_theirs, allocations.c.resource_id == _theirs.c.resource_id).where(
+            allocations.c.lease_id.in_(part)
         )
-    ).all()
-    shared = {resource_id for _, resource_id, unit, mine in late if unit is not None and mine is not None}
-    full = _full(connection, shared, before) if shared else frozenset()
-    blocking = (who for who, resource_id, unit, mine in late if unit is None or mine is None or resource_id in full)
-    return tuple(dict.fromkeys(blocking))
+        found.update(connection.execute(mine.where(late)).scalars())
+        if cleaning:
+            values = {"now": now, "since": now - cleaning - _SECOND}
+            found.update(connection.execute(mine.where(_is_cleaned(_theirs)), values).scalars())
+    return frozenset(found)
 
 
-def _full(connection: Connection, ids: Collection[int], at: datetime) -> frozenset[int]:
-    """Return the resources of which more is taken at an instant, by those who are late as well, than they have."""
+def _is_cleaned(table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Tell whether what was given up is being cleaned; the time of the release narrows it down by an index."""
+    instant = allocations.c.released_at.type
+    return sa.and_(
+        table.c.released_at > sa.bindparam("since", type_=instant),
+        table.c.blocks_until > sa.bindparam("now", type_=instant),
+    )
+
+
+_theirs = allocations.alias("theirs")
+_besides = _theirs.c.lease_id != allocations.c.lease_id
+_BESIDE = (
+    sa.select(_theirs.c.lease_id, _theirs.c.resource_id, _theirs.c.unit, allocations.c.unit.label("mine"))
+    .join(allocations, allocations.c.resource_id == _theirs.c.resource_id)
+    .where(
+        allocations.c.lease_id == sa.bindparam("lease_id", type_=allocations.c.lease_id.type),
+        allocations.c.released_at.is_(None),
+        _besides,
+    )
+)
+_LATE = _BESIDE.add_columns(sa.type_coerce(sa.null(), allocations.c.blocks_until.type).label("clean_at")).where(
+    _theirs.c.released_at.is_(None),
+    _theirs.c.ends_at <= sa.bindparam("before", type_=allocations.c.ends_at.type),
+)
+_LATE_OR_CLEANED = sa.union_all(
+    _LATE, _BESIDE.add_columns(_theirs.c.blocks_until.label("clean_at")).where(_is_cleaned(_theirs))
+)
+
+
+def _full(
+    connection: Connection, ids: Collection[int], at: datetime, now: datetime, cleaning: timedelta
+) -> frozenset[int]:
+    """Return the resources of which more is taken at an instant, by those who are late as well, than they have.
+
+    What is being cleaned at present is taken, too.
+    """
+    taken_then = sa.and_(allocations.c.released_at.is_(None), allocations.c.starts_at <= at)
     rows = connection.execute(
-        sa.select(resources.c.capacity, *ALLOCATION_COLUMNS)
+        sa.select(resources.c.id, resources.c.capacity, allocations.c.units, allocations.c.unit)
         .join(resources, resources.c.id == allocations.c.resource_id)
         .where(
             allocations.c.resource_id.in_(sorted(ids)),
-            allocations.c.released_at.is_(None),
-            allocations.c.starts_at <= at,
-        )
-    ).all()
+            sa.or_(taken_then, _is_cleaned(allocations)) if cleaning else taken_then,
+        ),
+        {"now": now, "since": now - cleaning - _SECOND} if cleaning else {},
+    )
     taken: dict[int, Amounts] = defaultdict(Amounts)
     capacities: dict[int, Amounts] = {}
-    for capacity, *columns in rows:
-        allocation = allocation_of(columns)
-        capacities[allocation.resource_id] = Amounts.of(capacity)
-        taken[allocation.resource_id] += allocation.amounts or Amounts()
+    for id_, capacity, units, unit in rows:
+        capacities[id_] = Amounts.of(capacity)
+        taken[id_] += Amounts.of(unit or {}).times(units)
     return frozenset(id_ for id_, sum_ in taken.items() if any(n > capacities[id_].get(name) for name, n in sum_))
 
 
@@ -351,6 +507,10 @@ def _reader(span: Window, cleaning: timedelta) -> Callable[[Iterable[Any]], list
         return uses
 
     return read
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 @lru_cache(maxsize=1024)

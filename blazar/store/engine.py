@@ -14,11 +14,12 @@ MariaDB    REPEATABLE READ                   READ COMMITTED
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.engine import URL, Connection, Engine, ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, DisconnectionError, NoSuchModuleError
 
 from blazar.model.errors import InvalidInput
@@ -51,8 +52,9 @@ def connect(url: str, *, pool_size: int = 20, recycle: int = 1800) -> Engine:
     if backend == "sqlite":
         event.listen(engine, "connect", _sqlite_pragmas)
     else:
-        event.listen(engine, "checkin", _note_idle)
-        event.listen(engine, "checkout", _check_after_idle(engine))
+        _mind_lost_connections(engine)
+    if backend in ("mysql", "mariadb"):
+        event.listen(engine, "do_connect", _sharing_contexts(engine))
     if backend in _BEGIN:
         event.listen(engine, "begin", _BEGIN[backend])
     return engine
@@ -115,16 +117,20 @@ def for_reading(engine: Engine) -> Engine:
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def _note_idle(connection: object, record: Any) -> None:
-    record.info["idle_since"] = time.monotonic()
+def _mind_lost_connections(engine: Engine) -> None:
+    """Look whether a connection still lives before it is used, where there is doubt: most need no look.
 
+    There is after a pause; and where another one was lost since it was used last. Then the server may have restarted,
+    or not: so no connection is thrown away because of another one.
+    """
+    lost_at = float("-inf")
 
-def _check_after_idle(engine: Engine) -> Any:
-    """Look whether a connection still lives before it is used, but only after a pause: most need no look."""
+    def note_idle(connection: object, record: Any) -> None:
+        record.info["idle_since"] = time.monotonic()
 
     def check(connection: Any, record: Any, proxy: object) -> None:
         since = record.info.get("idle_since")
-        if since is None or time.monotonic() - since < IDLE_SECONDS:
+        if since is None or (since > lost_at and time.monotonic() - since < IDLE_SECONDS):
             return
         try:
             alive = engine.dialect.do_ping(connection)
@@ -133,7 +139,39 @@ def _check_after_idle(engine: Engine) -> Any:
         if not alive:
             raise DisconnectionError("the connection was closed while it was idle")
 
-    return check
+    def note_lost(context: ExceptionContext) -> None:
+        nonlocal lost_at
+        if context.is_disconnect:
+            context.invalidate_pool_on_disconnect = False
+            lost_at = time.monotonic()
+
+    event.listen(engine, "checkin", note_idle)
+    event.listen(engine, "checkout", check)
+    event.listen(engine, "handle_error", note_lost)
+
+
+def _sharing_contexts(engine: Engine) -> Callable[..., Any]:
+    """Return what connects to MariaDB and MySQL with one TLS context for all connections.
+
+    The driver makes one for each, and reads the certificates of all authorities for it, which takes longer than all
+    the rest; even if it checks none. Where the URL names files, these are read each time: they may have been renewed.
+    """
+    driver = engine.dialect.loaded_dbapi
+    contexts: dict[object, Any] = {}
+
+    class Connection(driver.connections.Connection):  # type: ignore[misc, name-defined]
+        def _create_ssl_ctx(self, options: Any) -> Any:
+            if not isinstance(options, dict) or any(options.get(name) for name in ("ca", "capath", "cert", "key")):
+                return super()._create_ssl_ctx(options)
+            key = tuple(sorted(options.items()))
+            if key not in contexts:
+                contexts[key] = super()._create_ssl_ctx(options)
+            return contexts[key]
+
+    def connect_sharing(dialect: object, record: object, args: Any, options: Any) -> Any:
+        return Connection(*args, **options)
+
+    return connect_sharing
 
 
 def _is_write(connection: Connection) -> bool:

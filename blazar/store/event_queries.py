@@ -2,34 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.store.tables import events
+from blazar.model.lease import EventType
+from blazar.store.rows import chunks
+from blazar.store.tables import events, leases, reservations
+
+STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE})
+"""Events that somebody waits for: others, however many, never stand before them."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueEvent:
-    """An event that somebody should look at."""
+    """An event that somebody should look at. A lease is ``empty`` if it has no reservations."""
 
     lease_id: str
     event_id: str
     event_type: str
     due_at: datetime
+    project_id: str
+    empty: bool
+
+    @property
+    def starts(self) -> bool:
+        """Tell whether somebody waits for it."""
+        return self.event_type in STARTS
+
+
+def _due() -> sa.Select[Any]:
+    """Number what is due within each project, starts apart from the rest; the events of empty leases come last."""
+    empty = sa.case((sa.exists().where(reservations.c.lease_id == events.c.lease_id), 0), else_=1)
+    starts = sa.case((events.c.event_type.in_([str(kind) for kind in sorted(STARTS)]), 0), else_=1)
+    numbered = (
+        sa.select(
+            events.c.lease_id,
+            events.c.id,
+            events.c.event_type,
+            events.c.due_at,
+            leases.c.project_id,
+            empty.label("empty"),
+            sa.func.row_number()
+            .over(partition_by=(starts, leases.c.project_id), order_by=(empty, events.c.due_at, events.c.id))
+            .label("turn"),
+        )
+        .join(leases, leases.c.id == events.c.lease_id)
+        .where(events.c.due_at <= sa.bindparam("now"))
+        .subquery()
+    )
+    due = numbered.c
+    return (
+        sa.select(due.lease_id, due.id, due.event_type, due.due_at, due.project_id, due.empty)
+        .order_by(due.empty, due.turn, due.due_at)
+        .limit(sa.bindparam("most", type_=sa.Integer()))
+    )
+
+
+_DUE = _due()
 
 
 def due(connection: Connection, now: datetime, limit: int) -> tuple[DueEvent, ...]:
-    """Return at most ``limit`` events that are due, the longest waiting first."""
-    rows = connection.execute(
-        sa.select(events.c.lease_id, events.c.id, events.c.event_type, events.c.due_at)
-        .where(events.c.due_at <= now)
-        .order_by(events.c.due_at)
-        .limit(limit)
-    )
-    return tuple(DueEvent(*row) for row in rows)
+    """Return at most ``limit`` events that are due, in one statement, the longest waiting first.
+
+    Which ones is decided by turns: of each project the first, then of each the second. So nobody's events, however
+    many are due, keep those of others out of the answer. Starts and ends have turns of their own.
+    """
+    rows = connection.execute(_DUE, {"now": now, "most": limit})
+    found = [
+        DueEvent(lease_id, event_id, event_type, due_at, project_id, bool(empty))
+        for lease_id, event_id, event_type, due_at, project_id, empty in rows
+    ]
+    # Of what is due at one instant ends come first: a start may be waiting for one.
+    return tuple(sorted(found, key=lambda event: (event.empty, event.due_at, event.starts)))
 
 
 def next_due(connection: Connection) -> datetime | None:
@@ -39,17 +88,19 @@ def next_due(connection: Connection) -> datetime | None:
     ).scalar()
 
 
-def extend_claims(connection: Connection, owner: str, *, until: datetime) -> None:
-    """Renew every claim of an owner."""
-    connection.execute(
-        events.update().where(events.c.claimed_by == owner, events.c.due_at.is_not(None)).values(due_at=until)
-    )
+def renew_claims(connection: Connection, tokens: Collection[str], *, now: datetime, until: datetime) -> frozenset[str]:
+    """Renew the claims with these tokens that have not ended yet; return which of them did not."""
+    renewed: set[str] = set()
+    for part in chunks(sorted(tokens)):
+        valid = (events.c.claimed_by.in_(part), events.c.due_at > now)
+        written = connection.execute(events.update().where(*valid).values(due_at=until))
+        if written.rowcount == len(part):
+            renewed.update(part)
+        elif written.rowcount:
+            renewed.update(connection.execute(sa.select(events.c.claimed_by).where(*valid)).scalars())
+    return frozenset(renewed)
 
 
-def drop_claims_of_others(connection: Connection, owner: str, *, at: datetime) -> None:
-    """Make every event due that somebody else has a claim on."""
-    connection.execute(
-        events.update()
-        .where(events.c.claimed_by.is_not(None), events.c.claimed_by != owner, events.c.due_at > at)
-        .values(due_at=at)
-    )
+def drop_claims(connection: Connection, *, at: datetime) -> None:
+    """Make every event due that somebody has a claim on."""
+    connection.execute(events.update().where(events.c.claimed_by.is_not(None), events.c.due_at > at).values(due_at=at))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.errors import NotFound, StaleLease
-from blazar.model.lease import REQUEST_EVENTS, Lease, LeaseRevision, Reservation
+from blazar.model.lease import REQUEST_EVENTS, Lease, LeaseRevision, LeaseStatus, Reservation, ReservationOwner
 from blazar.store.rows import (
     EVENT_COLUMNS,
     LEASE_COLUMNS,
@@ -23,21 +24,23 @@ from blazar.store.rows import (
 )
 from blazar.store.tables import allocations, events, leases, reservations
 
+_THIS = sa.bindparam("lease_id", type_=leases.c.id.type)
+_ONE = sa.select(*LEASE_COLUMNS).where(leases.c.id == _THIS)
+_ONE_SHOWN = _ONE.where(leases.c.deleted_at.is_(None))
+_RESERVATIONS_OF_ONE = (
+    sa.select(*RESERVATION_COLUMNS).where(reservations.c.lease_id == _THIS).order_by(reservations.c.position)
+)
+_EVENTS_OF_ONE = sa.select(*EVENT_COLUMNS).where(events.c.lease_id == _THIS).order_by(events.c.position)
+
 
 def one(connection: Connection, lease_id: str, *, including_deleted: bool) -> Lease:
     """Return one lease with everything, in three statements; NotFound."""
-    where: list[sa.ColumnElement[bool]] = [leases.c.id == lease_id]
-    if not including_deleted:
-        where.append(leases.c.deleted_at.is_(None))
-    rows = connection.execute(sa.select(*LEASE_COLUMNS).where(*where)).all()
+    this = {"lease_id": lease_id}
+    rows = connection.execute(_ONE if including_deleted else _ONE_SHOWN, this).all()
     if not rows:
         raise NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found")
-    kept = connection.execute(
-        sa.select(*RESERVATION_COLUMNS).where(reservations.c.lease_id == lease_id).order_by(reservations.c.position)
-    ).all()
-    due = connection.execute(
-        sa.select(*EVENT_COLUMNS).where(events.c.lease_id == lease_id).order_by(events.c.position)
-    ).all()
+    kept = connection.execute(_RESERVATIONS_OF_ONE, this).all()
+    due = connection.execute(_EVENTS_OF_ONE, this).all()
     return assembled(rows, kept, due)[0]
 
 
@@ -56,6 +59,12 @@ def by_ids(connection: Connection, lease_ids: Collection[str]) -> tuple[Lease, .
         _many(connection, [leases.c.deleted_at.is_(None), leases.c.id.in_(part)]) for part in chunks(sorted(lease_ids))
     )
     return tuple(sorted((lease for part in parts for lease in part), key=lambda lease: (lease.created_at, lease.id)))
+
+
+def whole(connection: Connection, lease_ids: Collection[str]) -> tuple[Lease, ...]:
+    """Return leases with all that there is of them, deleted or not, in three statements for each few thousand."""
+    parts = (_many(connection, [leases.c.id.in_(part)], requests=True) for part in chunks(sorted(lease_ids)))
+    return tuple(lease for part in parts for lease in part)
 
 
 def all_of(connection: Connection, project_id: str | None) -> tuple[Lease, ...]:
@@ -95,10 +104,10 @@ def save(connection: Connection, before: Lease, after: Lease, revision: int) -> 
     """Write what differs, if the lease is still at the revision of ``before``; else StaleLease."""
     known = lease_row(before)
     changed = {name: value for name, value in lease_row(after).items() if value != known[name]}
+    values = {f"new_{name}": value for name, value in {**changed, "revision": revision}.items()}
     written = connection.execute(
-        leases.update()
-        .where(leases.c.id == before.id, leases.c.revision == before.revision)
-        .values(**{**changed, "revision": revision})
+        _change_of_lease(tuple(sorted({*changed, "revision"}))),
+        {"key": before.id, "known": before.revision, **values},
     )
     if not written.rowcount:
         raise StaleLease(f"lease {before.id} has changed since revision {before.revision}")
@@ -115,7 +124,24 @@ def live_reservations_on(connection: Connection, resource_id: int) -> tuple[Rese
     return tuple(reservation_of(row) for row in rows)
 
 
-def _many(connection: Connection, where: Sequence[sa.ColumnElement[bool]]) -> tuple[Lease, ...]:
+def owners(connection: Connection, reservation_ids: Collection[str]) -> Mapping[str, ReservationOwner]:
+    """Return the leases of reservations; one statement for each few thousand."""
+    found: dict[str, ReservationOwner] = {}
+    query = sa.select(reservations.c.id, leases.c.id, leases.c.status, leases.c.deleted_at).join(
+        leases, leases.c.id == reservations.c.lease_id
+    )
+    for part in chunks(sorted(reservation_ids)):
+        for reservation_id, lease_id, status, deleted_at in connection.execute(
+            query.where(reservations.c.id.in_(part))
+        ):
+            over = deleted_at is not None or status == str(LeaseStatus.TERMINATED)
+            found[reservation_id] = ReservationOwner(lease_id, over)
+    return found
+
+
+def _many(
+    connection: Connection, where: Sequence[sa.ColumnElement[bool]], *, requests: bool = False
+) -> tuple[Lease, ...]:
     rows = connection.execute(sa.select(*LEASE_COLUMNS).where(*where).order_by(leases.c.created_at, leases.c.id)).all()
     if not rows:
         return ()
@@ -125,10 +151,11 @@ def _many(connection: Connection, where: Sequence[sa.ColumnElement[bool]]) -> tu
         .where(*where)
         .order_by(reservations.c.position)
     ).all()
+    shown = () if requests else (events.c.event_type.not_in([str(kind) for kind in REQUEST_EVENTS]),)
     due = connection.execute(
         sa.select(*EVENT_COLUMNS)
         .join(leases, leases.c.id == events.c.lease_id)
-        .where(*where, events.c.event_type.not_in([str(kind) for kind in REQUEST_EVENTS]))
+        .where(*where, *shown)
         .order_by(events.c.position)
     ).all()
     return assembled(rows, kept, due)
@@ -154,10 +181,18 @@ def _save_events(connection: Connection, before: Lease, after: Lease) -> None:
 def _update(connection: Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:
     if not rows:
         return
-    names = [name for name in rows[0] if name not in ("id", "lease_id")]
-    connection.execute(
-        table.update()
-        .where(table.c.id == sa.bindparam("key"))
-        .values({name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in names}),
-        [{"key": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows],
-    )
+    names = tuple(name for name in rows[0] if name not in ("id", "lease_id"))
+    values = [{"key": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows]
+    connection.execute(_change_of(table, names), values[0] if len(values) == 1 else values)
+
+
+@lru_cache(maxsize=128)
+def _change_of_lease(names: tuple[str, ...]) -> sa.Update:
+    return _change_of(leases, names).where(leases.c.revision == sa.bindparam("known"))
+
+
+@lru_cache(maxsize=128)
+def _change_of(table: sa.Table, names: tuple[str, ...]) -> sa.Update:
+    """Return what writes these columns of a row: made once, as making it takes longer than sending it."""
+    values = {name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
+    return table.update().where(table.c.id == sa.bindparam("key")).values(values)

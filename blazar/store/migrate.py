@@ -16,9 +16,11 @@ from alembic.util import CommandError as MigrationError
 from sqlalchemy.engine import Connection, Engine
 
 from blazar.store.engine import WRITES
+from blazar.store.foreign import EMPTY_ONE, ForeignTables, check_ours
 from blazar.store.tables import metadata
 
 __all__ = [
+    "ForeignTables",
     "MigrationError",
     "current",
     "differences",
@@ -34,25 +36,34 @@ FOLDER = Path(__file__).parent / "migrations"
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
-    """Bring the database forward; a new one gets everything."""
+    """Bring the database forward; a new one gets everything. ForeignTables if it has tables that we did not make."""
+    tables = check_ours(engine)
+    if (found := sorted(tables & metadata.tables.keys())) and current(engine) is None:
+        raise ForeignTables(
+            f"the database is not empty: it has tables that this program did not make ({', '.join(found)}); nothing in "
+            f"it has been touched: {EMPTY_ONE}"
+        )
     with _connection(engine) as connection:
         command.upgrade(_config(connection), revision)
 
 
 def downgrade(engine: Engine, revision: str) -> None:
     """Bring the database back to a revision, ``base`` being the empty one."""
+    check_ours(engine)
     with _connection(engine) as connection:
         command.downgrade(_config(connection), revision)
 
 
 def stamp(engine: Engine, revision: str) -> None:
     """Say which revision the database is at, without a change."""
+    check_ours(engine)
     with _connection(engine) as connection:
         command.stamp(_config(connection), revision)
 
 
 def current(engine: Engine) -> str | None:
-    """Return the revision that the database is at; None for a database without one."""
+    """Return the revision that the database is at; None for a database without one. ForeignTables."""
+    check_ours(engine)
     with engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
@@ -71,6 +82,7 @@ def history() -> list[tuple[str, str]]:
 
 def differences(engine: Engine) -> list[object]:
     """Return how the database differs from the tables the code works with; empty if it does not."""
+    check_ours(engine)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         return list(compare_metadata(context, metadata))
@@ -78,6 +90,7 @@ def differences(engine: Engine) -> list[object]:
 
 def new_revision(engine: Engine, message: str) -> None:
     """Write a new migration script with what differs."""
+    check_ours(engine)
     with _connection(engine) as connection:
         command.revision(_config(connection), message=message, autogenerate=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,38 +12,65 @@ from sqlalchemy.engine import Connection
 from blazar.model.usage import Notice
 from blazar.store.tables import notices
 
+_COLUMNS = (
+    notices.c.id,
+    notices.c.lease_id,
+    notices.c.content,
+    notices.c.created_at,
+    notices.c.due_at,
+    notices.c.attempts,
+    notices.c.told,
+    notices.c.reason,
+)
 
-def insert(connection: Connection, new: Collection[Notice]) -> None:
-    """Insert notices, to be told in this order."""
+
+def write(connection: Connection, changed: Collection[Notice], *, at: datetime) -> None:
+    """Insert notices, to be told in this order, and change those that are stored."""
+    for notice in changed:
+        if notice.stored:
+            connection.execute(notices.update().where(notices.c.id == notice.id).values(**_values(notice, at)))
+    names = [column.name for column in _COLUMNS]
     rows = [
-        {name: getattr(notice, name) for name in Notice.__dataclass_fields__} | {"told": list(notice.told)}
-        for notice in new
+        {name: getattr(notice, name) for name in names} | {"told": list(notice.told)}
+        for notice in changed
+        if not notice.stored
     ]
     if rows:
         connection.execute(notices.insert(), rows)
 
 
+def settle(connection: Connection, held: Notice, *, at: datetime) -> None:
+    """Write what has become of a held notice, if nobody else has settled it."""
+    where = (notices.c.id == held.id, notices.c.due_at == held.due_at)
+    connection.execute(notices.update().where(*where).values(**_values(held, at)))
+
+
+def _values(notice: Notice, at: datetime) -> dict[str, Any]:
+    told: dict[str, Any] = {"told": list(notice.told), "reason": notice.reason, "attempts": notice.attempts}
+    if not notice.over:
+        return told | {"due_at": notice.due_at}
+    return told | {"due_at": None, "finished_at": at} | ({} if notice.reason else {"content": None})
+
+
 def due(connection: Connection, now: datetime, limit: int) -> tuple[Notice, ...]:
     """Return at most ``limit`` notices that are due, of each lease only the one whose turn it is."""
     rows = connection.execute(
-        sa.select(
-            notices.c.id,
-            notices.c.lease_id,
-            notices.c.content,
-            notices.c.created_at,
-            notices.c.due_at,
-            notices.c.attempts,
-            notices.c.told,
-            notices.c.reason,
-        )
+        sa.select(*_COLUMNS)
         .where(notices.c.due_at <= now, _first_of_its_lease())
         .order_by(notices.c.due_at, notices.c.number)
         .limit(limit)
     )
-    return tuple(
-        Notice(id_, lease_id, content, created, due_at, attempts, tuple(told), reason)
-        for id_, lease_id, content, created, due_at, attempts, told, reason in rows
+    return tuple(_notice_of(tuple(row)) for row in rows)
+
+
+def outstanding(connection: Connection, lease_id: str) -> tuple[Notice, ...]:
+    """Return the notices about a lease that are still to be told, in their order."""
+    rows = connection.execute(
+        sa.select(*_COLUMNS)
+        .where(notices.c.lease_id == lease_id, notices.c.due_at.is_not(None))
+        .order_by(notices.c.number)
     )
+    return tuple(_notice_of(tuple(row)) for row in rows)
 
 
 def next_due(connection: Connection) -> datetime | None:
@@ -53,8 +80,11 @@ def next_due(connection: Connection) -> datetime | None:
 
 
 def claim(connection: Connection, notice: Notice, *, until: datetime) -> bool:
-    """Keep a notice from others until then; tell whether it was still there to be had."""
-    return _change(connection, notice, due_at=until)
+    """Keep a notice from others until then; tell whether it was still there to be had.
+
+    It has no reason while somebody tells it: that tells it from one that waits for its next try.
+    """
+    return _change(connection, notice, due_at=until, reason=None)
 
 
 def finish(connection: Connection, notice: Notice, *, told: Collection[str], reason: str | None, at: datetime) -> None:
@@ -72,6 +102,11 @@ def _change(connection: Connection, notice: Notice, **values: Any) -> bool:
     """Change a notice if nobody else has taken it since it was read or claimed."""
     where = (notices.c.id == notice.id, notices.c.due_at == notice.due_at)
     return bool(connection.execute(notices.update().where(*where).values(**values)).rowcount)
+
+
+def _notice_of(row: Sequence[Any]) -> Notice:
+    id_, lease_id, content, created, due_at, attempts, told, reason = row
+    return Notice(id_, lease_id, content, created, due_at, attempts, tuple(told), reason, stored=True)
 
 
 def _first_of_its_lease() -> sa.ColumnElement[bool]:

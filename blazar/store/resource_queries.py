@@ -49,12 +49,14 @@ def load(connection: Connection, kind: ResourceKind, *conditions: sa.ColumnEleme
     return tuple(resource_of(row, dict(sorted(capabilities[row.id].items()))) for row in rows)
 
 
+_BY_IDS = sa.select(resources).where(resources.c.id.in_(sa.bindparam("ids", expanding=True)))
+
+
 def by_ids(connection: Connection, ids: Collection[int]) -> Mapping[int, Resource]:
     """Return resources, also retired ones, without their capabilities."""
     found: dict[int, Resource] = {}
     for part in chunks(sorted(ids)):
-        rows = connection.execute(sa.select(resources).where(resources.c.id.in_(part)))
-        found.update((row.id, resource_of(row, {})) for row in rows)
+        found.update((row.id, resource_of(row, {})) for row in connection.execute(_BY_IDS, {"ids": part}))
     return found
 
 
@@ -127,8 +129,18 @@ def set_capabilities(
         connection.execute(resource_capabilities.insert(), values)
 
 
-def change(connection: Connection, resource_id: int, at: datetime, **columns: object) -> None:
-    """Write columns of one resource and tell every process; NotFound if it is not registered any more.
+def capabilities_of(connection: Connection, resource_id: int) -> Mapping[str, str]:
+    """Return the capabilities of one resource."""
+    rows = connection.execute(
+        sa.select(resource_properties.c.name, resource_capabilities.c.value)
+        .join(resource_properties, resource_properties.c.id == resource_capabilities.c.property_id)
+        .where(resource_capabilities.c.resource_id == resource_id)
+    )
+    return dict(tuple(row) for row in rows)
+
+
+def change(connection: Connection, resource_id: int, at: datetime, **columns: object) -> ResourceKind:
+    """Write columns of one resource, tell every process, and return its kind; NotFound if it is not registered.
 
     Its generation goes up too: a booking that was decided on what the resource was before is not to hold.
     """
@@ -139,7 +151,9 @@ def change(connection: Connection, resource_id: int, at: datetime, **columns: ob
     )
     if not result.rowcount:
         raise NotFound("the resource is not registered any more")
-    raise_version(connection, ResourceKind(_kind_of(connection, resource_id)))
+    kind = ResourceKind(_kind_of(connection, resource_id))
+    raise_version(connection, kind)
+    return kind
 
 
 def refresh(connection: Connection, kind: ResourceKind, facts: Mapping[int, Facts], at: datetime) -> frozenset[int]:

@@ -10,23 +10,27 @@ from datetime import datetime, timedelta
 from sqlalchemy.engine import Connection, Engine
 
 from blazar.calendar.snapshot import Snapshot
+from blazar.model.bounds import Bounds
 from blazar.model.demand import Allocation
 from blazar.model.errors import Conflict, StaleCalendar
-from blazar.model.lease import Lease, LeaseRevision, Reservation
+from blazar.model.lease import Lease, LeaseRevision, Reservation, ReservationOwner
 from blazar.model.requests import HostChange
 from blazar.model.resource import Facts, PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.model.usage import Notice, ProjectUse
 from blazar.model.window import Window
 from blazar.store import calendar_queries as calendar
-from blazar.store import event_queries, health_queries, lease_queries, notice_queries, use_queries
+from blazar.store import event_queries, health_queries, lease_queries, notice_queries, purge_queries, use_queries
 from blazar.store import resource_queries as resource_store
+from blazar.store.calendar_queries import EarlierUser
 from blazar.store.event_queries import DueEvent
 from blazar.store.inventory import Inventory, InventoryCache
 from blazar.store.tables import allocations as allocation_table
 from blazar.store.tables import resources as resource_table
 from blazar.store.transactions import Clash, Transactions
 
-__all__ = ["CalendarView", "DueEvent", "Store"]
+__all__ = ["CalendarView", "DueEvent", "EarlierUser", "LeaseAtStart", "Store"]
+
+ChangeCheck = Callable[[frozenset[str], tuple[Reservation, ...]], None]
 
 CLASHES = 4
 """How often a write is begun anew because a property that it needs was just added by somebody else."""
@@ -43,6 +47,16 @@ class CalendarView:
     def generations(self, ids: Collection[int]) -> Mapping[int, int]:
         """Return the generations that belong to what this view showed."""
         return calendar.generations(self.connection, ids)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseAtStart:
+    """A lease with what is promised to it. ``late``: earlier users of that may be in its way."""
+
+    lease: Lease
+    allocations: tuple[Allocation, ...]
+    resources: Mapping[int, Resource]
+    late: bool
 
 
 class Store:
@@ -113,8 +127,14 @@ class Store:
                 # Somebody else has just been the first to use the same property: now it is there.
         return self._transactions.write(work)
 
-    def change_resource(self, resource_id: int, change: HostChange, *, at: datetime) -> Resource:
-        """Set capabilities and take away those that are None, disable or enable, say whom it is for. NotFound."""
+    def change_resource(
+        self, resource_id: int, change: HostChange, *, at: datetime, check: ChangeCheck | None = None
+    ) -> Resource:
+        """Set capabilities and take away those that are None, disable or enable, say whom it is for. NotFound.
+
+        ``check`` sees the names of the capabilities that the resource has and that change, and the reservations to
+        which it is promised; what it raises undoes the change. It may be called more than once.
+        """
         columns: dict[str, object] = {}
         if change.disabled is not None:
             columns["disabled"] = change.disabled
@@ -122,10 +142,14 @@ class Store:
             columns["authorized_projects"] = None if change.open_to is None else list(change.open_to)
 
         def work(connection: Connection) -> Resource:
-            resource_store.change(connection, resource_id, at, **columns)
-            resource = resource_store.by_ids(connection, [resource_id])[resource_id]
-            resource_store.set_capabilities(connection, resource.kind, resource_id, change.capabilities, at)
-            return resource_store.one(connection, resource.kind, resource.external_id)
+            # The generation goes up before anybody looks: a booking under way misses it and places anew.
+            kind = resource_store.change(connection, resource_id, at, **columns)
+            known = resource_store.capabilities_of(connection, resource_id)
+            changed = frozenset(name for name, value in change.capabilities.items() if known.get(name, value) != value)
+            if check is not None and changed:
+                check(changed, lease_queries.live_reservations_on(connection, resource_id))
+            resource_store.set_capabilities(connection, kind, resource_id, change.capabilities, at)
+            return resource_store.load(connection, kind, resource_table.c.id == resource_id)[0]
 
         for _ in range(CLASHES):
             # Somebody else may be the first to use the same property; after that it is there.
@@ -271,13 +295,19 @@ class Store:
         *,
         cleaning: timedelta,
         use: ProjectUse | None = None,
+        bounds: Bounds | None = None,
+        now: datetime | None = None,
     ) -> Lease:
         """Insert a lease with its allocations, if every resource is still at its generation; else StaleCalendar.
 
-        The same if ``use`` is given, and the project has been granted something since.
+        The same if ``use`` is given, and the project has been granted something since. UsageDenied if the project has
+        by ``now`` as much as ``bounds`` allow; of requests at one moment to different processes, each may pass.
         """
 
         def work(connection: Connection) -> Lease:
+            if bounds is not None and now is not None and bounds.of_project:
+                leases, reservations = use_queries.count(connection, lease.project_id, now)
+                bounds.check_project(leases, reservations, more=len(lease.reservations))
             calendar.raise_generations(connection, generations)
             lease_queries.insert(connection, lease)
             calendar.insert(connection, kinds, allocations, cleaning)
@@ -309,7 +339,7 @@ class Store:
             calendar.raise_generations(connection, generations)
             lease_queries.save(connection, before, saved, saved.revision)
             calendar.replace(connection, saved, allocations, kinds, cleaning=cleaning, at=at)
-            notice_queries.insert(connection, notices)
+            notice_queries.write(connection, notices, at=at)
             return saved
 
         return self._limited(work, use)
@@ -339,15 +369,43 @@ class Store:
                 ending_after=ending_after,
             )
 
-    def live_reservations_on(self, resource_id: int) -> tuple[Reservation, ...]:
-        """Return the reservations to which a resource is promised."""
+    def ever_held(self, lease_id: str) -> Mapping[str, frozenset[int]]:
+        """Return the calendar ids of all that was ever promised to a lease, released or not, by reservation."""
         with self._transactions.reading() as connection:
-            return lease_queries.live_reservations_on(connection, resource_id)
+            return calendar.ever_held(connection, lease_id)
 
-    def earlier_users(self, lease_id: str, *, before: datetime) -> tuple[str, ...]:
-        """Return the leases that were to leave a resource of this lease by then, and have not."""
+    def holdings(self, reservation_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """Return the names of the resources that reservations hold, by reservation; those with none are left out."""
         with self._transactions.reading() as connection:
-            return calendar.earlier_users(connection, lease_id, before)
+            return calendar.holdings(connection, reservation_ids)
+
+    def whose(self, reservation_ids: Collection[str]) -> Mapping[str, ReservationOwner]:
+        """Return the leases of reservations, those on record too; unknown ids are left out."""
+        with self._transactions.reading() as connection:
+            return lease_queries.owners(connection, reservation_ids)
+
+    def earlier_users(
+        self, lease_id: str, *, before: datetime, now: datetime, cleaning: timedelta
+    ) -> tuple[EarlierUser, ...]:
+        """Return the leases in the way of this one's start: not gone though due by ``before``, or cleaned up after."""
+        with self._transactions.reading() as connection:
+            return calendar.earlier_users(connection, lease_id, before=before, now=now, cleaning=cleaning)
+
+    def starts(self, lease_ids: Collection[str], *, now: datetime, cleaning: timedelta) -> Mapping[str, LeaseAtStart]:
+        """Return what a start needs to know of each of many leases, in as many statements as for one."""
+        with self._transactions.reading() as connection:
+            held = calendar.of_leases(connection, lease_ids)
+            ids = {allocation.resource_id for parts in held.values() for allocation in parts}
+            resources = resource_store.by_ids(connection, ids)
+            late = calendar.with_earlier_users(connection, lease_ids, now=now, cleaning=cleaning)
+            leases = lease_queries.whole(connection, lease_ids)
+
+        def at_start(lease: Lease) -> LeaseAtStart:
+            mine = held[lease.id]
+            known = {allocation.resource_id: resources[allocation.resource_id] for allocation in mine}
+            return LeaseAtStart(lease, mine, known, lease.id in late)
+
+        return {lease.id: at_start(lease) for lease in leases}
 
     # Leases
 
@@ -378,6 +436,15 @@ class Store:
         with self._transactions.reading() as connection:
             return lease_queries.past(connection, project_id, since, until)
 
+    def purgeable(self, before: datetime) -> Mapping[str, int]:
+        """Return how many leases were deleted or ended before then, and how many rows of what belong to them."""
+        with self._transactions.reading() as connection:
+            return purge_queries.count(connection, before)
+
+    def purge(self, before: datetime, limit: int) -> Mapping[str, int]:
+        """Delete at most ``limit`` of these leases for good with all that belongs to them; return how many of what."""
+        return self._transactions.write(lambda connection: purge_queries.purge(connection, before, limit))
+
     def save(
         self,
         before: Lease,
@@ -396,7 +463,7 @@ class Store:
             if release:
                 which = allocation_table.c.reservation_id.in_(sorted(release))
                 calendar.release(connection, which, at=at, cleaning=cleaning)
-            notice_queries.insert(connection, notices)
+            notice_queries.write(connection, notices, at=at)
             return saved
 
         return self._transactions.write(work)
@@ -419,10 +486,19 @@ class Store:
         with self._transactions.reading() as connection:
             return notice_queries.due(connection, now, limit)
 
+    def outstanding_notices(self, lease_id: str) -> tuple[Notice, ...]:
+        """Return the notices about a lease that are still to be told, in their order."""
+        with self._transactions.reading() as connection:
+            return notice_queries.outstanding(connection, lease_id)
+
     def next_notice(self) -> datetime | None:
         """Return when the next notice is due, which may be in the past; None if nothing is to be told."""
         with self._transactions.reading() as connection:
             return notice_queries.next_due(connection)
+
+    def settle_notice(self, held: Notice, *, at: datetime) -> None:
+        """Write what has become of a held notice, if nobody else has settled it."""
+        self._transactions.write(lambda c: notice_queries.settle(c, held, at=at))
 
     def claim_notice(self, notice: Notice, *, until: datetime) -> Notice | None:
         """Return a notice that nobody else touches until then; None if somebody was faster."""
@@ -449,13 +525,13 @@ class Store:
         with self._transactions.reading() as connection:
             return event_queries.next_due(connection)
 
-    def extend_claims(self, owner: str, *, until: datetime) -> None:
-        """Renew every claim of an owner."""
-        self._transactions.write(lambda connection: event_queries.extend_claims(connection, owner, until=until))
+    def renew_claims(self, tokens: Collection[str], *, now: datetime, until: datetime) -> frozenset[str]:
+        """Renew the claims with these tokens that have not ended; return the tokens of those that were renewed."""
+        return self._transactions.write(lambda c: event_queries.renew_claims(c, tokens, now=now, until=until))
 
-    def drop_claims_of_others(self, owner: str, *, at: datetime) -> None:
-        """Make every event due at ``at`` that somebody else has a claim on."""
-        self._transactions.write(lambda connection: event_queries.drop_claims_of_others(connection, owner, at=at))
+    def drop_claims(self, *, at: datetime) -> None:
+        """Make every event due at ``at`` that somebody has a claim on."""
+        self._transactions.write(lambda connection: event_queries.drop_claims(connection, at=at))
 
     def _limited(self, work: Callable[[Connection], Lease], use: ProjectUse | None) -> Lease:
         """Write, if the project still holds what was seen; else StaleCalendar."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
 
 import tenacity
 from sqlalchemy.engine import Connection, Engine
@@ -41,6 +42,9 @@ class Transactions:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._reading = for_reading(engine)
+        # SQLite has one writer at a time, and who waits for it sleeps longer and longer. Between the threads of
+        # a process turns are cheaper, and keep no connections from those who read.
+        self._turn: AbstractContextManager[Any] = threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -70,7 +74,11 @@ class Transactions:
             raise _translated(error) from error
 
     def _once(self, work: Callable[[Connection], T]) -> T:
-        with self.engine.connect().execution_options(**{WRITES: True}) as connection, connection.begin():
+        with (
+            self._turn,
+            self.engine.connect().execution_options(**{WRITES: True}) as connection,
+            connection.begin(),
+        ):
             return work(connection)
 
 

@@ -15,7 +15,7 @@ from blazar.model.resource import ResourceKind
 from blazar.model.spending import Hold
 from blazar.model.usage import LeaseUse, ProjectUse
 from blazar.model.window import Window
-from blazar.store.tables import allocations, leases, project_uses
+from blazar.store.tables import allocations, leases, project_uses, reservations
 
 GIVEN_BACK = (str(LeaseStatus.TERMINATED), str(LeaseStatus.DELETING))
 """Leases that count no more: over, or on their way out at their owner's wish."""
@@ -57,6 +57,24 @@ def of_project(connection: Connection, project_id: str, window: Window, besides:
         for id_, start, end, first, last, number in rows
     )
     return ProjectUse(project_id, version or 0, uses)
+
+
+def count(connection: Connection, project_id: str, now: datetime) -> tuple[int, int]:
+    """Return how many leases of a project have not ended, and how many reservations these have.
+
+    One statement, from the index of a project's leases by their end and that of reservations by their lease.
+    """
+    row = connection.execute(
+        sa.select(sa.func.count(leases.c.id.distinct()), sa.func.count(reservations.c.id))
+        .select_from(leases.outerjoin(reservations, reservations.c.lease_id == leases.c.id))
+        .where(
+            leases.c.project_id == project_id,
+            leases.c.ends_at > now,
+            leases.c.deleted_at.is_(None),
+            leases.c.status.not_in(GIVEN_BACK),
+        )
+    ).one()
+    return int(row[0]), int(row[1])
 
 
 def over_time(

@@ -314,11 +314,23 @@ def test_neither_tokens_nor_passwords_are_logged(a_cloud, keystone, caplog):
         "Authorization": "Basic fifth-secret",
         "Cookie": "session=sixth-secret",
     }
-    assert http.get("/v1/leases?limit=1", headers=secrets).status_code == 200
+    assert http.get("/v1/leases?limit=secret-7&secret-8", headers=secrets).status_code == 200
     assert "/v1/leases" in caplog.text
-    assert "limit=1" in caplog.text
+    assert "'QUERY_STRING': 'limit=***&***'" in caplog.text
     assert "secret" not in caplog.text
     assert "geheim" not in caplog.text
+
+
+def test_a_cookie_that_an_answer_sets_is_not_logged(caplog):
+    caplog.set_level("INFO")
+
+    def app(environ, start_response):
+        start_response("200 OK", [("Set-Cookie", "session=very-secret"), ("Server", "x")])
+        return [b""]
+
+    Client(ExchangeLog(app)).get("/")
+    assert "('Set-Cookie', '***'), ('Server', 'x')" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_a_failure_to_reach_keystone_is_logged_without_the_token_or_the_password(a_cloud, caplog):

@@ -8,6 +8,7 @@ import pytest
 from oslo_config import cfg
 from oslo_policy import opts
 
+from blazar.api.app import create_app
 from blazar.api.identity import Caller
 from blazar.api.policy import Policy, list_rules
 
@@ -91,3 +92,86 @@ def test_an_operator_may_keep_the_old_defaults(tmp_path):
     assert rules.allows("blazar:leases:put", VISITOR, THEIRS)
     assert not rules.allows("blazar:leases:put", CURIE, THEIRS)
     assert not rules.allows("blazar:oshosts:get", VISITOR)
+
+
+NOBODYS = {"project_id": "", "user_id": ""}
+
+
+@pytest.mark.parametrize("defaults", [True, False])
+@pytest.mark.parametrize("target", [None, NOBODYS, {"project_id": "None", "user_id": ""}], ids=str)
+def test_no_project_is_no_project_of_anybody(tmp_path, target, defaults):
+    rules = policy(tmp_path, enforce_new_defaults=defaults)
+    nobody = Caller("", "", ("member", "reader"))
+    assert not any(rules.allows(f"blazar:leases:{verb}", nobody, target) for verb in ("get", "post", "put", "delete"))
+    assert not rules.allows("blazar:leases:get", FRIDA, NOBODYS)
+
+
+def test_an_operator_without_a_project_sees_all_and_books_nothing(world):
+    class OfTheCloud:
+        def authenticate(self, headers):
+            return Caller("root", "", ("admin",))
+
+    world.lease()
+    http = create_app(world.manager, identity=OfTheCloud()).test_client()
+    assert len(http.get("/v1/leases").json["leases"]) == 1
+    refused = http.post("/v1/leases", json={"name": "x", "start_date": "now", "end_date": "2031-01-01 00:00"})
+    assert (refused.status_code, "for no project" in refused.json["error_message"]) == (403, True)
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Look at the policy files with every request."""
+    monkeypatch.setattr("blazar.api.policy.LOOK_AGAIN", 0)
+
+
+READERS_MAY = '"blazar:leases:delete": "role:reader"'
+READER_OF_ART = Caller("pierre", "art", ("reader",))
+
+
+def errors(caplog):
+    return [r.getMessage() for r in caplog.records if r.name == "blazar.api.policy" and r.levelname == "ERROR"]
+
+
+def test_a_policy_file_that_changes_is_read_again(tmp_path, at_once):
+    rules = policy(tmp_path)
+    assert not rules.allows("blazar:leases:delete", READER_OF_ART, THEIRS)
+    (tmp_path / "policy.yaml").write_text(READERS_MAY, encoding="utf-8")
+    assert rules.allows("blazar:leases:delete", READER_OF_ART, THEIRS)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda file: file.unlink(),
+        lambda file: file.write_text("just a text", encoding="utf-8"),
+        lambda file: file.write_text('"blazar:leases:get": 5', encoding="utf-8"),
+        lambda file: file.write_text("a: [", encoding="utf-8"),
+    ],
+    ids=["removed", "text", "number", "cut off"],
+)
+def test_a_policy_file_that_goes_or_breaks_is_told_of_once_and_the_rules_stay(tmp_path, at_once, caplog, spoil):
+    rules = policy(tmp_path, READERS_MAY)
+    file = tmp_path / "policy.yaml"
+    spoil(file)
+    for _ in range(3):
+        assert rules.allows("blazar:leases:delete", READER_OF_ART, THEIRS)
+        assert not rules.allows("blazar:leases:put", READER_OF_ART, THEIRS)
+    (told,) = errors(caplog)
+    assert str(file) in told
+    assert "stay as they were" in told
+    file.write_text('"blazar:leases:put": "role:reader"', encoding="utf-8")
+    assert rules.allows("blazar:leases:put", READER_OF_ART, THEIRS)
+    assert not rules.allows("blazar:leases:delete", READER_OF_ART, THEIRS)
+
+
+def test_a_policy_file_that_is_misspelt_is_told_of_once_and_the_defaults_hold(tmp_path, at_once, caplog):
+    rules = policy(tmp_path, policy_file=str(tmp_path / "polcy.yaml"))
+    for _ in range(3):
+        assert rules.allows("blazar:leases:get", READER_OF_ART, THEIRS)
+    (told,) = errors(caplog)
+    assert told.endswith("polcy.yaml does not exist; the default rules apply")
+
+
+def test_a_policy_file_that_nobody_named_may_be_missing(caplog):
+    assert Policy().allows("blazar:leases:get", READER_OF_ART, THEIRS)
+    assert not errors(caplog)

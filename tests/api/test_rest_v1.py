@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.api.rendered import RenderedLeases
+from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.ports import Flavor
 from blazar.model.errors import StoreUnavailable
 from tests.api.conftest import token
@@ -255,22 +255,12 @@ def test_a_list_shows_every_lease_as_it_is_now(http, world):
     assert http.get("/v1/leases", headers=token("frida", "art")).json["leases"] == []
 
 
-def test_the_texts_that_are_kept_are_bounded(world):
-    rendered = RenderedLeases(most=2)
-    for number in range(3):
-        world.lease(start=timedelta(days=number + 1), name=str(number))
-        world.clock.by(seconds=1)
-    for _ in range(2):
-        assert [json.loads(text)["name"] for text in rendered.all(world.manager, None)] == ["0", "1", "2"]
-        assert len(rendered._texts) == 2
-
-
 def test_a_host_shows_what_it_is_and_its_capabilities_as_texts(http, world):
     world.manager.delete_host("3")
     made = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": True, "slots": 5, "vcpus": 9999, "status": "x"})
     assert made.status_code == 400
     host = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": True, "slots": 5, "vcpus": 9999}).json["host"]
-    assert (host["id"], host["gpu"], host["slots"], host["vcpus"], host["reservable"]) == ("3", "True", "5", 16, True)
+    assert (host["id"], host["gpu"], host["slots"], host["vcpus"], host["reservable"]) == ("3", "1", "5", 16, True)
     assert (host["status"], host["trust_id"], host["availability_zone"]) == (None, None, "az-2")
     changed = http.put("/v1/os-hosts/3", json={"slots": None, "gpu": "no"}).json["host"]
     assert "slots" not in changed
@@ -352,7 +342,7 @@ def test_every_answer_names_its_request_and_a_versioned_one_its_version(http):
     assert re.fullmatch(r"req-[0-9a-f-]{36}", plain.headers["x-openstack-request-id"])
     assert "11111111-2222" not in plain.headers["x-openstack-request-id"]
     assert plain.headers["OpenStack-API-Version"] == "reservation 1.0"
-    assert plain.headers["Vary"] == "OpenStack-API-Version"
+    assert plain.headers["Vary"] == "X-Auth-Token, OpenStack-API-Version"
     for header in ("reservation latest", "reservation 1.0", "compute 2.90", "compute 2.90, reservation 1.0"):
         assert http.get("/v1/leases", headers={"OpenStack-API-Version": header}).status_code == 200
     error = http.get("/v1/leases/nobody")
@@ -453,10 +443,57 @@ def test_a_web_page_from_elsewhere_is_nobody(http, headers):
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Host": "127.0.0.1:1234"}, {"Host": "[::1]:1234"}, {"Origin": "http://localhost:1234"}], ids=str
+    "headers",
+    [
+        {"Host": "127.0.0.1:1234"},
+        {"Host": "[::1]:1234"},
+        {"Host": "localhost:1234", "Origin": "http://localhost:1234", "Sec-Fetch-Site": "same-origin"},
+        {"Host": "127.0.0.1:1234", "Sec-Fetch-Site": "none"},
+    ],
+    ids=str,
 )
-def test_a_page_of_this_machine_is_whom_it_says(http, headers):
+def test_a_program_of_this_machine_and_a_page_of_the_service_itself_are_whom_they_say(http, headers):
     assert http.get("/v1/leases", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://localhost:8080"},
+        {"Origin": "http://127.0.0.1:1234"},
+        {"Origin": "https://localhost:1234"},
+        {"Origin": "http://localhost"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://localhost:1234", "Sec-Fetch-Site": "cross-site"},
+    ],
+    ids=str,
+)
+def test_a_page_that_another_program_of_this_machine_serves_is_nobody(http, headers):
+    answer = http.post("/v1/leases", json=LEASE, headers={"Host": "localhost:1234", **headers})
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("roles", "implied"),
+    [
+        (("admin",), {"admin", "member", "reader"}),
+        (("member",), {"member", "reader"}),
+        (("Member",), {"Member", "reader"}),
+        (("reader",), {"reader"}),
+        (("guest", "member"), {"guest", "member", "reader"}),
+    ],
+    ids=lambda value: "" if isinstance(value, set) else "+".join(value),
+)
+def test_a_role_has_those_with_it_that_keystone_gives_with_it(roles, implied):
+    assert set(StandaloneIdentity().authenticate(token("alice", "physics", *roles)).roles) == implied
+
+
+def test_a_member_may_read_too(http):
+    lease = create(http)
+    headers = token("alice", "physics", "member")
+    assert http.get(f"/v1/leases/{lease['id']}", headers=headers).status_code == 200
+    assert len(http.get("/v1/leases", headers=headers).json["leases"]) == 1
 
 
 def test_an_operator_disables_a_host_and_says_whom_it_is_for(http):

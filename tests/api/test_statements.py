@@ -28,7 +28,7 @@ STATEMENTS = {
     "grow": 17,
     "more instances": 17,
     "more of a flavor": 17,
-    "another flavor": 23,
+    "another flavor": 28,
     "delete": 15,
     "hosts": 2,
     "host": 2,

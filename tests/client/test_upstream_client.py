@@ -43,7 +43,7 @@ class Service:
     def start(self) -> None:
         environment = {**os.environ, "BLAZAR_PORT": str(self.port), "BLAZAR_DATA": str(self.data)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "blazar.cmd.standalone"],
+            [sys.executable, "-m", "blazar.cmd.standalone", "--no-hosts"],
             env=environment,
             stderr=subprocess.PIPE,
             text=True,

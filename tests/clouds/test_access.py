@@ -18,7 +18,7 @@ from blazar.clouds.openstack.access import Service, VersionMissing
 from blazar.clouds.openstack.compute import OpenStackCompute
 from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.scope import scope
-from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
+from blazar.model.errors import ClaimLost, CloudRefused, CloudUnavailable, Conflict, NotFound
 
 KEYSTONE = "http://keystone.test:5000/v3"
 NOVA = "http://nova.test:8774/v2.1"
@@ -97,6 +97,54 @@ def test_a_call_says_who_asks_and_which_microversion_it_speaks(web, nova):
     assert call.headers["X-OpenStack-Request-ID"] == "req-11111111-2222-3333-4444-555555555555"
     assert call.headers["OpenStack-API-Version"] == "compute 2.67"
     assert call.headers["X-Auth-Token"] == "very-secret-token"
+
+
+class Ended:
+    """A hold that is over; by and by, if it is told so."""
+
+    longest_call = 5.0
+
+    def __init__(self, *left: float) -> None:
+        self._left = list(left) or [0.0]
+
+    def remaining(self) -> float:
+        return self._left.pop(0) if len(self._left) > 1 else self._left[0]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_nothing_is_changed_after_the_claim_on_the_work_has_ended(web, nova, method):
+    web.register_uri(requests_mock.ANY, f"{NOVA}/servers/1", json={})
+    with scope(hold=Ended()):
+        nova.get("/servers/1")
+        with pytest.raises(ClaimLost):
+            nova.call(method, "/servers/1")
+    assert [request.method for request in sent(web)] == ["GET"]
+
+
+def test_a_repetition_is_checked_like_the_first_call(web, nova):
+    web.put(f"{NOVA}/servers/1", status_code=503)
+    with scope(hold=Ended(20.0, 4.0)), pytest.raises(ClaimLost):
+        nova.call("PUT", "/servers/1")
+    assert len(sent(web)) == 1
+
+
+def test_a_changing_call_may_take_no_longer_than_the_claim_allows(web, nova):
+    web.post(f"{NOVA}/servers/1", json={})
+    web.get(f"{NOVA}/servers/1", json={})
+    with scope(hold=Ended(20.0)):
+        nova.call("POST", "/servers/1")
+        nova.get("/servers/1")
+    assert [request.timeout for request in sent(web)] == [5.0, 20.0]
+
+
+def test_a_changing_call_with_an_old_token_is_sent_once_more_after_another_check(web, nova):
+    web.post(f"{NOVA}/servers/1", [{"status_code": 401, "json": {}}, {"json": {"made": 1}}])
+    with scope(hold=Ended(20.0)):
+        assert nova.call("POST", "/servers/1") == {"made": 1}
+    assert len(sent(web, "/auth/tokens")) == 2
+    web.post(f"{NOVA}/servers/1", [{"status_code": 401, "json": {}}, {"json": {"made": 1}}])
+    with scope(hold=Ended(20.0, 4.0)), pytest.raises(ClaimLost):
+        nova.call("POST", "/servers/1")
 
 
 @pytest.mark.parametrize(

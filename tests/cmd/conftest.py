@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from oslo_config import cfg
 
 from blazar.cmd import config
@@ -54,6 +55,17 @@ def tables(tmp_path_factory) -> str:
     url = f"sqlite:///{tmp_path_factory.mktemp('tables') / 'blazar.sqlite'}"
     engine = connect(url)
     upgrade(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def their_database(tmp_path) -> str:
+    """The URL of a database of the existing Blazar, as far as it takes to know it."""
+    url = f"sqlite:///{tmp_path / 'theirs.sqlite'}"
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE computehosts (id VARCHAR(36) PRIMARY KEY)")
     engine.dispose()
     return url
 

@@ -19,6 +19,8 @@ class StubCloud:
     aggregates: list[dict[str, Any]] = field(default_factory=list)
     statuses: dict[str, int] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    projects: list[str] = field(default_factory=lambda: [PROJECT, "physics"])
+    """Where the service user has a role."""
 
     def __post_init__(self) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -43,6 +45,8 @@ class StubCloud:
         match path.partition("?")[0].rstrip("/"):
             case "/v3/auth/tokens":
                 return self._login(body)
+            case "/v3/auth/projects":
+                return 200, {"projects": [{"id": id_} for id_ in self.projects]}, {}
             case "/compute":
                 return 200, {"version": self._version("v2.1", "compute", version="2.100", min_version="2.1")}, {}
             case "/compute/os-aggregates":

@@ -58,6 +58,27 @@ def test_a_policy_file_that_is_none_is_refused_at_once(load, tmp_path, text):
     assert "\n" not in refused.value.message
 
 
+def test_the_database_of_the_existing_blazar_is_refused_with_what_to_do(start, their_database):
+    program = start("api", *BUS, *LOGIN, "[database]", f"connection = {their_database}")
+    assert program.ended() == 1
+    assert program.last_words.startswith("blazar-api: the database is that of the existing Blazar")
+    assert "give ours an empty database of its own" in program.last_words
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:////no/such/folder/db", "nonsense", "postgresql+psycopg://blazar:secret@127.0.0.1:1/x"]
+)
+def test_an_api_needs_no_database(load, url):
+    assert api.build(load(*BUS, *LOGIN, "[database]", f"connection = {url}"))
+
+
+def test_an_api_does_not_wait_for_a_database_that_does_not_answer(load, monkeypatch):
+    monkeypatch.setattr(api, "PATIENCE", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql+psycopg://x@127.0.0.1:{silent.getsockname()[1]}/x"
+        assert api.build(load(*BUS, *LOGIN, "[database]", f"connection = {url}"))
+
+
 def test_an_unknown_message_bus_is_refused(load):
     with pytest.raises(InvalidInput, match="transport_url"):
         api.build(load("[DEFAULT]", "transport_url = pigeon://", *LOGIN))

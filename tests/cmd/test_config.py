@@ -11,7 +11,10 @@ from blazar.calendar.strategies import Strategy
 from blazar.clouds.openstack.options import auth_url, credentials
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
+from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError, InvalidInput
+from blazar.resources.actions import action_of
+from blazar.resources.base import Action
 from blazar.rpc.target import transport
 
 OPERATORS = """
@@ -366,3 +369,30 @@ def test_a_folder_is_no_file(tmp_path):
 def test_a_log_that_can_not_be_written_is_told(load):
     with pytest.raises(ConfigurationError, match="log_config_append"):
         config.start_log(load("[DEFAULT]", "log_config_append = /no/such/file"))
+
+
+@pytest.mark.parametrize("word", ["default", "email", ""])
+def test_the_words_of_older_files_for_a_warning_alone_start_and_warn(load, word):
+    settings = config.host_settings(load("[physical:host]", f"before_end = {word}"))
+    assert action_of({"before_end": "default"}, settings.before_end) is Action.NOTIFICATION
+    assert action_of({"before_end": "snapshot"}, settings.before_end) is Action.SNAPSHOT
+
+
+def test_the_warning_of_whole_hosts_may_come_by_hours_of_its_own(load):
+    minutes = ["[manager]", "minutes_before_end_lease = 30"]
+    settings = config.manager_settings(load(*minutes))
+    assert settings.lead_before_end(["physical:host"]) == timedelta(minutes=30)
+    settings = config.manager_settings(load(*minutes, "[physical:host]", "hours_before_end_lease = 48"))
+    assert settings.lead_before_end(["physical:host"]) == timedelta(hours=48)
+    assert settings.lead_before_end(["virtual:instance"]) == timedelta(minutes=30)
+    # Who has several kinds of things needs the earliest of the warnings.
+    assert settings.lead_before_end(["virtual:instance", "physical:host"]) == timedelta(hours=48)
+    assert settings.lead_before_end([]) == timedelta(minutes=30)
+    never = config.manager_settings(load(*minutes, "[physical:host]", "hours_before_end_lease = 0"))
+    assert never.lead_before_end(["physical:host"]) == timedelta(0)
+
+
+def test_one_project_is_bounded_generously_unless_an_operator_says_otherwise(load):
+    assert config.manager_settings(load()).bounds == Bounds(leases=1000, reservations_of_lease=30, reservations=1000)
+    lines = ("leases_per_project = 5", "reservations_per_lease = -1", "reservations_per_project = -1")
+    assert config.manager_settings(load("[enforcement]", *lines)).bounds == Bounds(leases=5)

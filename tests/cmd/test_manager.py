@@ -61,6 +61,11 @@ def test_a_database_without_our_tables_is_refused_with_the_command_that_makes_th
         run(*working(database=f"sqlite:///{tmp_path / 'empty.sqlite'}"))
 
 
+def test_the_database_of_the_existing_blazar_is_refused_with_what_to_do(run, working, their_database):
+    with pytest.raises(BlazarError, match=r"is that of the existing Blazar.*empty database of its own"):
+        run(*working(database=their_database))
+
+
 def test_an_unknown_plugin_is_refused(run, working):
     with pytest.raises(ConfigurationError, match="plugins names no.such.plugin"):
         run(*working(), "plugins = physical.host.plugin,no.such.plugin")

@@ -28,7 +28,9 @@ def test_when_all_is_well_it_says_so(check, working, capsys, file):
     assert check(*working()) == (0, {})
     main(["--config-file", file(*working()), "upgrade", "check"])
     names = [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]]
-    assert names == ["Options", "Plugins", "Policy", "Database", "Keystone", "Nova", "Freepool", "Placement"]
+    assert names == [
+        *("Options", "Plugins", "Policy", "Database", "Keystone", "Projects", "Nova", "Freepool", "Placement")
+    ]
 
 
 def test_what_nothing_reads_is_a_warning(check, working):
@@ -157,3 +159,42 @@ def test_a_configuration_that_can_not_be_read_is_255(file, capsys):
     first, second = capsys.readouterr().err.splitlines()
     assert "/no/such/file" in first
     assert second.startswith("blazar-status: [DEFAULT] cleaning_time can not be 'x'")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["upgrade", "check", "--help"]])
+def test_who_asks_for_help_gets_it(arguments, capsys):
+    assert main(arguments) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("usage: blazar-status")
+    assert said.err == ""
+
+
+def test_a_wrong_word_is_answered_with_the_usage(capsys):
+    assert main(["upgrade"]) == 255
+    assert capsys.readouterr().err.startswith("usage: blazar-status")
+
+
+def test_the_database_of_the_existing_blazar_is_a_failure(check, working, their_database):
+    code, found = check(*working(database=their_database))
+    assert (code, list(found)) == (2, ["Database"])
+    assert found["Database"].startswith("Failure: the database is that of the existing Blazar")
+
+
+def test_a_service_user_without_a_role_in_users_projects_is_a_warning_with_the_command(check, working, stub):
+    del stub.projects[1:]
+    code, found = check(*working())
+    assert (code, list(found)) == (1, ["Projects"])
+    assert found["Projects"].startswith("Warning: the service user has no role in users' projects")
+    command = "openstack role add --user blazar --user-domain Default --domain Default --inherited member"
+    assert command in found["Projects"]
+
+
+def test_a_role_in_users_projects_is_only_needed_where_there_are_server_groups(check, working, stub):
+    del stub.projects[1:]
+    assert check(*working(), "plugins = physical.host.plugin,virtual.floatingip.plugin") == (0, {})
+
+
+def test_a_keystone_that_does_not_tell_is_a_warning(check, working, stub):
+    stub.statuses["/v3/auth/projects"] = 403
+    code, found = check(*working())
+    assert (code, list(found)) == (1, ["Projects"])

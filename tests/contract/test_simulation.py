@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import os
+import re
 import signal
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from blazar.clouds.ports import CHANGES, Compute, Network, Placement
 from blazar.clouds.simulated import (
     Faults,
     FileKeeper,
@@ -105,3 +109,17 @@ def test_a_process_killed_in_the_middle_leaves_a_whole_file(tmp_path):
         cloud = SimulatedCloud(FileKeeper(path, of_size(1)), clock=SystemClock())
         numbers = [a.id for a in cloud.aggregates()]
         assert numbers == sorted(set(numbers))
+
+
+def test_all_calls_that_change_something_pass_the_check_of_the_claim():
+    # A call of a port opens the state after it has said its name; what only a simulation can do has none.
+    folder = Path(inspect.getfile(SimulatedCloud)).parent
+    opened = [
+        (name, how)
+        for file in sorted(folder.glob("*.py"))
+        for name, how in re.findall(r'self\._call\("(\w+)"\), self\._(changing|reading)\(\)', file.read_text("utf-8"))
+    ]
+    assert {name for name, how in opened if how == "changing"} == CHANGES
+    assert not {name for name, how in opened if how == "reading"} & CHANGES
+    ports = {name for port in (Compute, Placement, Network) for name in vars(port) if not name.startswith("_")}
+    assert {name for name, _ in opened} == ports

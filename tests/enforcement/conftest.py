@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
+import credit_service as strict
 import enforcement_service as example
 
 TOKEN = "a-secret-that-nobody-logs"
@@ -24,10 +25,12 @@ Manners = Callable[[Any, str], bool]
 class Service:
     """The example, and what it was sent. ``manners`` may answer in its place; then they return True."""
 
-    def __init__(self, host_hours: float = 100.0) -> None:
-        self.books = example.Books(host_hours)
+    def __init__(self, books: Any = None) -> None:
+        self.books = books or example.Books(100.0)
         self.got: list[tuple[str, dict[str, Any], dict[str, str]]] = []
+        self.refused: list[tuple[str, int]] = []
         self.manners: list[Manners] = []
+        self.after_check: Callable[[], object] = lambda: None
         service = self
 
         class Handler(example.Handler):
@@ -42,6 +45,24 @@ class Service:
                     super().do_POST()
                 finally:
                     self.rfile = kept
+
+            def silently(self, path: str) -> None:
+                """Do what is asked, and do not answer."""
+                try:
+                    body, request_id = service.got[-1][1], self.headers.get("X-OpenStack-Request-ID")
+                    service.books.hear(path, body, request_id)
+                except example.Denied as denied:
+                    service.refused.append((path.rpartition("/")[2], denied.status))
+
+            def close(self) -> None:
+                self.close_connection = True
+
+            def answer(self, status: int, body: dict[str, Any] | None = None) -> None:
+                if status >= 400:
+                    service.refused.append((self.path.rpartition("/")[2], status))
+                elif self.path.startswith("/check"):
+                    service.after_check()
+                super().answer(status, body)
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
@@ -121,5 +142,13 @@ class _Again:
 def service() -> Iterator[Service]:
     """A service that gives every project 100 host-hours."""
     made = Service()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def credits() -> Iterator[Service]:
+    """A strict service that gives every project 100 hours of 16 VCPUs, and of all else more than enough."""
+    made = Service(strict.Books({"VCPU": 1600, "MEMORY_MB": 10**9, "DISK_GB": 10**9}))
     yield made
     made.stop()

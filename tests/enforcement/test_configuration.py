@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
+import sys
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar
 
 import pytest
-import stevedore
 from oslo_config import cfg
 
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import Identity, Occasion
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter
+from blazar.model import extensions
 from blazar.model.errors import UsageDenied
 from tests.enforcement.builders import a_view, asking, hours
 
@@ -81,29 +82,19 @@ class MoodFilter:
         pass
 
 
+def plug_in(monkeypatch, kind):
+    monkeypatch.setattr(sys.modules[__name__], "MoodFilter", kind)
+    point = EntryPoint("mood", f"{__name__}:MoodFilter", "blazar.enforcement.filters")
+    others = {point.group: [point]}
+    monkeypatch.setattr(extensions, "entry_points", lambda group: others.get(group) or entry_points(group=group))
+
+
 @pytest.mark.parametrize("name", ["mood", "MoodFilter"])
 def test_filters_of_others_are_found_by_entry_point_or_name_with_options_of_their_own(tmp_path, monkeypatch, name):
-    class Manager:
-        def __new__(cls, namespace, invoke_on_load):
-            assert namespace == "blazar.enforcement.filters"
-            point = EntryPoint("mood", "tests:MoodFilter", namespace)
-            return [stevedore.extension.Extension("mood", point, MoodFilter, None)]
-
-    monkeypatch.setattr(stevedore, "ExtensionManager", Manager)
+    plug_in(monkeypatch, MoodFilter)
     (made,) = filters(tmp_path, f"enabled_filters = {name}", "mood = bad")
     with pytest.raises(UsageDenied, match="bad"):
         made.check(asking())
-
-
-def plug_in(monkeypatch, kind):
-    point = EntryPoint("mood", "tests:Filter", "blazar.enforcement.filters")
-    extension = stevedore.extension.Extension("mood", point, kind, None)
-    others = stevedore.ExtensionManager
-
-    def manager(namespace, **more):
-        return [extension] if namespace == "blazar.enforcement.filters" else others(namespace, **more)
-
-    monkeypatch.setattr(stevedore, "ExtensionManager", manager)
 
 
 def test_a_filter_named_by_its_entry_point_and_by_its_class_is_named_twice(tmp_path, monkeypatch):
@@ -228,6 +219,36 @@ def test_a_url_with_a_password_is_refused_without_telling_it(tmp_path):
     said = refusal(tmp_path, EXTERNAL, "external_service_base_endpoint = https://me:hush@budgets.example/")
     assert "take it out" in said
     assert "hush" not in said
+
+
+TOKEN_LINES = (
+    "external_service_token = t",
+    "external_service_bearer_token = t",
+    "external_service_keystone_token = true",
+)
+
+
+@pytest.mark.parametrize("token", TOKEN_LINES)
+def test_no_token_travels_to_another_machine_in_the_clear(tmp_path, token):
+    for option in ("external_service_base_endpoint", "external_service_commit_create_endpoint"):
+        for host in ("budgets.example:8080", "10.0.0.1", "[fd00::1]", "localhost.example"):
+            said = refusal(tmp_path, EXTERNAL, f"{option} = http://{host}/", token)
+            assert said == (
+                f"[enforcement] {option} is an http:// URL of another machine, and {token.partition(' ')[0]} would "
+                "travel to it in the clear; give an https:// URL, or one on loopback"
+            )
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "127.9.9.9", "[::1]:80"])
+def test_a_token_may_stay_on_this_machine(tmp_path, host):
+    url = f"http://{host}/"
+    assert endpoints(tmp_path, f"external_service_on_end_endpoint = {url}", TOKEN_LINES[0]) == {"on-end": url}
+
+
+def test_without_a_token_any_service_can_be_asked_over_http(tmp_path):
+    assert endpoints(tmp_path, "external_service_on_end_endpoint = http://budgets.example/") == {
+        "on-end": "http://budgets.example/"
+    }
 
 
 def test_two_tokens_are_one_too_many(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import socket
 import threading
@@ -12,7 +13,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.scope import scope
-from blazar.enforcement import Occasion
+from blazar.enforcement import Occasion, Refused, Unheard
 from blazar.enforcement.external import (
     CHECK_CREATE,
     CHECK_UPDATE,
@@ -57,7 +58,18 @@ def test_a_denial_is_told_with_the_reason_of_the_service(service, rule):
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"no", b'"no"', b"[]", b'{"reason": "no"}', b'{"message": 5}', b"\xff", b"[" * 9999]
+    "text",
+    [
+        b"",
+        b"no",
+        b'"no"',
+        b"[]",
+        b'{"why": "no"}',
+        b'{"message": " ", "detail": ["no"]}',
+        b'{"message": 5}',
+        b"\xff",
+        b"[" * 9999,
+    ],
 )
 def test_a_denial_without_a_reason_is_a_denial(service, rule, text):
     service.answers(403, text)
@@ -229,6 +241,7 @@ def test_the_body_of_a_check_of_a_new_lease(service, rule):
             "project_id": "physics",
             "auth_url": "https://keystone.example/v3",
             "region_name": "RegionOne",
+            "requested_by": None,
         },
         "lease": {
             "id": "l-1",
@@ -243,6 +256,7 @@ def test_the_body_of_a_check_of_a_new_lease(service, rule):
             "trust_id": None,
             "created_at": "2030-04-01 12:00:00",
             "updated_at": None,
+            "resource_requests": {"VCPU": 16},
             "reservations": [
                 {
                     "min": 1,
@@ -308,13 +322,93 @@ def test_the_body_of_a_message(service, rule):
     assert body["lease"]["reservations"][0]["allocations"]
 
 
-@pytest.mark.parametrize("status", [302, 403, 404, 500])
+@pytest.mark.parametrize("status", [302, 401, 408, 425, 429, 500, 501, 503])
 def test_a_message_that_is_not_taken_is_an_error_for_whoever_tells(service, rule, status):
     service.answers(status)
     with pytest.raises(EnforcementUnavailable):
         rule.tell(news(Occasion.ENDED))
     service.answers(200, b"fine")
     rule.tell(news(Occasion.ENDED))
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 422])
+def test_a_message_is_refused_for_good_by_what_says_that_it_is_wrong(service, rule, status):
+    service.answers(status, b'{"detail": "there is no such lease"}')
+    with pytest.raises(Refused, match="^there is no such lease$") as refused:
+        rule.tell(news(Occasion.ENDED))
+    assert not refused.value.heard
+    assert service.asked == ["on-end"]
+
+
+def test_a_refusal_after_a_lost_answer_may_be_of_what_was_accepted(service, rule):
+    answers = [500, 409]
+
+    def so(handler, path):
+        handler.send_response(answers.pop(0))
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+        return True
+
+    service.manners = [so]
+    with pytest.raises(Refused) as refused:
+        rule.tell(news(Occasion.CREATED))
+    assert refused.value.heard
+
+
+def test_it_is_known_whether_the_service_may_have_heard(service, rule):
+    service.answers(500)
+    with pytest.raises(Unheard) as unheard:
+        rule.tell(news(Occasion.CREATED))
+    assert unheard.value.heard
+    service.sleeps(2)
+    with pytest.raises(Unheard) as unheard:
+        a_filter(service.url, seconds=0.2).tell(news(Occasion.CREATED))
+    assert unheard.value.heard
+    service.answers(429)
+    with pytest.raises(Unheard) as unheard:
+        rule.tell(news(Occasion.CREATED))
+    assert not unheard.value.heard
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(Unheard) as unheard:
+        a_filter(f"http://127.0.0.1:{port}/").tell(news(Occasion.CREATED))
+    assert not unheard.value.heard
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"message": "a", "error": "b", "detail": "c", "reason": "d"}, "a"),
+        ({"message": "", "error": "b", "detail": "c"}, "b"),
+        ({"message": None, "error": {"code": 1}, "detail": "c", "reason": "d"}, "c"),
+        ({"reason": "d"}, "d"),
+    ],
+)
+def test_the_reason_is_the_first_text_of_those_that_services_use(service, rule, body, reason):
+    service.answers(403, json.dumps(body).encode())
+    with pytest.raises(UsageDenied) as denied:
+        rule.check(asking())
+    assert denied.value.message == reason
+
+
+def test_what_a_service_says_to_a_mistake_is_logged_without_our_secrets(service, rule, caplog):
+    caplog.set_level(logging.INFO)
+    said = b"<p>X-Auth-Token %s is not\n known\x07</p>" % TOKEN.encode() + b"x" * 1000
+    for status in (400, 401, 403, 404, 429):
+        caplog.clear()
+        service.answers(status, said)
+        with pytest.raises((EnforcementUnavailable, UsageDenied)):
+            rule.check(asking())
+        (line,) = {r.getMessage() for r in caplog.records if "answered check-create of lease l-1" in r.getMessage()}
+        told = line.partition(f"with {status}: ")[2]
+        assert told.startswith("<p>X-Auth-Token *** is not known </p>xxx")
+        assert len(told) == 500
+
+
+def test_no_secret_that_a_service_repeats_is_shown_to_a_user(service, rule):
+    service.answers(403, json.dumps({"message": f"token {TOKEN} is too old"}).encode())
+    with pytest.raises(UsageDenied, match=r"^token \*\*\* is too old$"):
+        rule.check(asking())
 
 
 class Tokens:

@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "better-than-before.md"
 ROWS = [
     [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
     for line in PAGE.read_text(encoding="utf-8").splitlines()
-    if re.match(r"\| (D|L|A|Cost)\d* \|", line)
+    if re.match(r"\| (D|L|A|R|Cost)\d* \|", line)
 ]
 DEFECTS = [row for row in ROWS if len(row) == 4]
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")

@@ -467,7 +467,7 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
     world.simulated.take_address("public", ip(13))
     registration = AddressRegistration(world.simulated.cloud.network)
     before = world.faults.calls.total()
-    faults = registration.faults(world.store.resources(KIND))
+    faults = registration.faults(world.store.resources(KIND), world.store.holdings)
     assert world.faults.calls.total() - before == 3
     names = {r.id: r.name.split()[0] for r in world.store.resources(KIND)}
     assert {names[id_]: reason for id_, reason in faults.items()} == {
@@ -475,15 +475,16 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
         ip(13): f"{ip(13)} is in use by {world.simulated.users_of('public', [ip(13)])[ip(13)]}",
     }
     world.simulated.change_subnet("public", pools=[[ip(14), ip(15)]])
-    assert len(registration.faults(world.store.resources(KIND))) == 4
+    assert len(registration.faults(world.store.resources(KIND), world.store.holdings)) == 4
     with world.simulated._keeper.open(to_change=True) as state:
         state.networks["public"].external = False
-    assert all("not external" in reason for reason in registration.faults(world.store.resources(KIND)).values())
+    faults = registration.faults(world.store.resources(KIND), world.store.holdings)
+    assert all("not external" in reason for reason in faults.values())
     with world.simulated._keeper.open(to_change=True) as state:
         del state.networks["public"]
-    faults = registration.faults(world.store.resources(KIND))
+    faults = registration.faults(world.store.resources(KIND), world.store.holdings)
     assert (len(faults), all("network is gone" in reason for reason in faults.values())) == (10, True)
-    assert registration.faults(()) == {}
+    assert registration.faults((), world.store.holdings) == {}
     assert world.now(lease).status is LeaseStatus.ACTIVE
 
 

@@ -12,7 +12,7 @@ from blazar.manager.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from blazar.resources.physical_host import HostSettings
-from tests.world import NOON, PROJECT, World, a_host
+from tests.world import NOON, PROJECT, World, a_host, instances
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -347,3 +347,25 @@ def test_a_type_that_is_not_offered_any_more_keeps_no_warning_waiting(world):
     world.run()
     assert told(world) == 1
     assert warning(world, lease).status is EventStatus.ERROR
+
+
+@pytest.mark.parametrize("operators", ["default", "email"])
+def test_the_words_of_older_files_for_a_warning_alone_come_to_the_notification(a_world, operators):
+    world = a_world(host_settings=HostSettings(before_end=operators))
+    lease, _ = running(world, "default")
+    world.run_to(NOON + HOUR)
+    assert told(world) == 1
+    assert warning(world, lease).status is EventStatus.DONE
+
+
+def test_the_warning_comes_as_early_as_the_type_that_wants_it_first(a_world):
+    world = a_world(settings=Settings(before_end_leads={"physical:host": 5 * HOUR}))
+    lease = world.lease(hours=24)
+    assert warning(world, lease).time == NOON + 19 * HOUR
+    others = world.lease(instances(1), hours=24)
+    assert warning(world, others).time == NOON + 23 * HOUR
+
+
+def test_a_lead_that_is_longer_than_time_itself_is_the_start(a_world):
+    world = a_world(settings=Settings(before_end_lead=2**31 * MINUTE))
+    assert warning(world, world.lease()).time == NOON

@@ -10,10 +10,13 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.clouds.scope import current
 from blazar.manager.settings import Settings
 from blazar.model.errors import CloudRefused, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.model.requests import LeaseRequest
 from blazar.resources.virtual_instance import VirtualInstance
+from tests.statements import counted
 from tests.world import NOON, PROJECT, World, a_host, instances
 
 HOUR = timedelta(hours=1)
@@ -213,6 +216,43 @@ def test_no_number_of_slow_ends_keeps_a_start_waiting(a_world):
     finally:
         gate.set()
         world.manager.stop()
+
+
+def test_no_number_of_starts_of_one_project_keeps_that_of_another_waiting(a_world):
+    world = a_world(hosts=6, settings=Settings(starters=4, claim_ttl=MINUTE))
+    crowd = [world.lease(start=HOUR) for _ in range(5)]
+    other = world.lease(start=HOUR, project="chemistry")
+    gate = threading.Event()
+
+    def hold_up(name, phase):
+        if phase == "before" and current().request_id not in (None, f"req-{other.event(EventType.START).id}"):
+            assert gate.wait(20)
+
+    world.faults.on_call = hold_up
+    world.clock.to(NOON + HOUR)
+    world.manager.start()
+    try:
+        until(lambda: world.now(other).status is LeaseStatus.ACTIVE)
+        assert {world.now(lease).status for lease in crowd} == {LeaseStatus.STARTING, LeaseStatus.PENDING}
+        gate.set()
+        until(lambda: {world.now(lease).status for lease in crowd} == {LeaseStatus.ACTIVE})
+    finally:
+        gate.set()
+        world.manager.stop()
+
+
+def test_a_lease_without_reservations_starts_in_one_write(a_world):
+    world = a_world(hosts=0)
+    lease = world.manager.create_lease(LeaseRequest("empty", "curie", "physics", NOON + HOUR, NOON + 2 * HOUR))
+    world.clock.to(NOON + HOUR)
+    with counted(world.engine) as statements:
+        event = next(event for event in world.store.due_events(NOON + HOUR, 9) if event.starts)
+        world.manager.engine._worker.look_at(event.lease_id, event.event_id)
+    assert event.empty
+    assert statements.count == 6
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert world.now(lease).event(EventType.START).status is EventStatus.DONE
+    assert world.notifier.types[-1] == "lease.event.start_lease"
 
 
 def test_a_deletion_is_tried_again_until_nothing_is_left(world):

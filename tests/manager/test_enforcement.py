@@ -13,7 +13,7 @@ from typing import ClassVar
 import pytest
 import sqlalchemy as sa
 
-from blazar.enforcement import News, Occasion, Question
+from blazar.enforcement import News, Occasion, Question, Refused, Unheard
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter
 from blazar.enforcement.payload import of_question
@@ -214,15 +214,15 @@ def test_exempt_projects_are_not_asked_about_and_all_the_same_told_of(sqlite, bo
 # Changes
 
 
-def test_a_change_is_asked_about_with_the_lease_before_and_after_in_the_name_of_who_asks(world, books):
+def test_a_change_is_asked_about_with_the_lease_before_and_after_and_who_asks(world, books):
     lease = world.lease(a_host(1, 1), start=HOUR)
     admin = Actor("root", "operators")
     world.change(lease, end=NOON + 9 * HOUR, asked_by=admin)
     question = books.asked[-1]
     assert question.current.window.end == NOON + 3 * HOUR
     assert question.wanted.window.end == NOON + 9 * HOUR
-    assert (question.context.user_id, question.context.project_id) == ("root", "operators")
-    assert question.wanted.project_id == "physics"
+    assert (question.context.user_id, question.context.project_id) == ("curie", "physics")
+    assert question.context.requested_by == admin
     assert question.current.hosts == question.wanted.hosts == 1
     world.resize(lease, min=2, max=2)
     assert [books.asked[-1].current.hosts, books.asked[-1].wanted.hosts] == [1, 2]
@@ -469,7 +469,11 @@ def test_what_was_booked_changed_and_ended_is_told_in_this_order_once(world, boo
     created, moved, grown, ended = books.told
     assert {news.view.lease.id for news in books.told} == {lease.id}
     assert created.view.lease.status is LeaseStatus.PENDING
-    assert (moved.context.user_id, moved.view.window.end) == ("root", NOON + 3 * HOUR)
+    assert (moved.context.user_id, moved.view.window.end) == ("curie", NOON + 3 * HOUR)
+    assert [news.context.requested_by.user_id for news in (created, moved, grown)] == ["curie", "root", "curie"]
+    assert [news.before and news.before.window.end for news in books.told] == [
+        None, NOON + 2 * HOUR, NOON + 3 * HOUR, None
+    ]  # fmt: skip
     assert [news.view.hosts for news in books.told] == [1, 1, 2, 2]
     assert (ended.at, ended.context.user_id) == (NOON + 3 * HOUR, "curie")
 
@@ -589,16 +593,19 @@ def test_who_does_not_listen_delays_no_lease_and_is_told_again(world, books):
 
 
 def test_news_of_one_lease_keep_their_order_and_those_of_others_do_not_wait(world, books):
-    first = world.lease()
     books.deaf = 1
-    world.run()
-    world.change(first, end=NOON + 9 * HOUR)
+    first = world.lease()
+    world.manager.delete_lease(first.id)
     second = world.lease()
+    world.manager.delete_lease(second.id)
     world.run()
-    assert [(n.view.lease.id, str(n.occasion)) for n in books.told] == [(second.id, "commit-create")]
+    assert [(n.view.lease.id, str(n.occasion)) for n in books.told] == [
+        (second.id, "commit-create"),
+        (second.id, "on-end"),
+    ]
     world.clock.by(seconds=1)
     world.run()
-    assert [str(n.occasion) for n in books.told if n.view.lease.id == first.id] == ["commit-create", "commit-update"]
+    assert [str(n.occasion) for n in books.told if n.view.lease.id == first.id] == ["commit-create", "on-end"]
 
 
 def test_it_is_given_up_after_so_many_tries_and_the_reason_is_kept(sqlite, books, caplog):
@@ -614,6 +621,93 @@ def test_it_is_given_up_after_so_many_tries_and_the_reason_is_kept(sqlite, books
         kept = connection.execute(sa.select(notices)).one()
     assert (kept.due_at, kept.reason) == (None, "Bookkeeper: nobody listens")
     assert lease.id in kept.content
+
+
+def test_what_is_refused_for_good_is_told_once_and_the_next_follows(world, books):
+    def tell(news, tell=books.tell):
+        tell(news)
+        raise Refused("I know that already")
+
+    books.deaf = 1
+    lease = world.lease(start=HOUR)
+    books.tell = tell
+    world.manager.delete_lease(lease.id)
+    world.run_to(NOON + DAY)
+    assert books.heard == ["commit-create", "on-end"]
+
+
+@pytest.mark.parametrize("heard", [True, False])
+def test_an_end_does_not_wait_long_behind_what_fails_where_the_service_can_be_reached(world, books, heard):
+    """A service that can not be reached at all hears of both, in their order, when it is back."""
+    commits = []
+
+    def tell(news, tell=books.tell):
+        if news.occasion is Occasion.CREATED:
+            commits.append(world.clock.now())
+            raise Unheard("it answered 500", heard=heard)
+        tell(news)
+
+    books.tell = tell
+    lease = world.lease(start=HOUR)
+    world.run()
+    world.clock.by(minutes=2)
+    world.manager.delete_lease(lease.id)
+    for _ in range(30):
+        world.run()
+        world.clock.by(minutes=1)
+    assert books.heard == (["on-end"] if heard else [])
+    if heard:
+        assert commits[-1] < NOON + timedelta(minutes=25)
+
+
+def test_a_change_is_asked_about_when_all_before_it_is_told(world, books):
+    books.deaf = 1
+    lease = world.lease(start=HOUR)
+    world.clock.by(seconds=1)
+    order = []
+    books.says = lambda question: order.append("check")
+    tell = books.tell
+    books.tell = lambda news: (order.append(str(news.occasion)), tell(news))
+    world.change(lease, end=NOON + 9 * HOUR)
+    world.change(lease, end=NOON + 5 * HOUR)
+    world.run()
+    assert order == ["commit-create", "check", "commit-update", "check", "commit-update"]
+
+
+def test_a_change_does_not_wait_for_what_can_not_be_told(world, books):
+    books.deaf = 99
+    lease = world.lease(start=HOUR)
+    world.change(lease, end=NOON + 9 * HOUR)
+    assert len(books.asked) == 2
+    assert books.tries == 2
+    books.insists = True
+    with pytest.raises(EnforcementUnavailable, match="does not know lease .* as it is yet"):
+        world.change(lease, end=NOON + 5 * HOUR)
+    assert len(books.asked) == 2
+
+
+def test_a_change_waits_while_another_manager_tells(world, books):
+    books.deaf = 1
+    lease = world.lease(start=HOUR)
+    world.clock.by(seconds=1)
+    telling, may_go = threading.Event(), threading.Event()
+    tell = books.tell
+
+    def slowly(news):
+        telling.set()
+        assert may_go.wait(10)
+        tell(news)
+
+    books.tell = slowly
+    other = threading.Thread(target=world.another_manager().notices.run_due)
+    other.start()
+    assert telling.wait(10)
+    books.says = lambda question: order.append(books.heard)
+    order: list[list[str]] = []
+    threading.Timer(0.2, may_go.set).start()
+    world.change(lease, end=NOON + 9 * HOUR)
+    other.join()
+    assert order == [["commit-create"]]
 
 
 def test_a_bug_in_a_filter_is_like_not_listening(world, books):
@@ -648,7 +742,9 @@ def test_what_a_dead_manager_had_in_hand_is_told_by_another_and_not_before_its_t
     def die(news):
         raise Killed
 
+    books.deaf = 1
     world.lease()
+    world.clock.by(seconds=1)
     books.tell = die
     with pytest.raises(Killed):
         world.manager.notices.run_due()

@@ -134,6 +134,42 @@ def test_a_capability_that_a_live_reservation_asks_for_can_not_be_changed(world)
     world.manager.update_host("1", HostChange({"gpu": "H100"}))
 
 
+@pytest.mark.parametrize("who", ["a new lease", "a lease that is changed"])
+def test_a_capability_that_is_asked_for_in_the_last_moment_can_not_be_changed(world, monkeypatch, who):
+    world.manager.update_host("1", HostChange({"gpu": "A100"}))
+    needs = '["==", "$gpu", "A100"]'
+    kept = world.lease(a_host(3), start=timedelta(hours=1)) if who == "a lease that is changed" else None
+    change = world.store.change_resource
+
+    def late(*args, **options):
+        if kept is None:
+            world.lease(a_host(needs=needs), start=timedelta(hours=1))
+        else:
+            world.resize(kept, min=1, max=1, resource_properties=needs)
+        return change(*args, **options)
+
+    monkeypatch.setattr(world.store, "change_resource", late)
+    with pytest.raises(Conflict, match="gpu can not be changed"):
+        world.manager.update_host("1", HostChange({"gpu": None}))
+    assert world.manager.host("1").capabilities == {"gpu": "A100"}
+
+
+def test_a_lease_that_asks_for_a_capability_in_the_moment_in_which_it_changes_is_refused(world, monkeypatch):
+    world.manager.update_host("1", HostChange({"gpu": "A100"}))
+    lease = world.lease(a_host(3), start=timedelta(hours=1))
+    rebook, changes = world.store.rebook, iter([HostChange({"gpu": "H100"})])
+
+    def late(*args, **options):
+        for change in changes:
+            world.manager.update_host("1", change)
+        return rebook(*args, **options)
+
+    monkeypatch.setattr(world.store, "rebook", late)
+    with pytest.raises(NotEnoughResources):
+        world.resize(lease, min=1, max=1, resource_properties='["==", "$gpu", "A100"]')
+    assert world.now(lease) == lease
+
+
 def test_properties_show_values_and_can_be_private(world):
     world.manager.update_host("1", HostChange({"gpu": "A100", "rack": "r1"}))
     world.manager.update_host("2", HostChange({"gpu": "H100"}))

@@ -15,7 +15,7 @@ from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationS
 from blazar.model.requests import ReservationChange
 from blazar.resources.physical_host import HostSettings
 from tests.promises import check_promises
-from tests.world import NOON, PROJECT, World, a_host, instances
+from tests.world import NOON, PROJECT, World, a_host, instances, of_hosts
 
 DOWN = CloudUnavailable("the cloud does not answer")
 HOUR = timedelta(hours=1)
@@ -127,7 +127,7 @@ def test_affinity_comes_as_clients_write_it(world, given, kept):
         {"disk_gb": -1},
         {"disk_gb": "much"},
         {"affinity": "perhaps"},
-        {"affinity": 1},
+        {"affinity": 2},
         {"before_end": "migration"},
         {"before_end": "email"},
         {"needs": '["==", "$colour", "red"]'},
@@ -468,16 +468,18 @@ def test_before_the_start_everything_can_change_and_the_flavor_with_it(world):
     assert "affinity_id" not in world.simulated.aggregate(id_of(lease)).metadata
 
 
-def test_a_change_before_the_start_that_the_cloud_does_not_follow_is_made_good_at_the_start(world):
-    lease = world.lease(instances(vcpus=2), start=HOUR)
+def test_a_change_before_the_start_that_the_cloud_does_not_follow_is_undone(world):
+    lease = world.lease(instances(vcpus=2, affinity=False), start=HOUR)
     world.faults.fail_before("create_flavor", DOWN)
-    changed = world.resize(lease, vcpus=4, affinity=True)
-    assert (changed.status, changed.reservations[0].parameters["vcpus"]) == (LeaseStatus.PENDING, 4)
+    with pytest.raises(CloudUnavailable):
+        world.resize(lease, vcpus=4, affinity=True)
+    undone = world.now(lease)
+    assert (undone.status, undone.reservations[0].parameters["vcpus"]) == (LeaseStatus.PENDING, 2)
+    assert world.simulated.flavor(id_of(lease)).vcpus == 2
+    (group,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+    assert (group.id, group.policy) == (undone.reservations[0].artefacts["server_group_id"], "anti-affinity")
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.ACTIVE
-    assert world.simulated.flavor(id_of(lease)).vcpus == 4
-    (group,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
-    assert world.now(lease).reservations[0].artefacts["server_group_id"] == group.id
 
 
 def test_a_full_host_does_not_stand_in_the_way_of_a_legal_change(a_world):
@@ -514,6 +516,35 @@ def test_an_active_reservation_shrinks_by_the_slots_that_nobody_uses(world):
     assert promised(world, lease) == slots(world, lease) == {server.host: 1}
     assert world.pool(id_of(lease)) == {server.host}
     assert len(world.hosts_of(world.lease(a_host(2)))) == 2
+
+
+def test_less_for_longer_is_at_no_moment_promised_beside_what_others_have_after_the_old_end(engine):
+    world = World(engine, state=of_hosts({}), hosts=1)
+    lease = world.lease(instances(6), hours=2)
+    world.lease(instances(6), start=2 * HOUR)
+    world.run()
+    world.faults.on_call = lambda name, phase: check_promises(world.store, since=world.clock.now())
+    change = ReservationChange(id_of(lease), {"amount": 2})
+    assert world.change(lease, reservations=(change,), end=NOON + 4 * HOUR).status is LeaseStatus.ACTIVE
+    world.faults.on_call = None
+    assert promised(world, lease) == slots(world, lease) == {"node-1": 2}
+    assert {a.window.end for a in world.store.lease_allocations(lease.id)} == {NOON + 4 * HOUR}
+
+
+@pytest.mark.parametrize("name", ["set_inventory", "add_host"])
+def test_growth_for_longer_that_fails_is_undone_to_the_old_amount_and_end(engine, name):
+    world = World(engine, state=of_hosts({}, {}), hosts=2)
+    lease = world.lease(instances(6, affinity=None), hours=2)
+    world.run()
+    before = world.store.lease_allocations(lease.id)
+    world.faults.fail_before(name, DOWN)
+    change = ReservationChange(id_of(lease), {"amount": 10})
+    with pytest.raises(CloudUnavailable):
+        world.change(lease, reservations=(change,), end=NOON + 4 * HOUR)
+    world.clock.by(minutes=1)
+    world.run()
+    assert world.store.lease_allocations(lease.id) == before
+    assert promised(world, lease) == slots(world, lease) == {"node-1": 6}
 
 
 def test_an_active_reservation_does_not_shrink_below_the_servers_that_use_it(world):

@@ -237,6 +237,8 @@ class Life(RuleBasedStateMachine):
         if f"node-{number}" not in self.away:
             getattr(self.world.simulated, trouble)(f"node-{number}")
 
+    # A list with none of the registered hosts does not count: one is always left.
+    @precondition(lambda self: len(self.away) < HOSTS - 1)
     @rule(number=st.integers(1, HOSTS))
     def the_cloud_loses_a_host(self, number: int) -> None:
         name = f"node-{number}"

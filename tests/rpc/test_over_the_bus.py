@@ -21,7 +21,7 @@ from blazar.model import errors
 from blazar.model.errors import BlazarError, ManagerUnavailable
 from blazar.model.lease import Lease, LeaseRevision, LeaseStatus
 from blazar.model.window import Window
-from blazar.rpc import client
+from blazar.rpc import client, codec
 from blazar.rpc.target import NAMESPACE, VERSION, target
 from tests.api.conftest import client_of, token
 from tests.api.test_rest_v1 import LEASE, ROOM
@@ -188,6 +188,34 @@ def test_a_long_list_comes_in_pages_and_in_order(serve):
     assert many.asked == [500, 500, 201]
 
 
+@pytest.mark.parametrize("fitting", [1, 3, 600])
+def test_a_list_comes_in_messages_that_are_bounded_by_their_bytes_and_in_order(serve, monkeypatch, fitting):
+    some = shelf(7 if fitting == 1 else 1201)
+    size = len(codec.encode_answer("lease", next(iter(some.leases.values())))["answer"])
+    monkeypatch.setattr(codec, "MOST_IN_ONE", fitting * (size + 3))
+    answers = []
+    original = codec.encode_answer
+
+    def note(call, answer, **more):
+        answers.append((call, original(call, answer, **more)))
+        return answers[-1][1]
+
+    monkeypatch.setattr(codec, "encode_answer", note)
+    assert serve(some).leases(None) == tuple(some.leases.values())
+    lists = [codec.decode_answer(call, message) for call, message in answers if call == "leases_by_id"]
+    assert max(len(leases) for leases in lists) <= fitting
+    # What did not fit is not read again and again.
+    assert sum(some.asked) <= 2 * len(some.leases) + 500
+
+
+@pytest.mark.parametrize("path", ["/v1/os-hosts", "/v1/os-hosts/allocations", "/v1/os-hosts/properties"])
+def test_every_list_may_come_in_several_messages(http, near, monkeypatch, path):
+    near.put("/v1/os-hosts/1", json={"gpu": "A100", "rack": "r1"})
+    whole = near.get(path).data
+    monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
+    assert http.get(path).data == whole
+
+
 def test_a_lease_that_goes_while_a_list_is_read_is_left_out(serve):
     some = shelf(3)
     gone = LeaseRevision("gone", 0)
@@ -282,15 +310,15 @@ def test_the_server_speaks_no_other_version(raw, namespace, version):
 @pytest.mark.parametrize("call", ["start", "engine", "claims", "__class__", "_leases", "stop"])
 def test_what_is_no_call_of_the_interface_is_not_made(raw, call, caplog):
     answer = raw("ask", call=call, arguments={})
-    assert answer["error"] == "BlazarError"
-    assert "of one version" in answer["message"]
-    assert "can not be understood" in caplog.text
+    assert answer["error"] == "OtherVersion"
+    assert "of another version" in answer["message"]
+    assert "is not known to this version" in caplog.text
 
 
 @pytest.mark.parametrize("arguments", [None, [], {"lease_id": 5}, {"lease_id": "no JSON"}, {}, {"x": '"y"'}], ids=repr)
 def test_arguments_that_are_garbled_are_a_message_in_the_log_and_no_traceback(raw, arguments, caplog):
     answer = raw("ask", call="lease", arguments=arguments)
-    assert "of one version" in answer["message"]
+    assert answer["error"] == "OtherVersion"
     (record,) = [r for r in caplog.records if r.name == "blazar.rpc.server"]
     assert (record.levelno, record.exc_info) == (logging.ERROR, None)
 

@@ -7,8 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.calendar.changing import union
 from blazar.model.amounts import Amounts
 from blazar.model.errors import StaleCalendar, StaleLease
+from blazar.model.window import Window
 from blazar.store.store import Store
 from blazar.store.tables import allocations
 from tests.statements import counted
@@ -39,6 +41,13 @@ def store(engine) -> Store:
 @pytest.fixture
 def host(store):
     return a_host(store)
+
+
+def in_the_way(store, lease, *, now=None, cleaning=NONE):
+    """The leases in the way of a start, in the order of the answer."""
+    start = lease.window.start
+    users = store.earlier_users(lease.id, before=start, now=now or start, cleaning=cleaning)
+    return tuple(user.lease_id for user in users)
 
 
 def history(store, lease):
@@ -98,6 +107,25 @@ def test_a_window_that_has_begun_counts_from_now_on(store, host):
 def test_the_allocations_of_a_lease_do_not_stand_in_its_own_way(store, host, whole):
     lease = booked(store, hours(0, 2), host)
     assert taken(store, hours(1, 3), whole=whole, besides=lease.id) == frozenset()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_room_beside_a_window_is_known_with_the_cleaning_time(store, whole):
+    hosts = [a_host(store, number) for number in range(1, 7)]
+    before, after, both, past, gone, shared = hosts
+    for host, window in ((before, hours(1, 2)), (after, hours(9, 10)), (both, hours(0, 3)), (both, hours(8.5, 9))):
+        booked(store, window, host, cleaning=HOUR)
+    booked(store, hours(-3, -2), past, cleaning=HOUR)
+    given_up = booked(store, hours(1, 2), gone, cleaning=HOUR)
+    store.save(given_up, given_up, release=[given_up.reservations[0].id], at=NOON, cleaning=HOUR)
+    booked(store, hours(1, 2), shared, cleaning=HOUR, unit=HALF)
+    with store.calendar(HOST, hours(5, 7), whole_only=whole, now=NOON, besides=None, cleaning=HOUR) as view:
+        occupancy = view.snapshot.occupancy
+    expected = {before.id: 2 * HOUR, after.id: HOUR, both.id: HOUR / 2, shared.id: 2 * HOUR}
+    if not whole:
+        del expected[shared.id]
+    assert occupancy.room == expected
+    assert all(occupancy.is_free(host.id) for host in hosts)
 
 
 def test_the_reading_costs_three_statements_however_much_there_is(store, engine):
@@ -216,8 +244,35 @@ def test_the_users_who_have_not_left_a_host_are_known_to_the_next(store):
     store.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR, cleaning=NONE)
     later = booked(store, hours(5, 6), first)
     following = booked(store, hours(1, 2), first, second)
-    assert store.earlier_users(following.id, before=following.window.start) == (late.id,)
-    assert later.id not in store.earlier_users(following.id, before=following.window.start)
+    assert in_the_way(store, following) == (late.id,)
+    assert later.id not in in_the_way(store, following)
+
+
+def test_a_host_that_was_left_late_is_in_the_way_until_it_is_clean(store):
+    cleaning, late, free = 10 * MINUTE, a_host(store, 1), a_host(store, 2)
+    earlier = booked(store, hours(0, 1), late, cleaning=cleaning)
+    left = booked(store, hours(0, 1), free, cleaning=cleaning)
+    following = booked(store, Window(NOON + HOUR + cleaning, NOON + 3 * HOUR), late, free, cleaning=cleaning)
+    at = following.window.start - MINUTE
+    store.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR, cleaning=cleaning)
+    assert in_the_way(store, following, now=at, cleaning=cleaning) == (earlier.id, left.id)
+    store.save(earlier, earlier, release=[earlier.reservations[0].id], at=at, cleaning=cleaning)
+    for now, expected in ((at, {earlier.id, left.id}), (at + MINUTE, {earlier.id}), (at + cleaning, set())):
+        assert set(in_the_way(store, following, now=now, cleaning=cleaning)) == expected
+    (user,) = store.earlier_users(following.id, before=following.window.start, now=at + MINUTE, cleaning=cleaning)
+    assert user.clean_at == at + cleaning
+
+
+def test_a_part_that_is_being_cleaned_is_in_the_way_only_where_there_is_no_room_beside_it(store, host):
+    cleaning = 10 * MINUTE
+    earlier = booked(store, hours(0, 1), host, unit=HALF, cleaning=cleaning)
+    start = Window(NOON + HOUR + cleaning, NOON + 3 * HOUR)
+    beside = booked(store, start, host, unit=HALF, cleaning=cleaning)
+    store.save(earlier, earlier, release=[earlier.reservations[0].id], at=start.start, cleaning=cleaning)
+    assert in_the_way(store, beside, cleaning=cleaning) == ()
+    more = booked(store, start, host, unit=Amounts.of({"VCPU": 1}), cleaning=cleaning)
+    assert in_the_way(store, more, cleaning=cleaning) == (earlier.id,)
+    assert in_the_way(store, more, now=start.start + cleaning, cleaning=cleaning) == ()
 
 
 def test_live_allocations_can_be_asked_for_by_host_lease_reservation_and_time(store):
@@ -229,7 +284,6 @@ def test_live_allocations_can_be_asked_for_by_host_lease_reservation_and_time(st
     (one,) = store.live_allocations(HOST, reservation_id=early.reservations[0].id)
     assert one.window == early.window
     assert {a.lease_id for a in store.live_allocations(HOST, ending_after=NOON + 2 * HOUR)} == {late.id}
-    assert store.live_reservations_on(second.id) == late.reservations
 
 
 def test_units_come_back_as_they_were_promised(store, host):
@@ -256,13 +310,13 @@ def test_late_users_of_a_part_are_in_the_way_only_where_there_is_no_room_beside_
     late_on, free = a_host(store, 1), a_host(store, 2)
     late = booked(store, hours(0, 1), late_on, unit=Amounts.of({"VCPU": 10}))
     beside = booked(store, hours(1, 2), late_on, unit=Amounts.of({"VCPU": 6}))
-    assert store.earlier_users(beside.id, before=beside.window.start) == ()
+    assert in_the_way(store, beside) == ()
     more = booked(store, hours(1, 2), late_on, free, unit=Amounts.of({"VCPU": 1}))
-    assert store.earlier_users(more.id, before=more.window.start) == (late.id,)
+    assert in_the_way(store, more) == (late.id,)
     whole = booked(store, hours(3, 4), late_on)
-    assert set(store.earlier_users(whole.id, before=whole.window.start)) == {late.id, beside.id, more.id}
+    assert set(in_the_way(store, whole)) == {late.id, beside.id, more.id}
     after = booked(store, hours(4, 5), late_on, unit=Amounts.of({"VCPU": 1}))
-    assert whole.id in store.earlier_users(after.id, before=after.window.start)
+    assert whole.id in in_the_way(store, after)
 
 
 def test_large_requests_are_asked_in_parts(store, monkeypatch):
@@ -283,3 +337,34 @@ def test_large_requests_are_asked_in_parts(store, monkeypatch):
     assert {one.id for one in found} == {other.id for other in others}
     with pytest.raises(StaleCalendar):
         store.book(a_lease(hours(5, 6)), [], {**generations(store, hosts), hosts[4].id: 0}, {}, cleaning=NONE)
+
+
+def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(store, host):
+    lease = booked(store, hours(0, 2), host, unit=HALF.times(2))
+    (held,) = store.lease_allocations(lease.id)
+    longer = replace(lease, window=hours(0, 4))
+    (planned,) = promised(longer, [host], unit=HALF)
+    both, cleaning, at = union([held], [planned]), timedelta(minutes=10), NOON + HOUR
+    half, rest = replace(planned, window=hours(0, 4)), replace(planned, window=hours(0, 2))
+    assert set(both) == {replace(held, units=1, unit=HALF, window=w.window) for w in (half, rest)}
+    updating = store.rebook(lease, lease, both, {}, kinds([host]), cleaning=cleaning, at=at)
+    assert set(store.lease_allocations(lease.id)) == set(both)
+    assert taken(store, hours(1, 4)) == {host.id}
+    with store.calendar(HOST, hours(2.5, 4), whole_only=False, now=at, besides=None, cleaning=cleaning) as view:
+        assert view.snapshot.occupancy.units_free(host, HALF) == 1
+    store.rebook(updating, longer, [planned], {}, {}, cleaning=cleaning, at=at)
+    assert store.lease_allocations(lease.id) == (planned,)
+    assert sorted(history(store, lease), key=str) == [(0, 1, 1), (0, 1, 1), (0, 4, None)]
+
+
+def test_the_rows_of_what_only_gets_other_dates_are_kept_when_a_change_is_undone(store, engine):
+    hosts = [a_host(store, number) for number in range(1, 4)]
+    lease = booked(store, hours(0, 2), *hosts)
+    held = store.lease_allocations(lease.id)
+    longer = replace(lease, window=hours(0, 4))
+    both = union(held, promised(longer, hosts))
+    updating = store.rebook(lease, lease, both, {}, kinds(hosts), cleaning=NONE, at=NOON + HOUR)
+    with counted(engine) as statements:
+        store.rebook(updating, lease, held, {}, {}, cleaning=NONE, at=NOON + HOUR)
+    assert statements.count == 3
+    assert history(store, lease) == [(0, 2, None)] * 3

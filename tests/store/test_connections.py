@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ssl
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import event, make_url
+from sqlalchemy.exc import DBAPIError
 
 from blazar.model.amounts import Amounts
 from blazar.model.errors import Conflict, InvalidInput, StoreUnavailable
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store
+from tests.conftest import fresh_database
+from tests.proxy import Proxy
 from tests.store.builders import HOST, NONE, NOON, a_host, a_lease, booked, hours
 
 
@@ -80,6 +86,61 @@ def test_a_connection_that_the_server_closed_is_replaced(engine, monkeypatch):
         connection.connection.driver_connection.close()
     assert store.lease(lease.id) == lease
     store.save(lease, replace(lease, name="renamed"), at=NOON, cleaning=NONE)
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def far(request, tmp_path):
+    """An engine whose connections go through a proxy, with the proxy and the list of what was connected."""
+    with contextmanager(fresh_database)(request.param, tmp_path) as text:
+        url, made = make_url(text), []
+        proxy = Proxy(url.host, url.port)
+        engine = connect(url.set(host="127.0.0.1", port=proxy.port).render_as_string(False))
+        event.listen(engine, "connect", lambda *connection: made.append(connection))
+        yield engine, proxy, made
+        engine.dispose()
+        proxy.cut()
+
+
+def read_from(engine, count):
+    """Use so many connections at once; return how many of them were lost."""
+    with ExitStack() as stack:
+        connections = [stack.enter_context(engine.connect()) for _ in range(count)]
+        lost = 0
+        for connection in connections:
+            try:
+                connection.exec_driver_sql("SELECT 1")
+            except DBAPIError:
+                lost += 1
+        return lost
+
+
+def test_a_lost_connection_costs_one_new_one_and_the_others_go_on(far):
+    engine, proxy, made = far
+    assert read_from(engine, 5) == 0
+    for number in range(1, 4):
+        proxy.break_latest()
+        assert read_from(engine, 5) == 1
+        assert read_from(engine, 5) == 0
+        assert len(made) == 5 + number
+
+
+def test_after_a_restart_of_the_database_one_statement_fails_and_not_one_on_every_connection(far):
+    engine, proxy, made = far
+    assert read_from(engine, 5) == 0
+    proxy.cut()
+    proxy.mend()
+    assert [read_from(engine, 1) for _ in range(4)] == [1, 0, 0, 0]
+    assert read_from(engine, 5) == 0
+    assert len(made) == 10
+
+
+def test_the_certificates_of_authorities_are_not_read_for_every_connection(far, monkeypatch):
+    engine, _, _ = far
+    made = []
+    make = ssl.create_default_context
+    monkeypatch.setattr(ssl, "create_default_context", lambda **options: made.append(options) or make(**options))
+    assert read_from(engine, 5) == 0
+    assert len(made) <= 1
 
 
 def test_a_database_that_writes_times_in_another_way_is_read_all_the_same(postgresql_url):

@@ -9,7 +9,7 @@ import pytest
 from blazar.model.lease import EventStatus, EventType
 from blazar.store.store import Store
 from tests.statements import counted
-from tests.store.builders import HOUR, NONE, NOON, a_host, booked, hours
+from tests.store.builders import HOUR, NONE, NOON, a_host, a_lease, booked, hours
 
 
 @pytest.fixture
@@ -17,12 +17,10 @@ def store(engine) -> Store:
     return Store(engine)
 
 
-def claimed(store, lease, owner):
-    """Claim the start of a lease for an hour."""
+def claimed(store, lease, token, until=NOON + HOUR):
+    """Claim the start of a lease, for an hour by default."""
     start = lease.event(EventType.START)
-    mine = replace(
-        start, status=EventStatus.IN_PROGRESS, claimed_by=owner, claimed_at=NOON, due_at=NOON + HOUR, attempts=1
-    )
+    mine = replace(start, status=EventStatus.IN_PROGRESS, claimed_by=token, claimed_at=NOON, due_at=until, attempts=1)
     events = tuple(mine if event is start else event for event in lease.events)
     return store.save(lease, replace(lease, events=events), at=NOON, cleaning=NONE)
 
@@ -46,6 +44,37 @@ def test_due_events_come_the_longest_waiting_first_and_no_more_than_asked_for(st
     assert store.next_due() == NOON + HOUR
 
 
+def test_of_each_project_the_first_is_due_before_the_second_of_any_and_starts_apart_from_ends(store, engine):
+    host = a_host(store)
+
+    def lease(project, start, reservations=None):
+        new = a_lease(hours(start, start + 1), project=project)
+        new = new if reservations is None else replace(new, reservations=reservations)
+        return store.book(new, [], {}, {}, cleaning=NONE)
+
+    many = [lease("many", number / 10) for number in range(8)]
+    empty = [lease("many", -1, ()), lease("idle", -1, ())]
+    one = lease("one", 0.9)
+    booked(store, hours(5, 6), host)
+    with counted(engine) as statements:
+        due = store.due_events(NOON + 0.95 * HOUR, 3)
+    assert statements.count == 1
+    assert [event.lease_id for event in due] == [many[0].id, many[1].id, one.id]
+    assert [(event.project_id, event.empty, event.starts) for event in due[1:]] == [
+        ("many", False, True),
+        ("one", False, True),
+    ]
+    later = store.due_events(NOON + 1.15 * HOUR, 4)
+    assert {(event.project_id, event.event_type) for event in later} == {
+        ("many", EventType.START),
+        ("many", EventType.END),
+        ("one", EventType.START),
+    }
+    everything = store.due_events(NOON + HOUR, 99)
+    assert {event.lease_id for event in everything[-4:]} == {lease.id for lease in empty}
+    assert all(event.empty for event in everything[-4:])
+
+
 def test_nothing_is_due_where_nothing_is_left_to_do(store):
     assert store.next_due() is None
     lease = booked(store, hours(1, 2), a_host(store))
@@ -54,32 +83,43 @@ def test_nothing_is_due_where_nothing_is_left_to_do(store):
     assert store.next_due() is None
 
 
-def test_a_heartbeat_renews_all_claims_of_its_owner_in_one_statement_and_no_others(store, engine):
+def test_a_heartbeat_renews_the_claims_that_are_held_in_one_statement_and_no_others(store, engine):
     host = a_host(store)
-    mine = [claimed(store, booked(store, hours(1, 2), host), "me") for _ in range(3)]
-    other = claimed(store, booked(store, hours(1, 2), host), "you")
+    mine = [claimed(store, booked(store, hours(1, 2), host), f"me:{number}") for number in range(3)]
+    dropped = claimed(store, booked(store, hours(1, 2), host), "me:3")
+    other = claimed(store, booked(store, hours(1, 2), host), "you:1")
     with counted(engine) as statements:
-        store.extend_claims("me", until=NOON + 3 * HOUR)
+        renewed = store.renew_claims(["me:0", "me:1", "me:2"], now=NOON, until=NOON + 3 * HOUR)
     assert statements.count == 1
+    assert renewed == {"me:0", "me:1", "me:2"}
     assert [due_of(store, lease) for lease in mine] == [NOON + 3 * HOUR] * 3
-    assert due_of(store, other) == NOON + HOUR
+    assert [due_of(store, lease) for lease in (dropped, other)] == [NOON + HOUR] * 2
+
+
+def test_a_claim_that_has_ended_is_not_renewed_and_its_holder_hears_of_it(store):
+    host = a_host(store)
+    first, second = (claimed(store, booked(store, hours(1, 2), host), f"me:{number}") for number in range(2))
+    later = claimed(store, booked(store, hours(1, 2), host), "me:2", until=NOON + 2 * HOUR)
+    now = NOON + HOUR
+    assert store.renew_claims(["me:0", "me:1", "me:2"], now=now, until=NOON + 4 * HOUR) == {"me:2"}
+    assert [due_of(store, lease) for lease in (first, second)] == [now, now]
+    assert due_of(store, later) == NOON + 4 * HOUR
+    assert store.renew_claims(["nobody's"], now=now, until=NOON + 4 * HOUR) == frozenset()
 
 
 def test_a_heartbeat_does_not_wake_what_is_done(store):
     lease = claimed(store, booked(store, hours(1, 2), a_host(store)), "me")
     done = tuple(replace(event, due_at=None) for event in lease.events)
     store.save(lease, replace(lease, events=done), at=NOON, cleaning=NONE)
-    store.extend_claims("me", until=NOON + 3 * HOUR)
+    assert store.renew_claims(["me"], now=NOON, until=NOON + 3 * HOUR) == frozenset()
     assert store.next_due() is None
 
 
 def test_claims_of_those_who_are_gone_can_be_made_due_at_once(store):
-    host = a_host(store)
-    mine, theirs = (claimed(store, booked(store, hours(1, 2), host), owner) for owner in ("me", "gone"))
-    store.drop_claims_of_others("me", at=NOON)
-    assert due_of(store, mine) == NOON + HOUR
-    assert due_of(store, theirs) == NOON
-    assert theirs.id in {event.lease_id for event in store.due_events(NOON, 9)}
+    lease = claimed(store, booked(store, hours(1, 2), a_host(store)), "gone")
+    store.drop_claims(at=NOON)
+    assert due_of(store, lease) == NOON
+    assert lease.id in {event.lease_id for event in store.due_events(NOON, 9)}
 
 
 def test_a_write_costs_a_few_statements_and_touches_only_what_differs(store, engine):

@@ -38,12 +38,85 @@ def test_a_migration_that_fails_leaves_nothing_behind(database_url):
     engine = connect(database_url)
     if engine.dialect.name == "mysql":
         pytest.skip("MariaDB can not undo changes of tables")
+    migrate.upgrade(engine, "0001")
+    before = [*sa.inspect(engine).get_table_names(), "notices"]
     with engine.execution_options(**{WRITES: True}).begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE allocations (anything INTEGER)")
+        connection.exec_driver_sql("CREATE TABLE notices (anything INTEGER)")
     with pytest.raises(sa.exc.DBAPIError):
         migrate.upgrade(engine)
-    assert sa.inspect(engine).get_table_names() == ["allocations"]
+    assert sorted(sa.inspect(engine).get_table_names()) == sorted(before)
+    assert migrate.current(engine) == "0001"
     engine.dispose()
+
+
+def test_a_database_with_tables_of_somebody_else_is_refused_and_not_touched(database_url):
+    engine = connect(database_url)
+    with engine.execution_options(**{WRITES: True}).begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE notices (anything INTEGER)")
+    with pytest.raises(migrate.ForeignTables, match=r"is not empty.*\(notices\).*give ours an empty database"):
+        migrate.upgrade(engine)
+    assert sa.inspect(engine).get_table_names() == ["notices"]
+    engine.dispose()
+
+
+EXISTING = {
+    "newest": (
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)",
+        "INSERT INTO alembic_version VALUES ('553383923ca0')",
+        "CREATE TABLE leases (id VARCHAR(36) PRIMARY KEY, name VARCHAR(80), start_date TIMESTAMP, deleted VARCHAR(36))",
+        "CREATE TABLE computehosts (id VARCHAR(36) PRIMARY KEY, vcpus INTEGER)",
+        "INSERT INTO computehosts VALUES ('1', 16)",
+    ),
+    "not marked with a revision": ("CREATE TABLE computehost_allocations (id VARCHAR(36) PRIMARY KEY)",),
+    "its leases alone": ("CREATE TABLE leases (id VARCHAR(36) PRIMARY KEY, start_date TIMESTAMP NULL)",),
+}
+
+
+@pytest.mark.parametrize("statements", EXISTING.values(), ids=EXISTING)
+def test_a_database_of_the_existing_blazar_is_recognised_by_every_command_and_not_touched(
+    database_url, statements, capsys
+):
+    engine = connect(database_url)
+    with engine.execution_options(**{WRITES: True}).begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+    def contents():
+        tables = sa.MetaData()
+        tables.reflect(engine)
+        with engine.connect() as connection:
+            return {name: connection.execute(sa.select(table)).all() for name, table in tables.tables.items()}
+
+    before = contents()
+    for command in (
+        ["upgrade"],
+        ["upgrade", "0001"],
+        ["downgrade", "base"],
+        ["stamp", "head"],
+        ["current"],
+        ["check"],
+        ["revision", "-m", "x"],
+        ["past-leases"],
+        ["purge", "--before", "2020-01-01"],
+    ):
+        assert main(["--database-url", database_url, *command]) == 1, command
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1, said
+        assert "is that of the existing Blazar" in said
+        assert "an empty database of its own" in said
+    assert contents() == before
+    engine.dispose()
+
+
+def test_further_files_of_a_folder_count(tmp_path, capsys):
+    folder = tmp_path / "conf.d"
+    folder.mkdir()
+    (folder / "db.conf").write_text(f"[database]\nconnection = sqlite:///{tmp_path / 'db.sqlite'}\n")
+    assert main(["--config-dir", str(folder), "upgrade", "head"]) == 0
+    file = tmp_path / "blazar.conf"
+    file.write_text("[database]\nconnection = sqlite:////no/such/folder/db.sqlite\n")
+    assert main(["--config-file", str(file), "--config-dir", str(folder), "current"]) == 0
+    assert "newest" in capsys.readouterr().out
 
 
 def test_foreign_keys_hold_again_after_a_migration(sqlite):

@@ -26,7 +26,7 @@ from openstack.warnings import OpenStackDeprecationWarning
 from requests.adapters import HTTPAdapter
 
 from blazar import __version__
-from blazar.clouds.scope import current
+from blazar.clouds.scope import check_change, current
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
 
 LOG = logging.getLogger(__name__)
@@ -152,11 +152,18 @@ class Service:
         if left is not None and left <= 0:
             raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
         timeout = self._timeout if left is None else min(self._timeout, left)
+        changes = method != "GET"
         headers = {"Content-Type": content_type} if content_type else {}
         if scope.request_id:
             headers["X-OpenStack-Request-ID"] = scope.request_id
         try:
-            response: requests.Response = self._proxy().request(
+            proxy = self._proxy()
+            if changes:
+                # Whatever logs in takes its time before the check, and not between it and the call.
+                proxy.get_token()
+                most = check_change()
+                timeout = timeout if most is None else min(timeout, most)
+            response: requests.Response = proxy.request(
                 path,
                 method,
                 json=body,
@@ -165,6 +172,9 @@ class Service:
                 headers=headers,
                 timeout=timeout,
                 raise_exc=False,
+                # Nothing is sent once more behind the back of the check.
+                connect_retries=0 if changes else None,
+                allow_reauth=not changes,
             )
         except (ksa.ConnectTimeout, ksa.UnknownConnectionError) as error:
             failure = CloudUnavailable(f"{self._name} did not answer within {timeout:.0f} s ({method} {path})")
@@ -177,6 +187,9 @@ class Service:
             raise CloudUnavailable(f"no way into {self._name}: {_brief(error)}") from error
         except requests.RequestException as error:
             raise CloudUnavailable(f"{self._name} can not be reached: {_brief(error)}") from error
+        if changes and response.status_code == 401:
+            proxy.invalidate()
+            raise Passing(CloudUnavailable(f"{self._name} does not accept our token: {_message(response)}"))
         generation = isinstance(body, dict) and "resource_provider_generation" in body
         return self._understood(method, path, response, of_generation=generation)
 
@@ -274,6 +287,19 @@ class Access:
         except (ksa.Unauthorized, ksa.NotFound) as error:
             raise CloudRefused(f"Keystone does not accept the service user: {_brief(error)}") from error
         except (ksa.ClientException, requests.RequestException) as error:
+            raise CloudUnavailable(f"Keystone can not be reached: {_brief(error)}") from error
+
+    def projects(self) -> frozenset[str]:
+        """Return the ids of the projects in which our user has a role. CloudUnavailable, CloudRefused."""
+        url = str(getattr(self._credentials.auth, "auth_url", None) or "").rstrip("/")
+        if not url:
+            return frozenset()
+        try:
+            answer = self.session.get(f"{url if url.endswith('/v3') else url + '/v3'}/auth/projects")
+            return frozenset(str(project["id"]) for project in answer.json()["projects"])
+        except (ksa.Unauthorized, ksa.Forbidden, ksa.NotFound) as error:
+            raise CloudRefused(f"Keystone does not say where the service user has a role: {_brief(error)}") from error
+        except (ksa.ClientException, requests.RequestException, ValueError, KeyError) as error:
             raise CloudUnavailable(f"Keystone can not be reached: {_brief(error)}") from error
 
     def _service(self, name: str, proxy: Callable[[], Proxy]) -> Service:

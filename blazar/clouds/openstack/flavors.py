@@ -89,14 +89,19 @@ class OpenStackFlavors:
     def _change_access(self, flavor_id: str, action: Mapping[str, object]) -> None:
         self._nova.call("POST", f"{_path(flavor_id)}/action", body=action, microversion=FLAVORS)
 
-    def server_groups(self, name: str) -> tuple[ServerGroup, ...]:
-        """Return the groups of all projects with this name."""
+    def flavor_names(self) -> Mapping[str, str]:
+        """Return the names of all flavors."""
+        found = self._nova.pages("/flavors", "flavors", microversion=FLAVORS, params={"is_public": "None"})
+        return {str(item["id"]): str(item["name"]) for item in found}
+
+    def server_groups(self, name: str | None = None) -> tuple[ServerGroup, ...]:
+        """Return the groups of all projects with this name, or all."""
         found: list[ServerGroup] = []
         offset = 0
         while True:
             query = {"all_projects": "true", "limit": PAGE, "offset": offset}
             page = self._nova.get("/os-server-groups", microversion=GROUPS, params=query)["server_groups"]
-            found += [ServerGroup(g["id"], name, g["policy"]) for g in page if g["name"] == name]
+            found += [ServerGroup(g["id"], g["name"], g["policy"]) for g in page if name in (None, g["name"])]
             if not page:
                 return tuple(found)
             # A cloud may have pages that are smaller than ours.

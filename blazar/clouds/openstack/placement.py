@@ -109,6 +109,11 @@ class OpenStackPlacement:
         """Delete a resource class."""
         self._placement.call("DELETE", f"/resource_classes/{name}", microversion=MICROVERSION)
 
+    def resource_classes(self) -> frozenset[str]:
+        """Return the names of all classes."""
+        answer = self._placement.get("/resource_classes", microversion=MICROVERSION)
+        return frozenset(str(item["name"]) for item in answer["resource_classes"])
+
     def inventory(self, hypervisor_hostname: str, resource_class: str) -> Inventory | None:
         """Return what a reservation provider has of a class, and how much of it is used."""
         path = self._path_of(hypervisor_hostname)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 
-from blazar.clouds.ports import Aggregate, Cloud, Hypervisor, Image, Migration, MigrationState, Server
+from blazar.clouds.ports import CHANGES, Aggregate, Cloud, Hypervisor, Image, Migration, MigrationState, Server
+from blazar.clouds.scope import check_change
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.keepers import Keeper
 from blazar.clouds.simulated.network import SimulatedNetwork
@@ -298,9 +299,13 @@ class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
         with self._reading() as state:
             return tuple(self._image(image) for image in state.images.values())
 
-    def _call(self, name: str) -> AbstractContextManager[None]:
+    @contextmanager
+    def _call(self, name: str) -> Iterator[None]:
         # Outside the state's lock: one slow call does not hold up the others.
-        return self.faults.around(name)
+        with self.faults.around(name):
+            if name in CHANGES:
+                check_change()
+            yield
 
     def _reading(self) -> AbstractContextManager[State]:
         return self._keeper.open(to_change=False)

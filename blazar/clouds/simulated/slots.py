@@ -84,10 +84,16 @@ class SimulatedSlots(Ground):
                 raise NotFound(f"project {project_id} has no access to flavor {flavor_id}")
             projects.remove(project_id)
 
-    def server_groups(self, name: str) -> tuple[ServerGroup, ...]:
-        """Return the groups of this name."""
+    def flavor_names(self) -> Mapping[str, str]:
+        """Return the names of all flavors."""
+        with self._call("flavor_names"), self._reading() as state:
+            return {flavor.id: flavor.name for flavor in state.flavors.values()}
+
+    def server_groups(self, name: str | None = None) -> tuple[ServerGroup, ...]:
+        """Return the groups of this name, or all."""
         with self._call("server_groups"), self._reading() as state:
-            return tuple(ServerGroup(g.id, g.name, g.policy) for g in state.groups.values() if g.name == name)
+            groups = state.groups.values()
+            return tuple(ServerGroup(g.id, g.name, g.policy) for g in groups if name in (None, g.name))
 
     def create_server_group(self, name: str, policy: str, project_id: str) -> str:
         """Create a group."""
@@ -124,6 +130,11 @@ class SimulatedSlots(Ground):
             if any(name in totals for totals in state.inventories.values()):
                 raise Conflict(f"there are inventories of {name}")
             state.classes.remove(name)
+
+    def resource_classes(self) -> frozenset[str]:
+        """Return the names of all custom classes."""
+        with self._call("resource_classes"), self._reading() as state:
+            return frozenset(state.classes)
 
     def inventory(self, hypervisor_hostname: str, resource_class: str) -> Inventory | None:
         """Return what a provider has of a class, and how much of that is used."""

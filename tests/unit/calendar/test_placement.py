@@ -262,6 +262,71 @@ def test_required_resources_are_placed_wherever_there_is_a_way(case, data, strat
         assert demand.min_units <= len(mine) <= demand.max_units
 
 
+def test_what_nobody_uses_is_taken_before_what_is_used_before_or_after():
+    hosts = [a_host(1, vcpus=2), a_host(2, vcpus=4), a_host(3, vcpus=8), a_host(4, vcpus=16)]
+    used = [promised(1, hours(0, 3)), promised(2, hours(9, 10)), promised(2, hours(0, 1)), promised(4, hours(0, 4))]
+    order = [3, 1, 2, 4]
+    for count in range(1, 5):
+        assert place([ask(count)], a_snapshot(hosts, used)).resource_ids == set(order[:count])
+    assert place([ask(1, preferred=frozenset({4}))], a_snapshot(hosts, used)).resource_ids == {4}
+
+
+@settings(max_examples=CASES)
+@given(whole_cases(), st.sampled_from(list(Strategy)), st.integers(0, 5))
+def test_no_resource_is_taken_beside_another_use_while_one_is_free_all_the_time(case, strategy, seed):
+    hosts, allocations, demands = case
+    demand = demands[0]
+    can = usable(hosts, allocations, demand)
+    assume(len(can) >= demand.min_units)
+    idle = can - {a.resource_id for a in allocations}
+    placement = place([demand], a_snapshot(hosts, allocations), strategy=strategy, seed=seed)
+    assert placement.resource_ids <= idle or placement.resource_ids >= idle
+
+
+def test_servers_are_packed_beside_others_rather_than_on_a_host_that_a_lease_has_just_left():
+    hosts = [a_host(1, vcpus=4), a_host(2, vcpus=8), a_host(3, vcpus=8)]
+    used = [promised(1, hours(0, 4)), promised(3, WINDOW, vcpus=2)]
+    assert place([ask(1, vcpus=2)], a_snapshot(hosts, used)).resource_ids == {3}
+    assert place([ask(1, vcpus=8)], a_snapshot(hosts, used)).resource_ids == {2}
+
+
+def test_reservations_of_many_hosts_are_placed_however_many_change_hands():
+    hosts = a_snapshot([a_host(n, zone="a" if n <= 500 else "b") for n in range(1, 1001)])
+    assert sum(units(place([ask(1, 1000), ask(1, 1000)], hosts))) == 1000
+    assert units(place([ask(400, zones="ab"), ask(500, zones="a"), ask(1, 1000)], hosts)) == [400, 500, 100]
+    with pytest.raises(NotEnoughResources, match="reservation 3 of the lease"):
+        place([ask(400, 1000), ask(400, 1000), ask(201, 1000)], hosts)
+
+
+def test_a_chain_of_many_reservations_moves_up_by_one():
+    count = 200
+    hosts = a_snapshot([a_host(n, zone=f"z{n}") for n in range(1, count + 1)])
+    chain = [ask(1, zones=[f"z{n}", f"z{n + 1}"]) for n in range(1, count)]
+    # Each would take the first of its two; the last one wants the first of all.
+    placement = place([*chain, ask(1, zones=["z1"])], hosts)
+    assert [shares[0].resource_id for shares in placement.shares] == [*range(2, count + 1), 1]
+
+
+@settings(max_examples=CASES)
+@given(whole_cases(), st.data())
+def test_pinned_resources_stay_wherever_there_is_a_way(case, data):
+    hosts, allocations, demands = case
+    free = [h.id for h in hosts if h.reservable and not any(a.resource_id == h.id for a in allocations)]
+    own = data.draw(st.sets(st.sampled_from(free)) if free else st.just(set()))
+    index = data.draw(st.integers(0, len(demands) - 1))
+    assume(len(own) <= demands[index].min_units)
+    demands[index] = replace(demands[index], pinned=frozenset(own))
+    able = [usable(hosts, allocations, demand) | (own if n == index else set()) for n, demand in enumerate(demands)]
+    most = best(demands, able, [own if n == index else set() for n in range(len(demands))])
+    try:
+        placement = place(demands, a_snapshot(hosts, allocations))
+    except NotEnoughResources:
+        assert most is None
+        return
+    assert sum(units(placement)) == most
+    assert {share.resource_id for share in placement.shares[index]} >= own
+
+
 @st.composite
 def mixed_cases(draw):
     hosts = [a_host(n, vcpus=draw(st.integers(1, 6))) for n in range(1, draw(st.integers(1, 3)) + 1)]

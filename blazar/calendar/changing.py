@@ -1,0 +1,161 @@
+"""What a lease is promised while it is changed and it is not known yet whether the change succeeds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Allocation
+from blazar.model.window import Window
+
+Shares = Mapping[str, Amounts]
+"""Reservation → what it takes of one resource."""
+
+
+def union(held: Collection[Allocation], planned: Collection[Allocation]) -> tuple[Allocation, ...]:
+    """Return what keeps both ways open: what a lease holds, for its window, and what is planned, for the new one.
+
+    At every instant and of every class a resource is promised exactly the larger of what the lease holds of it and what
+    is planned of it at that instant, all reservations of the lease together. So it is never promised beyond what it
+    has, also where reservations swap. What is in both counts once, for both windows. Each reservation has
+    an allocation on every resource that is planned for it, but for shared resources that another reservation still has
+    whole. The allocations of ``held`` have one window, and so have those of ``planned``.
+    """
+    if not held or not planned:
+        return (*held, *planned)
+    old, new = next(iter(held)).window, next(iter(planned)).window
+    if old.start > new.end or new.start > old.end:
+        return (*held, *planned)
+    found: list[Allocation] = []
+    before, after = _by_resource(held), _by_resource(planned)
+    for resource_id in dict.fromkeys((*before, *after)):
+        found += _joined(before.get(resource_id, ()), after.get(resource_id, ()), old, new)
+    return tuple(found)
+
+
+def _by_resource(allocations: Iterable[Allocation]) -> Mapping[int, list[Allocation]]:
+    found: dict[int, list[Allocation]] = defaultdict(list)
+    for allocation in allocations:
+        found[allocation.resource_id].append(allocation)
+    return found
+
+
+def _joined(
+    held: Collection[Allocation], planned: Collection[Allocation], old: Window, new: Window
+) -> Iterator[Allocation]:
+    both = Window(min(old.start, new.start), max(old.end, new.end))
+    had_whole, gets_whole = (any(a.unit is None for a in each) for each in (held, planned))
+    if had_whole and gets_whole:
+        # The reservation that gets it has it on record, so that an undo knows where it may be by then.
+        yield from (_in(both, a) for a in planned)
+    elif had_whole or gets_whole:
+        whole, shared, others = (held, planned, (new, old)) if had_whole else (planned, held, (old, new))
+        yield from whole
+        yield from (_in(window, a) for a in shared for window in _outside(*others))
+    else:
+        yield from _layers(held, planned, old, new, both).allocations()
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """What reservations take of one resource in each of some windows, which add up where they overlap."""
+
+    like: Mapping[str, Allocation]
+    layers: Mapping[Window, Shares]
+
+    def allocations(self) -> Iterator[Allocation]:
+        for window, shares in self.layers.items():
+            for reservation_id, amounts in shares.items():
+                if amounts:
+                    yield _sized(self.like[reservation_id], window, amounts)
+
+
+def _layers(
+    held: Collection[Allocation], planned: Collection[Allocation], old: Window, new: Window, both: Window
+) -> _Layers:
+    """Split shared use into what lasts for both windows, what is left for the old one, and what comes in the new one.
+
+    What lasts is, of each class, the smaller of the sums before and after: then the sum of all three is the larger one
+    where the windows overlap. Each reservation keeps the smaller of its own two shares; the rest of what lasts passes
+    from reservations that get less to those that get more.
+    """
+    had, gets = _shares(held), _shares(planned)
+    ids = tuple(dict.fromkeys((*had, *gets)))
+    none = Amounts()
+    lasting = {id_: _least(had.get(id_, none), gets.get(id_, none)) for id_ in ids}
+    less = {id_: had.get(id_, none).minus(lasting[id_]) for id_ in ids}
+    more = {id_: gets.get(id_, none).minus(lasting[id_]) for id_ in ids}
+    passing = _least(_sum(less.values()), _sum(more.values()))
+    less, _ = _without(less, passing)
+    more, passed = _without(more, passing)
+    layers: dict[Window, dict[str, Amounts]] = {}
+    for window, shares in ((both, lasting), (both, passed), (old, less), (new, more)):
+        layer = layers.setdefault(window, {})
+        for id_, amounts in shares.items():
+            layer[id_] = layer.get(id_, none) + amounts
+    # An allocation of the plan, where there is one: its unit is that of the new size.
+    return _Layers({a.reservation_id: a for a in (*held, *planned)}, layers)
+
+
+def _without(shares: Shares, amounts: Amounts) -> tuple[dict[str, Amounts], dict[str, Amounts]]:
+    """Return shares with so much less in all, and what was taken from each."""
+    left, taken = {}, {}
+    for id_, share in shares.items():
+        taken[id_] = _least(share, amounts)
+        left[id_] = share.minus(taken[id_])
+        amounts = amounts.minus(taken[id_])
+    return left, taken
+
+
+def _shares(allocations: Iterable[Allocation]) -> Shares:
+    found: dict[str, Amounts] = {}
+    for allocation in allocations:
+        found[allocation.reservation_id] = found.get(allocation.reservation_id, Amounts()) + _amounts(allocation)
+    return found
+
+
+def _amounts(allocation: Allocation) -> Amounts:
+    return allocation.amounts or Amounts()
+
+
+def _sized(like: Allocation, window: Window, amounts: Amounts) -> Allocation:
+    """Return an allocation of these amounts: as a number of the units that the reservation has, if that is possible."""
+    units, unit = 1, amounts
+    if like.unit:
+        name, amount = like.unit.items[0]
+        count = amounts.get(name) // amount
+        if like.unit.times(count) == amounts:
+            units, unit = count, like.unit
+    return Allocation(like.resource_id, like.lease_id, like.reservation_id, window, units, unit)
+
+
+def _in(window: Window, allocation: Allocation) -> Allocation:
+    return Allocation(
+        allocation.resource_id,
+        allocation.lease_id,
+        allocation.reservation_id,
+        window,
+        allocation.units,
+        allocation.unit,
+    )
+
+
+def _outside(window: Window, other: Window) -> Iterator[Window]:
+    """Return the parts of a window that lie before and after another one."""
+    if window.start < other.start:
+        yield Window(window.start, min(window.end, other.start))
+    if other.end < window.end:
+        yield Window(max(window.start, other.end), window.end)
+
+
+def _least(one: Amounts, other: Amounts) -> Amounts:
+    return Amounts.of({name: min(amount, other.get(name)) for name, amount in one})
+
+
+def _sum(amounts: Iterable[Amounts]) -> Amounts:
+    total = Amounts()
+    for each in amounts:
+        total += each
+    return total

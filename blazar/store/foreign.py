@@ -1,0 +1,29 @@
+"""Databases that are another program's: recognised before anything in them is touched."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+
+from blazar.model.errors import BlazarError
+
+THEIRS = frozenset({"computehosts", "computehost_reservations", "computehost_allocations"})
+"""Tables of the existing Blazar, at every revision and in every fork of it, and never ours."""
+
+EMPTY_ONE = "give ours an empty database of its own ([database] connection, or --database-url)"
+
+
+class ForeignTables(BlazarError):
+    """The database is not ours; the message says whose it is and what to do."""
+
+
+def check_ours(engine: Engine) -> frozenset[str]:
+    """Return the names of the tables there are; ForeignTables if the database is that of the existing Blazar."""
+    looked = sa.inspect(engine)
+    tables = frozenset(looked.get_table_names())
+    if tables & THEIRS or ("leases" in tables and "start_date" in {c["name"] for c in looked.get_columns("leases")}):
+        raise ForeignTables(
+            "the database is that of the existing Blazar, whose tables differ from ours and can not be taken over yet; "
+            f"nothing in it has been touched: {EMPTY_ONE}, and see 'Coming from the existing Blazar' in docs/install.md"
+        )
+    return tables

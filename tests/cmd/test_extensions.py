@@ -1,0 +1,82 @@
+"""Resource types and filters of other packages: those for the existing Blazar are refused with their true reason."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from blazar.cmd import assemble
+from blazar.cmd.config import ConfigurationError
+
+MODULES = {
+    "gone": "from blazar.plugins import base\n\n\nclass Plugin(base.BasePlugin):\n    pass\n",
+    "moved": "from blazar.enforcement.filters import base_filter as b\n\n\nclass Plugin(b.BaseFilter):\n    pass\n",
+    "name": "from blazar.enforcement import exceptions\n\n\nclass Plugin:\n    pass\n",
+    "needy": "import a_library_that_is_missing\n",
+    "broken": "raise RuntimeError('two\\nlines')\n",
+    "older": (
+        "class Plugin:\n    resource_type = 'x'\n    def __init__(self, conf=None): pass\n"
+        "    def reserve_resource(self): pass\n    def check_create(self): pass\n    def on_end(self): pass\n"
+    ),
+}
+GROUPS = {"plugins": "blazar.resource.plugins", "enabled_filters": "blazar.enforcement.filters"}
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A package of somebody else's, with an extension of either kind in each of its modules."""
+    for name, text in MODULES.items():
+        (tmp_path / f"acme_{name}.py").write_text(text, encoding="utf-8")
+    meta = tmp_path / "acme-2.0.dist-info"
+    meta.mkdir()
+    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 2.0\n", encoding="utf-8")
+    lines = [
+        line
+        for group in GROUPS.values()
+        for line in (f"[{group}]", *(f"acme.{name} = acme_{name}:Plugin" for name in MODULES))
+    ]
+    (meta / "entry_points.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+
+
+OLDER = "written for the existing Blazar"
+
+
+@pytest.mark.parametrize("option", GROUPS)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gone", ["No module named 'blazar.plugins'", OLDER]),
+        ("moved", ["blazar.enforcement.filters", OLDER]),
+        ("name", ["'exceptions' from 'blazar.enforcement'", OLDER]),
+        ("needy", ["ModuleNotFoundError", "a_library_that_is_missing"]),
+        ("broken", ["RuntimeError: two lines"]),
+        ("older", ["acme_older:Plugin has no ", "perhaps one of the existing Blazar"]),
+    ],
+)
+def test_what_can_not_be_used_is_refused_once_with_the_true_reason(load, installed, caplog, option, name, words):
+    section = "manager" if option == "plugins" else "enforcement"
+    with pytest.raises(ConfigurationError) as refused:
+        assemble.check_plugins(load(f"[{section}]", f"{option} = acme.{name}"))
+    said = refused.value.message
+    assert said.startswith(f"[{section}] {option} names acme.{name} (of acme 2.0), which ")
+    assert "not installed" not in said
+    assert "\n" not in said
+    for part in words:
+        assert part in said
+    if OLDER not in words:
+        assert OLDER not in said
+    assert caplog.records == []
+
+
+def test_what_is_installed_and_not_named_is_not_loaded_and_not_told_of(load, installed, caplog):
+    assemble.check_plugins(load())
+    assert caplog.records == []
+
+
+def test_what_is_unknown_is_told_with_what_there_is(load, installed, caplog):
+    with pytest.raises(ConfigurationError, match=r"acme\.no, which is not installed; there are: acme\.broken, "):
+        assemble.check_plugins(load("[manager]", "plugins = acme.no"))
+    assert caplog.records == []

@@ -1,0 +1,106 @@
+"""Standalone mode as a process: its folder is its own, and the first lease is one command."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import urllib.request
+from pathlib import Path
+
+import pytest
+from oslo_config import cfg
+
+from blazar.api.identity import Caller
+from blazar.api.policy import Policy
+from blazar.cmd import config, standalone
+from tests.cmd.conftest import Program
+
+pytestmark = pytest.mark.timeout(60)
+
+FIRST = {
+    "name": "first",
+    "start_date": "now",
+    "end_date": "2100-01-01 00:00",
+    "reservations": [
+        {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
+    ],
+}
+
+
+def begun(folder: Path, *arguments: str) -> tuple[Program, str]:
+    """Start it on a free port, in a home where policies of others are; return it and its URL."""
+    home = folder / "home"
+    (home / ".blazar").mkdir(parents=True, exist_ok=True)
+    (home / ".blazar" / "policy.yaml").write_text("just a text", encoding="utf-8")
+    data = str(folder / "data")
+    program = Program("-m", "blazar.cmd.standalone", "--port", "0", "--data", data, *arguments, HOME=str(home))
+    url = program.says("on http://").partition(" on ")[2].partition(";")[0]
+    program.says("Ctrl-C stops")
+    return program, url
+
+
+def call(url: str, body: object = None) -> dict:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def test_the_first_lease_is_one_command_and_what_is_kept_is_for_nobody_else(tmp_path):
+    (tmp_path / "data").mkdir(mode=0o755)
+    program, url = begun(tmp_path)
+    try:
+        assert call(f"{url}/v1/leases", FIRST)["lease"]["name"] == "first"
+        names = {host["hypervisor_hostname"] for host in call(f"{url}/v1/os-hosts")["hosts"]}
+        assert names == {"node-1", "node-2", "node-3", "node-10", "node-11", "node-12"}
+        assert "os-hosts -H" not in program.said
+    finally:
+        assert program.stop() == 0
+    for path in (tmp_path / "data", *(tmp_path / "data").iterdir()):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+@pytest.mark.slow
+def test_hosts_are_left_to_whoever_wants_to_register_them(tmp_path):
+    program, url = begun(tmp_path, "--no-hosts")
+    try:
+        assert call(f"{url}/v1/os-hosts")["hosts"] == []
+        assert "os-hosts -H" in program.said
+    finally:
+        assert program.stop() == 0
+
+
+def test_a_folder_that_holds_files_of_others_keeps_its_mode(tmp_path):
+    mask = os.umask(0o022)
+    try:
+        (tmp_path / "theirs").touch()
+        tmp_path.chmod(0o755)
+        standalone._keep_to_ourselves(tmp_path)
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+        (tmp_path / standalone.DATABASE).touch()
+        standalone._keep_to_ourselves(tmp_path)
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+        standalone._keep_to_ourselves(tmp_path / "new" / "one")
+        assert stat.S_IMODE((tmp_path / "new" / "one").stat().st_mode) == 0o700
+    finally:
+        os.umask(mask)
+
+
+def test_a_policy_of_its_own_folder_counts_and_one_that_the_configuration_names_counts_more(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "policy.yaml").write_text('"blazar:oshosts:get": "@"', encoding="utf-8")
+    named = tmp_path / "named.yaml"
+    named.write_text('"blazar:oshosts:delete": "@"', encoding="utf-8")
+    file = tmp_path / "blazar.conf"
+    file.write_text(f"[oslo_policy]\npolicy_file = {named}\n", encoding="utf-8")
+
+    def may(*files: str) -> set[str]:
+        conf = config.load([], program="blazar-test", files=list(files), conf=cfg.ConfigOpts())
+        policy = Policy(standalone._with_own_policy(conf, data))
+        visitor = Caller("u", "p", ("guest",))
+        return {verb for verb in ("get", "delete") if policy.allows(f"blazar:oshosts:{verb}", visitor)}
+
+    assert may() == {"get"}
+    assert may(str(file)) == {"delete"}

@@ -1,0 +1,180 @@
+"""All that can happen to a lease, in every order: no illegal move, nobody stuck, never two at work on one lease."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from blazar.manager import lifecycle
+from blazar.manager.updates import _new_timetable, _rearmed, _settled
+from blazar.manager.worker import _all_failed
+from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.window import Window
+from tests.world import NOON
+
+HOUR = timedelta(hours=1)
+STEP = timedelta(minutes=10)
+RELOOK = timedelta(minutes=5)
+ACTIVE, ERROR, DELETED = ReservationStatus.ACTIVE, ReservationStatus.ERROR, ReservationStatus.DELETED
+NEEDS = {
+    LeaseStatus.CREATING: (EventType.CREATE,),
+    LeaseStatus.UPDATING: (EventType.UPDATE,),
+    LeaseStatus.STARTING: (EventType.START,),
+    LeaseStatus.TERMINATING: (EventType.END,),
+    LeaseStatus.DELETING: (EventType.DELETE,),
+    LeaseStatus.PENDING: (EventType.START, EventType.END),
+    LeaseStatus.ACTIVE: (EventType.END,),
+    LeaseStatus.ERROR: (EventType.END,),
+    LeaseStatus.TERMINATED: (),
+}
+"""Which events must be due at some time, so that it goes on."""
+
+Next = tuple[Lease, Lease | None]
+"""A lease, and what it is to be when its change is over, if whoever makes that is alive."""
+
+
+def created(before_end: bool) -> Lease:
+    window = Window(NOON + HOUR, NOON + 3 * HOUR)
+    times = {EventType.START: window.start, EventType.END: window.end}
+    times |= {EventType.BEFORE_END: NOON + 2 * HOUR} if before_end else {}
+    events = [Event(str(kind), kind, time, EventStatus.UNDONE, NOON) for kind, time in times.items()]
+    creation = Event("create", EventType.CREATE, NOON, EventStatus.UNDONE, NOON)
+    parts = [Reservation(f"r{n}", "x", "x", ReservationStatus.PENDING, NOON) for n in range(2)]
+    lease = Lease("l", "n", "u", "p", window, LeaseStatus.CREATING, NOON)
+    lease = replace(lease, reservations=tuple(parts), events=(*events, creation))
+    return lifecycle.claim(lease, creation, token="first", now=NOON, until=NOON + STEP)
+
+
+def looked_at(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -> Next:
+    """Do what a manager does that finds an event due."""
+    match lifecycle.decide(lease, event, now, relook=RELOOK):
+        case lifecycle.Drop():
+            return lifecycle.with_event(lease, replace(event, due_at=None)), wanted
+        case lifecycle.Wait(until, reason):
+            return lifecycle.postpone(lease, event, at=until, reason=reason, failed=False, now=now), wanted
+    claimed = lifecycle.claim(lease, event, token="next", now=now, until=now + STEP)
+    if event.event_type == EventType.START and lease.window.end <= now:
+        ours = next(e for e in claimed.events if e.id == event.id)
+        return lifecycle.settle(_all_failed(claimed, now), ours, now=now, error="late"), wanted
+    return claimed, None if event.event_type == EventType.UPDATE else wanted
+
+
+def worked_on(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -> Iterator[Next]:
+    """Do what may become of an event that is claimed."""
+    kind = EventType(event.event_type)
+    if lease.status is LeaseStatus.DELETING and lease.deleted_at is None and kind is not EventType.DELETE:
+        yield lifecycle.abandon(lease, event, now=now), None
+        return
+    left = None if kind is EventType.UPDATE else wanted
+    yield lifecycle.postpone(lease, event, at=now + RELOOK, reason="x", failed=True, now=now), left
+    match kind:
+        case EventType.DELETE:
+            yield lifecycle.deleted(lease, event, now=now), None
+        case EventType.CREATE:
+            yield lifecycle.deleted(lease, event, now=now, error="undone"), None
+            if event.claimed_by == "first":
+                yield lifecycle.arm(lifecycle.settle(lease, event, now=now), now=now), wanted
+        case EventType.UPDATE:
+            yield lifecycle.settle(lease, event, now=now, error="undone"), None
+            if wanted is not None:
+                yield _settled(lease, wanted, event.id, now), None
+        case EventType.START:
+            for outcome in ((ACTIVE, ACTIVE), (ERROR, ERROR), (ACTIVE, ERROR)):
+                pairs = zip(lease.reservations, outcome, strict=True)
+                parts = [lifecycle.with_status(r, s, now) for r, s in pairs if r.status is ReservationStatus.PENDING]
+                after = lifecycle.with_reservations(lease, parts)
+                error = "x" if any(r.status is ERROR for r in after.reservations) else None
+                yield lifecycle.settle(after, event, now=now, error=error), wanted
+        case EventType.END | EventType.CLEAN_UP:
+            parts = [lifecycle.with_status(r, DELETED, now) for r in lease.reservations]
+            yield lifecycle.settle(lifecycle.with_reservations(lease, parts), event, now=now), wanted
+        case _:
+            yield lifecycle.settle(lease, event, now=now), wanted
+            yield lifecycle.settle(lease, event, now=now, error="x"), wanted
+
+
+def asked_for(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Next]:
+    """Do what users and the sweep may ask for."""
+    if lease.status is not LeaseStatus.DELETING:
+        yield lifecycle.begin_deletion(lease, event_id="delete", now=now), wanted
+    if lease.deleted_at is not None or lease.status is LeaseStatus.TERMINATED:
+        yield lifecycle.begin_clean_up(lease, event_id="clean", now=now), wanted
+        return
+    if lease.status not in lifecycle.STABLE or lifecycle.live_claim(lease, now) is not None:
+        return
+    for end in {lease.window.end, NOON + 4 * HOUR}:
+        for anew in (False, True):
+            window = replace(lease.window, end=end)
+            again = _rearmed(lease, window, now)
+            rearmed = again is not lease
+            events, _ = _new_timetable(again, window, None, now, anew=anew, saves=True, rearmed=rearmed)
+            after = replace(again, window=window, events=events)
+            yield after, wanted
+            if lease.event(EventType.UPDATE) is None:
+                until = now + STEP
+                yield (
+                    lifecycle.begin_update(lease, event_id="update", memo={}, token="u", now=now, until=until),
+                    after,
+                )
+
+
+def following(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Next]:
+    for event in lease.events:
+        if event.due_at is not None and event.due_at <= now:
+            yield looked_at(lease, event, now, wanted)
+        elif event.due_at is not None and event.claimed_by:
+            yield from worked_on(lease, event, now, wanted)
+    yield from asked_for(lease, now, wanted)
+
+
+def check(lease: Lease, now: datetime) -> None:
+    due = {event.event_type for event in lease.events if event.due_at is not None}
+    assert sum(bool(e.claimed_by and e.due_at is not None and e.due_at > now) for e in lease.events) <= 1
+    if lease.deleted_at is None:
+        assert due.issuperset(NEEDS[lease.status])
+    states = {r.status for r in lease.reservations}
+    if lease.status is LeaseStatus.ACTIVE:
+        assert ReservationStatus.PENDING not in states
+    if lease.status is LeaseStatus.TERMINATED:
+        assert states == {DELETED}
+
+
+def sketch(lease: Lease, now: datetime, wanted: Lease | None) -> object:
+    """Return what of a lease decides how it goes on."""
+    events = [
+        (e.event_type, e.status, e.due_at and max(-1, min(5, (e.due_at - now) // RELOOK)), bool(e.claimed_by))
+        for e in lease.events
+        if e.due_at is not None or e.event_type in lifecycle.TIMETABLE
+    ]
+    states = tuple(r.status for r in lease.reservations)
+    return (
+        lease.status,
+        lease.deleted_at is None,
+        tuple(sorted(events, key=str)),
+        states,
+        now,
+        lease.window,
+        wanted is None,
+    )
+
+
+@pytest.mark.parametrize("most", [4000, pytest.param(10**6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("before_end", [False, True])
+def test_whatever_happens_in_whatever_order_a_lease_goes_on(before_end, most):
+    first = created(before_end)
+    waiting: deque[tuple[Lease, datetime, Lease | None]] = deque([(first, NOON, None)])
+    seen = {sketch(first, NOON, None)}
+    while waiting and len(seen) < most:
+        lease, now, wanted = waiting.popleft()
+        found = [(after, now, left) for after, left in following(lease, now, wanted)]
+        if now < NOON + 5 * HOUR:
+            found.append((lease, now + STEP, wanted))
+        for after in found:
+            check(after[0], after[1])
+            if (known := sketch(*after)) not in seen:
+                seen.add(known)
+                waiting.append(after)

@@ -1,0 +1,202 @@
+"""A manager that dies, or stands still, before or after any operation on the database, while another goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from operator import attrgetter
+
+import pytest
+from sqlalchemy.engine import Engine
+
+from blazar.enforcement import Occasion
+from blazar.manager import lifecycle
+from blazar.model.errors import BlazarError
+from blazar.model.lease import LeaseStatus
+from blazar.store.engine import connect
+from blazar.store.migrate import upgrade
+from tests.manager.test_commitments import Strict
+from tests.manager.test_crashes import nothing_is_left
+from tests.manager.test_enforcement import Killed
+from tests.world import NOON, World, a_host, instances
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+PAUSE = timedelta(seconds=45)
+
+
+class Between:
+    """The store as one manager sees it; ``act`` is called before and after the so-manieth operation."""
+
+    def __init__(self, store, step: int, phase: str, act) -> None:
+        self._store = store
+        self._left = step
+        self._phase = phase
+        self._act = act
+        self.reached = False
+
+    def __getattr__(self, name):
+        found = getattr(self._store, name)
+        if not callable(found) or name in ("renew_claims", "calendar"):
+            return found
+
+        def operation(*args, **more):
+            self._left -= 1
+            mine = self._left == 0
+            if mine:
+                self.reached = True
+                if self._phase == "before":
+                    self._act()
+            result = found(*args, **more)
+            if mine and self._phase == "after":
+                self._act()
+            return result
+
+        return operation
+
+
+class Credits(Strict):
+    """Says who has a credit: what was granted, and has not ended."""
+
+    @property
+    def held(self):
+        held = {}
+        for news in self.told:
+            if news.occasion is Occasion.ENDED:
+                held.pop(news.view.lease.id, None)
+            else:
+                held[news.view.lease.id] = (news.view.window.end, news.view.hosts)
+        return held
+
+
+def pending(world):
+    return world.lease(a_host(), start=HOUR, hours=3)
+
+
+def active(world):
+    lease = pending(world)
+    world.run_to(NOON + HOUR)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    return lease
+
+
+OPERATIONS = {
+    "create": (lambda world: None, lambda world, lease: world.lease(a_host(), instances(), start=HOUR)),
+    "prolong": (active, lambda world, lease: world.change(lease, end=NOON + 9 * HOUR)),
+    "grow": (active, lambda world, lease: world.resize(lease, min=2, max=2)),
+    "resize": (
+        lambda world: world.lease(instances(2), start=HOUR, hours=3),
+        lambda world, lease: world.resize(lease, vcpus=4, affinity=True),
+    ),
+    "start": (pending, lambda world, lease: (world.clock.to(NOON + HOUR), world.manager.engine.run_due())),
+    "end": (active, lambda world, lease: (world.clock.to(NOON + 4 * HOUR), world.manager.engine.run_due())),
+    "delete": (active, lambda world, lease: world.manager.delete_lease(lease.id)),
+}
+DIES, STANDS_STILL, DELETED = TURNS = ("dies", "stands still", "stands still, and the lease is deleted")
+FAST = {("create", DIES, "after")}
+
+
+PARTS = ("_leases", "_leases._updates", "_leases._booking", "engine", "engine._worker", "engine._worker._substitutes")
+
+
+def give(manager, store) -> None:
+    """Let a manager work with this store."""
+    for path in PARTS:
+        attrgetter(path)(manager)._store = store
+    manager.engine._worker.ahead._store = manager.notices._store = manager.claims._store = store
+
+
+def failing(world: World, survivor, operation: str, turn: str, between: Callable[..., Between]) -> bool:
+    """Do something with a manager that fails in between, if it comes so far; tell whether it did."""
+    prepare, act = OPERATIONS[operation]
+    lease = prepare(world)
+    store = world.store
+
+    def happen():
+        if turn == DIES:
+            raise Killed
+        if turn == DELETED:
+            for found in store.leases(None):
+                with suppress(BlazarError):
+                    survivor.delete_lease(found.id)
+        world.clock.by(seconds=PAUSE.total_seconds())
+        survivor.engine.run_due()
+        survivor.notices.run_due()
+
+    seen = between(store, happen)
+    give(world.manager, seen)
+    with suppress(BlazarError, Killed):
+        act(world, lease)
+    give(world.manager, store)
+    return seen.reached
+
+
+@pytest.fixture
+def fresh(tmp_path) -> Iterator[Callable[[int], Engine]]:
+    """Make databases with tables."""
+    template = tmp_path / "template.sqlite"
+    engine = connect(f"sqlite:///{template}")
+    upgrade(engine)
+    engine.dispose()
+    made = []
+
+    def make(number: int) -> Engine:
+        shutil.copy(template, tmp_path / f"{number}.sqlite")
+        made.append(connect(f"sqlite:///{tmp_path / f'{number}.sqlite'}"))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.dispose()
+
+
+CASES = [
+    pytest.param(operation, turn, phase, marks=() if (operation, turn, phase) in FAST else pytest.mark.slow)
+    for operation in OPERATIONS
+    for turn in TURNS
+    for phase in ("before", "after")
+]
+
+
+def check(world: World, survivor, books: Credits) -> None:
+    for _ in range(5):
+        world.clock.by(seconds=65)
+        survivor.engine.run_due()
+        survivor.notices.run_due()
+    leases = world.store.leases(None)
+    assert {lease.status for lease in leases} <= lifecycle.STABLE
+    assert books.held == {
+        lease.id: (lease.window.end, sum(a.unit is None for a in world.store.lease_allocations(lease.id)))
+        for lease in leases
+        if lease.status is not LeaseStatus.TERMINATED
+    }
+    survivor.sweep.run_once()
+    world.run()
+    for lease in leases:
+        world.run_to(lease.window.end + MINUTE)
+        assert world.now(lease).status is LeaseStatus.TERMINATED
+    nothing_is_left(world)
+    assert books.held == {}
+
+
+@pytest.mark.parametrize(("operation", "turn", "phase"), CASES)
+def test_whenever_a_manager_fails_leases_settle_books_agree_and_nothing_is_left(fresh, operation, turn, phase):
+    for step in range(1, 100):
+        books = Credits()
+        world = World(fresh(step), filters=[books])
+        survivor = world.another_manager()
+
+        def between(store, happen, step=step):
+            return Between(store, step, phase, happen)
+
+        reached = failing(world, survivor, operation, turn, between)
+        try:
+            check(world, survivor, books)
+        except AssertionError as error:
+            raise AssertionError(f"{phase} operation {step}") from error
+        if not reached:
+            assert step > 3
+            return
+    pytest.fail("there is no end to it")

@@ -1,0 +1,68 @@
+"""Many starts at one instant."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from blazar.model.errors import NotFound
+from blazar.model.lease import LeaseStatus
+from tests.statements import counted
+from tests.world import NOON, World, a_host, instances
+
+HOUR = timedelta(hours=1)
+
+
+def start(world: World, *, between=lambda: None) -> list[bool]:
+    """Look at all that is due, as a running engine would that reads it at once."""
+    worker = world.manager.engine._worker
+    due = world.store.due_events(world.clock.now(), 99)
+    worker.ahead.read(due)
+    between()
+    return [worker.look_at(event.lease_id, event.event_id) for event in due if event.starts]
+
+
+@pytest.fixture
+def world(engine):
+    return World(engine, hosts=6)
+
+
+def test_each_start_of_a_burst_costs_few_statements(world):
+    leases = [world.lease(start=HOUR) for _ in range(5)]
+    world.clock.to(NOON + HOUR)
+    with counted(world.engine) as statements:
+        assert start(world) == [True] * 5
+    assert {world.now(lease).status for lease in leases} == {LeaseStatus.ACTIVE}
+    # One looks at what is due, six read for all of them, and each is written twice.
+    assert statements.count == 7 + 5 * len(leases)
+
+
+def test_what_changes_after_a_burst_was_read_is_not_overwritten(world):
+    first, second, third = (world.lease(start=HOUR, hours=1) for _ in range(3))
+    world.clock.to(NOON + HOUR)
+
+    def between():
+        world.change(first, end=NOON + 3 * HOUR)
+        world.manager.delete_lease(second.id)
+
+    assert sorted(start(world, between=between)) == [False, False, True]
+    assert start(world) == [True]
+    assert world.now(first).window.end == NOON + 3 * HOUR
+    assert {world.now(lease).status for lease in (first, third)} == {LeaseStatus.ACTIVE}
+    with pytest.raises(NotFound):
+        world.manager.lease(second.id)
+
+
+def test_who_has_not_left_is_waited_for_in_a_burst_too(world):
+    late = world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-1"]'), hours=1)
+    world.run()
+    next_one = world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-1"]'), start=HOUR)
+    others = [world.lease(start=HOUR), world.lease(instances(2), start=HOUR)]
+    world.clock.to(NOON + HOUR)
+    start(world)
+    assert world.now(next_one).status is LeaseStatus.PENDING
+    assert late.id in world.now(next_one).events[0].reason
+    assert {world.now(lease).status for lease in others} == {LeaseStatus.ACTIVE}
+    world.run_to(NOON + HOUR + timedelta(seconds=1))
+    assert world.now(next_one).status is LeaseStatus.ACTIVE

@@ -1,0 +1,230 @@
+"""What is left in the cloud of leases that are over is found and ended; what nobody knows is reported and stays."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+import pytest
+
+from blazar.clouds.ports import Flavor
+from blazar.manager.settings import Settings
+from blazar.model.lease import EventStatus, EventType, LeaseStatus
+from blazar.resources.addresses import BLAZAR, mark
+from blazar.resources.pools import CLOSED
+from blazar.resources.slots import flavor_name, resource_class
+from tests.world import NOON, World, a_host, addresses, instances
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+
+
+def swept(world: World) -> int:
+    found = world.manager.sweep.run_once()
+    world.run()
+    return found
+
+
+def a_lease_that_is_over(world: World, *rooms, deleted: bool = False):
+    lease = world.lease(*rooms)
+    world.run()
+    if deleted:
+        world.manager.delete_lease(lease.id)
+        world.run()
+    else:
+        world.run_to(lease.window.end + MINUTE)
+        assert world.now(lease).status is LeaseStatus.TERMINATED
+    return world.now(lease)
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_host_in_the_aggregate_of_a_lease_that_is_over_returns_to_the_freepool(world, deleted):
+    lease = a_lease_that_is_over(world, a_host(), deleted=deleted)
+    reservation = lease.reservations[0].id
+    cloud = world.simulated
+    made = cloud.create_aggregate(reservation, f"blazar_{reservation}", {})
+    zone = next(a for a in cloud.aggregates() if a.name.startswith("az-") and "node-1" in a.hosts)
+    cloud.remove_host(zone.id, "node-1")
+    cloud.add_host(made.id, "node-1")
+    cloud.remove_host(cloud.aggregate("freepool").id, "node-1")
+    assert swept(world) == 1
+    assert world.pool() == {"node-1", "node-2", "node-3"}
+    assert cloud.aggregate(reservation) is None
+    assert world.now(lease).event(EventType.CLEAN_UP).status is EventStatus.DONE
+    assert world.now(lease).status is lease.status
+    assert swept(world) == 0
+
+
+def test_flavor_group_class_slots_and_aggregate_of_a_lease_that_is_over_go(world):
+    lease = a_lease_that_is_over(world, instances(2))
+    reservation = lease.reservations[0].id
+    (host,) = world.store.ever_held(lease.id)[reservation]
+    name = world.store.resources_by_id([host])[host].name
+    cloud = world.simulated
+    cloud.create_flavor(Flavor(reservation, flavor_name(reservation), 1, 1, 1))
+    cloud.create_server_group(flavor_name(reservation), "affinity", "physics")
+    cloud.create_aggregate(reservation, None, {"reservation": reservation})
+    cloud.create_resource_class(resource_class(reservation))
+    cloud.set_inventory(name, resource_class(reservation), 2)
+    assert swept(world) == 1
+    assert cloud.flavor(reservation) is None
+    assert cloud.aggregate(reservation) is None
+    assert cloud.server_groups() == ()
+    assert cloud.resource_classes() == frozenset()
+    assert cloud.inventory(name, resource_class(reservation)) is None
+
+
+@pytest.mark.parametrize("tagged", [True, False])
+def test_floating_ips_of_a_lease_that_is_over_go(world, tagged):
+    world.register_addresses(10)
+    lease = a_lease_that_is_over(world, addresses())
+    sign = mark(lease.reservations[0].id)
+    cloud = world.simulated
+    made = cloud.create_floating_ip(
+        network_id="public", subnet_id="public-subnet", address="203.0.113.10", project_id="physics", description=sign
+    )
+    if tagged:
+        cloud.tag_floating_ip(made.id, {BLAZAR, sign})
+    assert swept(world) == 1
+    assert cloud.floating_ips() == ()
+
+
+def test_what_is_of_a_live_lease_or_of_nobody_here_stays(world, caplog):
+    world.register_addresses(10)
+    pending, active = world.lease(instances(), start=HOUR), world.lease(a_host(), addresses())
+    world.run()
+    cloud = world.simulated
+    unknown = "0" * 36
+    cloud.create_flavor(Flavor(unknown, flavor_name(unknown), 1, 1, 1))
+    before = (cloud.aggregates(), cloud.flavor_names(), cloud.floating_ips(), cloud.resource_classes())
+    with caplog.at_level(logging.WARNING):
+        assert swept(world) == 0
+        assert swept(world) == 0
+    assert (cloud.aggregates(), cloud.flavor_names(), cloud.floating_ips(), cloud.resource_classes()) == before
+    told = [record.getMessage() for record in caplog.records if unknown in record.getMessage()]
+    assert len(told) == 1
+    assert {world.now(lease).status for lease in (pending, active)} == {LeaseStatus.PENDING, LeaseStatus.ACTIVE}
+
+
+def test_a_dry_run_reports_and_leaves_everything(a_world, caplog):
+    world = a_world(settings=Settings(sweep_dry_run=True))
+    lease = a_lease_that_is_over(world, a_host())
+    reservation = lease.reservations[0].id
+    world.simulated.create_aggregate(reservation, f"blazar_{reservation}", {})
+    with caplog.at_level(logging.WARNING):
+        assert swept(world) == 1
+    assert lease.id in caplog.text
+    assert world.simulated.aggregate(reservation) is not None
+
+
+def test_what_can_not_be_ended_now_is_tried_again(world):
+    lease = a_lease_that_is_over(world, a_host(), deleted=True)
+    reservation = lease.reservations[0].id
+    world.simulated.create_aggregate(reservation, f"blazar_{reservation}", {})
+    world.faults.fail_before("delete_aggregate", ConnectionError("no"))
+    assert swept(world) == 1
+    # A second sweep meanwhile makes no second event.
+    assert swept(world) == 1
+    world.run_to(world.clock.now() + MINUTE)
+    assert world.simulated.aggregate(reservation) is None
+    events = [e for e in world.now(lease).events if e.event_type == EventType.CLEAN_UP]
+    assert [e.status for e in events] == [EventStatus.DONE]
+
+
+def test_what_is_left_is_ended_although_the_lease_is_deleted_before_that_is_done(world):
+    lease = a_lease_that_is_over(world, a_host())
+    reservation = lease.reservations[0].id
+    world.simulated.create_aggregate(reservation, f"blazar_{reservation}", {})
+    world.faults.fail_before("delete_aggregate", ConnectionError("no"))
+    assert swept(world) == 1
+    world.manager.delete_lease(lease.id)
+    world.run_to(world.clock.now() + MINUTE)
+    assert world.now(lease).deleted_at is not None
+    swept(world)
+    assert world.simulated.aggregate(reservation) is None
+    assert swept(world) == 0
+
+
+def test_what_is_left_again_and_again_makes_no_longer_record(world):
+    lease = a_lease_that_is_over(world, a_host())
+    reservation = lease.reservations[0].id
+    for _ in range(3):
+        world.simulated.create_aggregate(reservation, f"blazar_{reservation}", {})
+        assert swept(world) == 1
+        assert world.simulated.aggregate(reservation) is None
+    events = [e for e in world.now(lease).events if e.event_type == EventType.CLEAN_UP]
+    assert [e.status for e in events] == [EventStatus.DONE]
+
+
+def test_a_host_that_was_closed_to_preemptible_servers_for_a_lease_that_is_over_is_opened(world):
+    lease = a_lease_that_is_over(world, a_host(), deleted=True)
+    cloud = world.simulated
+    freepool = cloud.aggregate("freepool")
+    cloud.set_aggregate_metadata(freepool.id, {CLOSED + "node-1": lease.reservations[0].id})
+    assert swept(world) == 1
+    assert CLOSED + "node-1" not in cloud.aggregate("freepool").metadata
+    assert swept(world) == 0
+
+
+def test_work_that_is_taken_over_brings_a_sweep_soon(world):
+    lease = world.lease(start=HOUR)
+    world.clock.to(NOON + HOUR)
+    other = world.another_manager()
+    woken = []
+    other.sweep.soon = lambda: woken.append(1)
+    other.engine._worker._taken_over = other.sweep.soon
+
+    def stop_here(name, phase):
+        raise KeyboardInterrupt
+
+    world.faults.on_call = stop_here
+    with pytest.raises(KeyboardInterrupt):
+        world.run()
+    world.faults.on_call = None
+    world.clock.by(seconds=31)
+    other.engine.run_due()
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert woken
+
+
+def test_a_host_is_well_only_in_the_aggregate_of_a_reservation_that_holds_it(world):
+    lease = world.lease(a_host())
+    world.run()
+    world.manager.monitor.run_once()
+    assert all(host.failure is None for host in world.manager.hosts())
+    (held,) = world.hosts_of(lease)
+    other = next(host.name for host in world.manager.hosts() if host.name != held)
+    cloud = world.simulated
+    pool = cloud.aggregate(lease.reservations[0].id)
+    for aggregate in cloud.aggregates():
+        if other in aggregate.hosts:
+            cloud.remove_host(aggregate.id, other)
+    cloud.add_host(pool.id, other)
+    for _ in range(2):
+        world.manager.monitor.run_once()
+    failures = {host.name: host.failure for host in world.manager.hosts()}
+    assert "does not hold it" in failures[other]
+    assert failures[held] is None
+
+
+def test_an_address_is_well_only_as_a_floating_ip_of_a_reservation_that_holds_it(world):
+    world.register_addresses(10, 11)
+    lease = world.lease(addresses())
+    world.run()
+    (held,) = world.hosts_of(lease)
+    free = next(a for a in world.manager.floating_ips() if a.name != held)
+    sign = mark(lease.reservations[0].id)
+    cloud = world.simulated
+    stray = cloud.create_floating_ip(
+        network_id="public",
+        subnet_id="public-subnet",
+        address=free.name.split()[0],
+        project_id="physics",
+        description=sign,
+    )
+    cloud.tag_floating_ip(stray.id, {BLAZAR, sign})
+    for _ in range(2):
+        world.manager.monitor.run_once()
+    failures = {address.name: address.failure for address in world.manager.floating_ips()}
+    assert failures[free.name]
+    assert failures[held] is None

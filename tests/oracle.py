@@ -1,0 +1,137 @@
+"""What must hold of a cloud at rest: it has what the live leases are promised, wholly, and nothing else of ours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from blazar.clouds.ports import Flavor, Server
+from blazar.clouds.simulated import SimulatedCloud, State
+from blazar.model.lease import EventStatus, Lease, LeaseStatus, Reservation
+from blazar.model.resource import ResourceKind
+from blazar.resources.addresses import BLAZAR, mark, name_of
+from blazar.resources.slots import flavor_name, resource_class
+from blazar.store.store import Store
+from tests.promises import check_promises
+
+HOST = "physical:host"
+ADDRESS = "virtual:floatingip"
+ZONES = ("az-1", "az-2")
+SETTLED = frozenset({LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.TERMINATED})
+
+
+def check_at_rest(store: Store, cloud: SimulatedCloud, *, now: datetime, offered: Collection[Flavor] = ()) -> None:
+    """Check the books and the cloud, when no manager has anything left to do."""
+    leases = store.leases(None)
+    check_events(store, leases)
+    check_promises(store, since=now)
+    working = cloud.list_servers()
+    live = [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED]
+    with cloud._keeper.open(to_change=False) as state:
+        check_cloud(store, state, working, live, offered=offered)
+
+
+def check_events(store: Store, leases: Collection[Lease]) -> None:
+    """Check that every lease is settled, and that no event of any lease, past ones included, is IN_PROGRESS."""
+    everything = [store.lease(lease.id, including_deleted=True) for lease in (*leases, *store.past_leases())]
+    stuck = [(lease.id, e) for lease in everything for e in lease.events if e.status is EventStatus.IN_PROGRESS]
+    assert not stuck, f"events are worked on for ever: {stuck}"
+    unsettled = [(lease.id, lease.status, lease.events) for lease in leases if lease.status not in SETTLED]
+    assert not unsettled, f"leases are not settled: {unsettled}"
+
+
+def check_cloud(
+    store: Store,
+    state: State,
+    working: Iterable[Server],
+    leases: Collection[Lease],
+    *,
+    offered: Collection[Flavor] = (),
+) -> None:
+    """Check that what is in the cloud is what these leases have, wholly, and nothing else."""
+    aggregates = {a.name: a for a in state.aggregates.values()}
+    assert len(aggregates) == len(state.aggregates), "an aggregate is there twice"
+    everything = [(lease, r) for lease in leases for r in lease.reservations]
+    on_hosts = [(lease, r) for lease, r in everything if r.resource_type != ADDRESS]
+    hosts = [(lease, r) for lease, r in on_hosts if r.resource_type == HOST]
+    servers = [(lease, r) for lease, r in on_hosts if r.resource_type != HOST]
+    names = {"freepool", *ZONES, *(r.id for _, r in on_hosts)}
+    assert set(aggregates) == names, f"aggregates are left over, or missing: {set(aggregates) ^ names}"
+    check_flavors(state, [r for _, r in servers], offered)
+    assert sorted(state.classes) == sorted(resource_class(r.id) for _, r in servers), "a class is left over, or missing"
+    grouped = sorted(flavor_name(r.id) for _, r in servers if r.parameters["affinity"] is not None)
+    assert sorted(group.name for group in state.groups.values()) == grouped, "a server group is left over, or missing"
+
+    held: set[str] = set()
+    for lease, reservation in hosts:
+        inside = set(aggregates[reservation.id].hosts)
+        if lease.status is LeaseStatus.ACTIVE:
+            assert inside == set(promised(store, lease, reservation)), "a reservation has other hosts than promised"
+            assert not inside & held, "a host is in two reservations"
+            held |= inside
+        else:
+            assert not inside, "a reservation that has not started has hosts"
+    slots: dict[str, dict[str, int]] = {}
+    for lease, reservation in servers:
+        inside = set(aggregates[reservation.id].hosts)
+        projects = state.flavors[reservation.id].projects
+        if lease.status is LeaseStatus.ACTIVE:
+            room = promised(store, lease, reservation)
+            assert inside == set(room), "a reservation of servers has other hosts than promised"
+            assert not set(room) & held, "a host is shared and alone"
+            assert projects == [lease.project_id], "the project of an active lease can not boot servers"
+            for host, units in room.items():
+                slots.setdefault(host, {})[resource_class(reservation.id)] = units
+        else:
+            assert (inside, projects) == (set(), []), "a reservation that has not started is open"
+    totals = {host: found for host, found in state.inventories.items() if found}
+    assert totals == slots, f"reserved capacity is not as promised: {totals} instead of {slots}"
+    registered = {str(host.attributes["service_name"]) for host in store.resources(ResourceKind.HOST)}
+    freepool = set(aggregates["freepool"].hosts)
+    assert freepool == registered - held, f"hosts are lost, or free although promised: {freepool ^ registered - held}"
+    everybody = {host.service_name for host in state.hosts.values()}
+    zoned = {host for zone in ZONES for host in aggregates[zone].hosts}
+    assert zoned == everybody - held, "a host has not returned to its zone"
+    for server in working:
+        theirs = slots.get(server.host or "", {})
+        reservation_id = (server.flavor or "").removeprefix(flavor_name(""))
+        at_home = server.host in held or resource_class(reservation_id) in theirs
+        assert at_home or server.host in everybody - registered, f"a server is left over: {server}"
+    check_addresses(store, state, [each for each in everything if each[1].resource_type == ADDRESS])
+
+
+def check_flavors(state: State, servers: Collection[Reservation], offered: Collection[Flavor]) -> None:
+    """Check that there is a flavor for every reservation of servers, and those that operators offer."""
+    own = {r.id for r in servers}
+    assert set(state.flavors) == own | {flavor.id for flavor in offered}, "a flavor is left over, or missing"
+    for reservation in servers:
+        copy = state.flavors[reservation.id]
+        sizes = tuple(reservation.parameters[size] for size in ("vcpus", "memory_mb", "disk_gb"))
+        assert (copy.vcpus, copy.memory_mb, copy.disk_gb) == sizes, "a flavor has not the size of its reservation"
+        if reservation.resource_type == "flavor:instance":
+            source = state.flavors[str(reservation.parameters["flavor_id"])]
+            assert (source.vcpus, source.memory_mb, source.disk_gb) == sizes
+            assert copy.extra_specs.items() >= source.extra_specs.items()
+    for flavor in offered:
+        assert state.flavors[flavor.id].extra_specs == flavor.extra_specs, "somebody else's flavor was changed"
+
+
+def check_addresses(store: Store, state: State, reservations: Iterable[tuple[Lease, Reservation]]) -> None:
+    """Check that projects have the addresses that are promised to their active leases, with tags, and no others."""
+    wanted = {
+        (name, lease.project_id, frozenset((BLAZAR, mark(reservation.id))))
+        for lease, reservation in reservations
+        if lease.status is LeaseStatus.ACTIVE
+        for name in promised(store, lease, reservation)
+    }
+    found = [(name_of(f.network_id, f.address), f.project_id, frozenset(f.tags)) for f in state.floating_ips.values()]
+    assert len(found) == len(set(found)), "a floating IP is there twice"
+    assert set(found) == wanted, f"floating IPs are left over, or missing: {set(found) ^ wanted}"
+
+
+def promised(store: Store, lease: Lease, reservation: Reservation) -> dict[str, int]:
+    """Return the units that the calendar has promised to a reservation, by resource."""
+    mine = [a for a in store.lease_allocations(lease.id) if a.reservation_id == reservation.id]
+    names = {key: resource.name for key, resource in store.resources_by_id({a.resource_id for a in mine}).items()}
+    return dict(sum((Counter({names[a.resource_id]: a.units}) for a in mine), Counter()))

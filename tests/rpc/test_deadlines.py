@@ -1,0 +1,305 @@
+"""A request that nobody waits for any more is not carried out, whatever clocks show and wherever it lay."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import oslo_messaging
+import pytest
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.manager.booking import Booking
+from blazar.model.awaited import awaited, check_awaited
+from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
+from blazar.model.requests import LeaseChange, LeaseRequest
+from blazar.rpc import client, codec
+from blazar.rpc.client import RemoteManager
+from blazar.rpc.server import Endpoint
+from blazar.rpc.time_of_managers import TimeOfManagers
+from tests.api.conftest import client_of
+from tests.api.test_rest_v1 import LEASE, ROOM
+from tests.rpc.conftest import Bus
+from tests.world import NOON, ManualClock, World, a_host
+
+TIMEOUT = 1
+"""Seconds that callers wait on the bus of these tests."""
+
+
+@dataclass
+class Wire:
+    """A way from the API to managers that a test can hold up: ``held`` are messages that lie with a stopped manager."""
+
+    managers: list[Endpoint]
+    stops: bool = False
+    held: list[tuple[dict[str, Any], str, dict[str, str]]] = field(default_factory=list)
+    sent: list[dict[str, Any]] = field(default_factory=list)
+
+    def prepare(self, **_: Any) -> Wire:
+        return self
+
+    def call(self, context: dict[str, Any], method: str, *, call: str, arguments: dict[str, str]) -> Any:
+        context = json.loads(json.dumps(context))
+        self.sent.append(context)
+        if self.stops:
+            self.held.append((context, call, arguments))
+            raise oslo_messaging.MessagingTimeout
+        manager = self.managers.pop(0)
+        self.managers.append(manager)
+        return json.loads(json.dumps(manager.ask(context, call, arguments)))
+
+    def goes_on(self) -> list[dict[str, str]]:
+        """Let the stopped manager work on what it has; return its answers."""
+        self.stops = False
+        return [self.managers[0].ask(*message) for message in self.held]
+
+
+@pytest.fixture
+def wire_to(bus: Bus, monkeypatch):
+    """Put managers at the end of a wire; return the wire and what the API sees."""
+    monkeypatch.setattr(client._until_begun, "sleep", lambda _: None)
+
+    def make(*managers: Endpoint) -> tuple[Wire, RemoteManager]:
+        wire = Wire(list(managers))
+        remote = RemoteManager(bus.conf, bus.transport)
+        remote._client = wire
+        # Here no time goes by of itself, at the managers neither.
+        remote._time = TimeOfManagers(lambda: 100.0)
+        return wire, remote
+
+    return make
+
+
+def wish() -> LeaseRequest:
+    return LeaseRequest("one wish", "u", "p", NOON + timedelta(hours=1), NOON + timedelta(hours=2), None, (a_host(),))
+
+
+@pytest.mark.parametrize("change", ["create", "update"])
+def test_a_request_that_lay_with_a_stopped_manager_is_not_carried_out_when_it_goes_on(world, wire_to, change):
+    lease = world.lease(start=timedelta(hours=3))
+    wire, remote = wire_to(Endpoint(world.manager, world.clock))
+    http = client_of(create_app(remote, identity=StandaloneIdentity()))
+    assert http.get("/v1/leases").status_code == 200
+    before = world.store.leases(None)
+    wire.stops = True
+    dates = {"end_date": "2030-04-03 08:00"}
+    url, method = ("/v1/leases", "POST") if change == "create" else (f"/v1/leases/{lease.id}", "PUT")
+    told = http.open(url, method=method, json=LEASE if change == "create" else dates)
+    assert told.status_code == 503
+    world.clock.by(seconds=TIMEOUT)
+    assert {answer["error"] for answer in wire.goes_on()} <= {"TooLate"}
+    assert world.store.leases(None) == before
+    assert http.post("/v1/leases", json=LEASE).status_code == 201
+    assert len(world.store.leases(None)) == len(before) + 1
+
+
+@pytest.mark.parametrize("call", sorted(codec.CALLS - {"leases"}))
+def test_no_call_begins_after_its_deadline(call, monkeypatch):
+    begun = []
+    manager = type("Manager", (), {"__getattr__": lambda self, name: lambda **_: begun.append(name)})()
+    endpoint = Endpoint(manager, ManualClock())
+    monkeypatch.setattr(codec, "decode_arguments", lambda call, texts: {})
+    context = {"deadline": repr(NOON.timestamp())}
+    assert endpoint.ask(context, call, {})["error"] == "TooLate"
+    assert not begun
+
+
+def test_a_manager_that_stops_between_beginning_and_booking_does_not_book(a_world, wire_to):
+    class Slow:
+        """A filter in whose check the machine sleeps."""
+
+        options = []
+        needs_use = False
+        hears = frozenset()
+
+        def check(self, question):
+            world.clock.by(seconds=TIMEOUT)
+
+        def tell(self, news):
+            pass
+
+    world: World = a_world(filters=[Slow()])
+    _, remote = wire_to(Endpoint(world.manager, world.clock))
+    remote.hosts()
+    with pytest.raises(TooLate, match="nothing was done"):
+        remote.create_lease(wish())
+    assert world.store.leases(None) == ()
+
+
+@pytest.mark.parametrize("years", [-40, -1, 0, 1, 100])
+def test_how_far_the_clocks_of_two_machines_differ_does_not_matter(world, wire_to, years):
+    world.clock.instant = NOON.replace(year=NOON.year + years)
+    wire, remote = wire_to(Endpoint(world.manager, world.clock))
+    assert len(remote.hosts()) == 3
+    deadline = datetime.fromtimestamp(float(wire.sent[-1]["deadline"]), UTC)
+    assert deadline == world.clock.now() + timedelta(seconds=TIMEOUT)
+
+
+def test_no_request_but_the_first_question_goes_out_without_a_deadline(world, wire_to):
+    wire, remote = wire_to(Endpoint(world.manager, world.clock))
+    remote._connect()
+    remote.create_lease(wish())
+    remote.leases(None)
+    assert ["deadline" in context for context in wire.sent] == [False, *[True] * (len(wire.sent) - 1)]
+
+
+def test_when_nobody_answers_the_first_question_nothing_else_is_asked_for(world, wire_to):
+    wire, remote = wire_to(Endpoint(world.manager, world.clock))
+    wire.stops = True
+    with pytest.raises(NothingDone, match="nothing was done"):
+        remote.create_lease(wish())
+    assert {call for _, call, _ in wire.held} == {"host_properties"}
+
+
+def test_a_clock_that_was_set_back_or_forth_is_learnt_with_the_next_answer(world, wire_to):
+    _, remote = wire_to(Endpoint(world.manager, world.clock))
+    remote.hosts()
+    for days in (1, -2):
+        world.clock.by(days=days)
+        assert len(remote.hosts()) == 3
+
+
+def test_a_manager_of_an_earlier_version_tells_no_time_and_works_all_the_same(world, wire_to, monkeypatch):
+    class Earlier(Endpoint):
+        def ask(self, context, call, arguments):
+            answer = super().ask(context, call, arguments)
+            del answer["now"]
+            return answer
+
+    wire, remote = wire_to(Earlier(world.manager, world.clock))
+    for _ in range(3):
+        assert len(remote.hosts()) == 3
+    assert not any("deadline" in context for context in wire.sent)
+    assert len(wire.sent) <= 5
+
+
+@pytest.mark.parametrize("text", ["", "soon", "nan", "inf", "-inf", "1e99", None, [], {}], ids=repr)
+def test_a_deadline_that_is_none_keeps_nobody_from_work(world, text):
+    answer = Endpoint(world.manager, world.clock).ask({"deadline": text, "skip": text}, "hosts", {})
+    assert "answer" in answer
+
+
+class TestTimeOfManagers:
+    def test_it_is_not_known_before_the_first_answer(self):
+        time = TimeOfManagers(lambda: 5.0)
+        assert not time.known
+        assert time.after(1) is None
+
+    def test_it_is_never_thought_later_than_it_is(self):
+        time = TimeOfManagers(lambda: 20.0)
+        # Their clock is 1 000 ahead of ours, and was read at 11.
+        time.learn(1011.0, asked=10.0, answered=14.0)
+        assert time.after(5) == 1022.0 <= 1025.0
+
+    def test_a_quicker_answer_tells_it_better_and_a_slower_one_no_worse(self):
+        time = TimeOfManagers(lambda: 20.0)
+        time.learn(1011.0, asked=10.0, answered=14.0)
+        time.learn(1015.5, asked=15.0, answered=16.0)
+        assert time.after(0) == 1019.5
+        time.learn(1017.0, asked=16.0, answered=19.0)
+        assert time.after(0) == 1019.5
+
+
+def test_who_is_not_waited_for_may_work_for_ever():
+    clock = ManualClock()
+    check_awaited()
+    with awaited(None, clock):
+        clock.by(days=1)
+        check_awaited()
+
+
+def test_what_was_begun_in_time_is_finished_whoever_waits(world):
+    booking = Booking(world.store, world.clock, world.settings)
+
+    def commit(_):
+        world.clock.by(days=1)
+        return "done"
+
+    with awaited(NOON + timedelta(seconds=1), world.clock):
+        assert [booking.until_it_holds(lambda _: None, commit) for _ in range(2)] == ["done", "done"]
+    with awaited(NOON + timedelta(days=3), world.clock):
+        world.clock.by(days=3)
+        with pytest.raises(TooLate):
+            booking.until_it_holds(lambda _: None, commit)
+
+
+def test_a_change_that_comes_too_late_leaves_the_lease_as_it_was(a_world, wire_to):
+    lease = (world := a_world()).lease(start=timedelta(hours=3))
+    _, remote = wire_to(Endpoint(world.manager, world.clock))
+    remote.hosts()
+    before = world.now(lease)
+    original = Booking.plan
+
+    def slow(*arguments, **more):
+        world.clock.by(seconds=TIMEOUT)
+        return original(*arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Booking, "plan", slow)
+        with pytest.raises(TooLate):
+            remote.update_lease(lease.id, LeaseChange(end=lease.window.end + timedelta(hours=1)))
+    assert world.now(lease) == before
+    assert remote.update_lease(lease.id, LeaseChange(end=lease.window.end + timedelta(hours=1))).window != before.window
+
+
+class Newer:
+    """A manager of another version, which does not know what it is asked for."""
+
+    def ask(self, context, call, arguments):
+        return Endpoint(object(), ManualClock()).ask(context, "a call of tomorrow", arguments)
+
+
+def test_a_request_that_no_manager_knows_yet_is_503_and_may_be_sent_again(wire_to, caplog):
+    wire, remote = wire_to(Newer())
+    answer = client_of(create_app(remote, identity=StandaloneIdentity())).post("/v1/leases", json=LEASE)
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "5"
+    assert "of another version" in answer.json["error_message"]
+    assert "nothing was done" in answer.json["error_message"]
+
+
+def test_a_request_that_one_manager_does_not_know_is_given_to_the_next(world, wire_to):
+    _, remote = wire_to(Newer(), Newer(), Endpoint(world.manager, world.clock))
+    assert len(remote.hosts()) == 3
+
+
+@pytest.mark.parametrize("arguments", [{"lease_id": '"x"', "fields": '"name"'}, {}], ids=["one more", "one less"])
+def test_arguments_of_another_version_are_no_bug(world, arguments):
+    answer = Endpoint(world.manager, world.clock).ask({}, "lease", arguments)
+    with pytest.raises(OtherVersion):
+        codec.decode_answer("lease", answer)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        oslo_messaging.RemoteError("UnsupportedVersion", "no endpoint"),
+        oslo_messaging.UnsupportedVersion("3.0", method="ask"),
+        oslo_messaging.NoSuchMethod("ask"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_server_that_does_not_take_our_questions_at_all_is_one_of_another_version(wire_to, monkeypatch, error):
+    wire, remote = wire_to()
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(wire, "call", fail)
+    with pytest.raises(OtherVersion):
+        remote.hosts()
+
+
+def test_only_what_was_not_done_invites_another_try(wire_to, world):
+    wire, remote = wire_to(Endpoint(world.manager, world.clock))
+    http = client_of(create_app(remote, identity=StandaloneIdentity()))
+    http.get("/v1/leases")
+    wire.stops = True
+    answer = http.post("/v1/leases", json={**LEASE, "reservations": [ROOM]})
+    assert answer.status_code == 503
+    assert "may or may not have been done" in answer.json["error_message"]
+    assert "Retry-After" not in answer.headers
+    assert issubclass(NothingDone, ManagerUnavailable)

@@ -1,0 +1,76 @@
+"""Whose event is worked on next."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from blazar.manager.turns import Turns
+from blazar.model.lease import EventType
+from blazar.store.store import DueEvent
+from tests.unit.builders import NOON
+
+
+def due(project: str, number: int = 0, *, empty: bool = False) -> DueEvent:
+    return DueEvent(f"lease-{project}-{number}", f"{project}-{number}", EventType.START, NOON, project, empty)
+
+
+def all_taken(turns: Turns) -> list[DueEvent]:
+    return list(iter(turns.take, None))
+
+
+def test_projects_take_turns_and_each_its_events_in_order():
+    turns = Turns(4)
+    turns.offer([*[due("many", number) for number in range(9)], due("one"), due("other")])
+    assert [event.event_id for event in all_taken(turns)] == ["many-0", "one-0", "other-0", "many-1"]
+
+
+def test_a_project_leaves_a_thread_for_whoever_comes_next_however_much_it_has():
+    turns = Turns(8)
+    turns.offer([due("many", number) for number in range(99)])
+    assert len(all_taken(turns)) == 6
+    turns.offer([*[due("many", number) for number in range(9, 99)], *[due("more", number) for number in range(99)]])
+    assert [event.project_id for event in all_taken(turns)] == ["more", "more"]
+
+
+def test_a_single_thread_serves_everybody():
+    turns = Turns(1)
+    turns.offer([due("many", 1), due("many", 2), due("one")])
+    first = turns.take()
+    assert turns.take() is None
+    assert turns.waits
+    turns.done(first)
+    assert turns.take().project_id == "many"
+
+
+def test_leases_without_reservations_wait_until_nothing_else_does():
+    turns = Turns(4)
+    turns.offer([due("many", 1, empty=True), due("many", 2), due("one", 3, empty=True)])
+    assert [event.event_id for event in all_taken(turns)] == ["many-2", "one-3", "many-1"]
+
+
+def test_what_is_offered_later_takes_the_place_of_what_waits():
+    turns = Turns(4)
+    turns.offer([due("a")])
+    turns.offer([due("b")], shuffled=True)
+    assert [event.event_id for event in all_taken(turns)] == ["b-0"]
+    assert not turns.waits
+    assert set(turns.at_hand) == {"b-0"}
+
+
+@given(st.integers(1, 9), st.lists(st.tuples(st.sampled_from("abc"), st.booleans())), st.data())
+def test_every_event_has_its_turn_and_no_more_have_one_than_there_are_threads(threads, wanted, data):
+    turns = Turns(threads)
+    waiting = [due(project, number, empty=empty) for number, (project, empty) in enumerate(wanted)]
+    at_hand, seen = [], []
+    while waiting or at_hand:
+        turns.offer(waiting, shuffled=data.draw(st.booleans()))
+        taken = all_taken(turns)
+        assert taken or at_hand
+        seen += taken
+        at_hand += taken
+        waiting = [event for event in waiting if event not in taken]
+        assert len(at_hand) <= threads
+        assert set(turns.at_hand) == {event.event_id for event in at_hand}
+        turns.done(at_hand.pop(data.draw(st.integers(0, len(at_hand) - 1))))
+    assert len(set(seen)) == len(seen) == len(wanted)
