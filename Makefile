@@ -7,7 +7,7 @@ t ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-cloud test-one cloud cloud-down lint format bench db-revision sample-config clean
+.PHONY: help run test test-slow soak test-cloud test-one cloud cloud-down lint format bench db-revision sample-config clean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,8 +28,16 @@ run: $(BIN)/.run ## serve on 127.0.0.1:1234 with a simulated cloud (BLAZAR_PORT,
 test: $(BIN)/.dev ## the fast tests (under 3 minutes)
 	$(BIN)/python -m pytest -q -n 2 -m "not slow and not cloud" $(ARGS)
 
+# What only computes shares the processors; what races, kills and listens has the machine to itself.
+SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/enforcement tests/unit
+SLOW = BLAZAR_CASES=$${BLAZAR_CASES:-10000} $(BIN)/python -m pytest -q -m "slow and not cloud" --timeout 1500 --durations 15
+
 test-slow: $(BIN)/.dev ## the tests that take long: races, kill -9, ten thousand cases, the upstream client
-	BLAZAR_CASES=$${BLAZAR_CASES:-10000} $(BIN)/python -m pytest -q -m "slow and not cloud" --timeout 1500 --durations 15 $(ARGS)
+	$(SLOW) -n 2 $(SIDE_BY_SIDE) $(ARGS)
+	$(SLOW) $(SIDE_BY_SIDE:%=--ignore %) tests $(ARGS)
+
+soak: $(BIN)/.dev ## real processes, killed and stopped, and watched: MINUTES=15 SEED=… DATABASE=postgresql|mariadb
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),15) --database $(or $(DATABASE),postgresql) $(if $(SEED),--seed $(SEED))
 
 # A small real OpenStack on this machine; cloud/README.md tells what is in it. Nova's scheduler loads our filter.
 CLOUD := OPENSTACK_CLOUD_SERVICES=$${OPENSTACK_CLOUD_SERVICES:-none} \

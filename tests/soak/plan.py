@@ -1,0 +1,110 @@
+"""What the processes of a soak share, and how one of them begins."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from blazar.clouds.ports import Flavor
+from blazar.clouds.scope import check_change
+from blazar.clouds.simulated import Faults, FileKeeper, SimulatedCloud, State, of_size
+from blazar.model.clock import SystemClock
+from blazar.model.errors import CloudUnavailable
+
+HOSTS = 12
+ADDRESSES = range(10, 22)
+OFFERED = tuple(
+    Flavor(name, f"c1.{name}", vcpus, 2048, 10, extra_specs={"quota:cpu_shares": "100"}, public=True)
+    for name, vcpus in (("small", 1), ("large", 4))
+)
+FAILING = 0.01
+"""Share of the calls of the cloud that fail, half of them after they have taken effect."""
+
+LATENCY = 0.012
+"""Seconds of a call of the cloud, on average."""
+
+SLOW = timedelta(milliseconds=300)
+"""How long the cloud takes to delete a server, to make an image, to move a server."""
+
+PR_SET_PDEATHSIG = 1
+
+
+class PunctualCloud(SimulatedCloud):
+    """A cloud in which a call takes effect when it is made, or never.
+
+    Who is stopped while it waits for the cloud's file has passed the check of its claim, and would change the cloud
+    when it goes on. A real cloud has carried its call out by then.
+    """
+
+    @contextmanager
+    def _changing(self) -> Iterator[State]:
+        with super()._changing() as state:
+            check_change()
+            yield state
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where things are. While the file ``busy`` exists calls of the cloud fail."""
+
+    folder: Path
+    database_url: str
+    topic: str
+    seed: int
+
+    @property
+    def config_file(self) -> Path:
+        """blazar.conf of all processes."""
+        return self.folder / "blazar.conf"
+
+    @property
+    def cloud_file(self) -> Path:
+        """The cloud."""
+        return self.folder / "cloud.json"
+
+    @property
+    def busy(self) -> Path:
+        """Exists while there is trouble."""
+        return self.folder / "busy"
+
+    def cloud(self, on_call: Callable[[str, str], None] | None = None, *, latency: float = 0) -> SimulatedCloud:
+        """Return a way to the cloud, with trouble of its own."""
+        return PunctualCloud(
+            FileKeeper(self.cloud_file, of_size(HOSTS)),
+            clock=SystemClock(),
+            faults=Faults(latency=timedelta(seconds=latency), on_call=on_call, sleep=uneven),
+            deletion_takes=SLOW,
+            snapshot_takes=SLOW,
+            migration_takes=SLOW,
+        )
+
+    def troubled_cloud(self, number: int) -> SimulatedCloud:
+        """Return the cloud as managers see it: slow, and now and then a call fails."""
+        dice = random.Random(f"{self.seed}:{number}")
+
+        def fail(name: str, phase: str) -> None:
+            if dice.random() < FAILING / 2 and self.busy.exists():
+                raise CloudUnavailable(f"trouble {phase} {name}")
+
+        return self.cloud(fail, latency=LATENCY)
+
+
+def uneven(seconds: float) -> None:
+    """Sleep for about so long."""
+    time.sleep(random.uniform(0.3, 1.7) * seconds)
+
+
+def begin_process(log: Path) -> None:
+    """Begin a process of the soak: it ends with its parent, whatever happens to that, and writes to a file."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(output, stream)

@@ -1,0 +1,82 @@
+"""The processes: managers and the API. Both are the real ones but for Keystone, and the cloud is simulated."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from datetime import datetime, timedelta
+from multiprocessing.connection import Connection
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import waitress
+from oslo_config import cfg
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.api.policy import Policy
+from blazar.cmd import config
+from blazar.cmd import manager as program
+from blazar.model.clock import SystemClock
+from blazar.rpc.client import RemoteManager
+from blazar.rpc.target import transport
+from tests.soak.plan import Plan, begin_process
+
+LOG_FORMAT = "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s: %(message)s"
+
+
+WRONG = (timedelta(0), timedelta(seconds=15), timedelta(seconds=-15))
+"""How wrong the clocks of the managers' machines are."""
+
+
+class WrongClock(SystemClock):
+    """The clock of a machine that nobody has set."""
+
+    def __init__(self, wrong: timedelta) -> None:
+        super().__init__()
+        self._wrong = wrong
+
+    def now(self) -> datetime:
+        """Return what the clock shows."""
+        return super().now() + self._wrong
+
+
+def manage(plan: Plan, number: int, claim_ttl: int) -> None:
+    """Be blazar-manager until SIGTERM."""
+    conf = _begin(plan, f"manager-{number}", claim_ttl)
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    cloud = plan.troubled_cloud(number)
+    nobody = SimpleNamespace(auth=None, region=None)
+    access = SimpleNamespace(session=None, check=lambda: "service")
+    with mock.patch.multiple(
+        program,
+        credentials=lambda _: nobody,
+        connect=lambda _: access,
+        open_cloud=lambda *_, **__: cloud.cloud,
+        SystemClock=lambda: WrongClock(WRONG[number % len(WRONG)]),
+    ):
+        program.run(conf, stopping)
+
+
+def serve(plan: Plan, said: Connection) -> None:
+    """Be blazar-api, without Keystone, until SIGTERM; say on which port."""
+    conf = _begin(plan, "api", None)
+    app = create_app(RemoteManager(conf, transport(conf)), identity=StandaloneIdentity(), policy=Policy(conf))
+    server: Any = waitress.create_server(app, host="127.0.0.1", port=0, threads=16)
+    said.send(int(server.effective_port))
+    server.run()
+
+
+def _begin(plan: Plan, name: str, claim_ttl: int | None) -> cfg.ConfigOpts:
+    begin_process(plan.folder / f"{name}.log")
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, datefmt="%H:%M:%S")
+    for noisy in ("alembic", "amqp", "oslo", "oslo_messaging", "stevedore", "waitress.queue"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL if noisy == "waitress.queue" else logging.WARNING)
+    # Parts of oslo.messaging look for their options nowhere but there.
+    conf = config.load(["--config-file", str(plan.config_file)], program="blazar-soak", conf=cfg.CONF)
+    if claim_ttl is not None:
+        conf.set_override("claim_ttl", claim_ttl, group="manager")
+    return conf
