@@ -125,8 +125,9 @@ class Service:
 def test_memory_is_back_after_the_longest_leases_were_listed_and_deleted(tmp_path, record_property):
     service = Service(tmp_path / "data")
     try:
-        # What the first requests of every thread make stays, as the pages that each connection to SQLite keeps.
-        service.live(LEASES // 3, 24)
+        # What stays after the first time was looked at: no text of any lease, but pages that each connection to
+        # SQLite keeps and holes between what is in use, 15 MiB in all. No later time may add to it.
+        service.live(LEASES, 24)
         time.sleep(11)
         before = service.megabytes()
         highest = service.live(LEASES, 24)
@@ -137,7 +138,6 @@ def test_memory_is_back_after_the_longest_leases_were_listed_and_deleted(tmp_pat
         for name, value in {"before": before, "highest": highest, "after": after}.items():
             record_property(name, value)
         print(f"{before} MiB before, {highest} MiB with {LEASES} leases, {after} MiB after")
-        # Seen: 7 to 12 % more than before. What is wanted is 10 %; what was lost once was five times as much as before.
-        assert after <= 1.2 * before
+        assert after <= 1.1 * before
     finally:
         service.program.stop()
