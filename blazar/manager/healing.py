@@ -147,13 +147,13 @@ class Healing:
         lost = {reservation_id: frozenset({host.id})}
         lease_id = held[0].lease_id
         with scope(limit=self._settings.request_limit):
-            lease = self._store.lease(lease_id)
-            reservation = lease.reservation(reservation_id)
-            if reservation is not None and reservation.status is ReservationStatus.ACTIVE:
-                self._check_free(lease, reservation_id, host)
+            # Asked anew at every attempt: the start may be what an attempt has lost its race against.
+            moved = self._booking.until_it_holds(
+                lambda attempt: self._moved_before_start(lease_id, reservation_id, lost, attempt), self._commit
+            )
+            if moved is None:
+                self._check_free(self._store.lease(lease_id), reservation_id, host)
                 self._exchange(lease_id, lost, avoid=True)
-            else:
-                self._booking.until_it_holds(lambda attempt: self._moved(lease_id, lost, attempt), self._commit)
 
     # Before the start: one transaction
 
@@ -173,8 +173,12 @@ class Healing:
             return None
         return self._decided(seen, failed(seen.works, ReservationStatus.PENDING), attempt)
 
-    def _moved(self, lease_id: str, lost: Lost, attempt: int) -> _Decided:
+    def _moved_before_start(self, lease_id: str, reservation_id: str, lost: Lost, attempt: int) -> _Decided | None:
+        """Decide on a move that the calendar alone makes; None if the reservation is in use."""
         seen = self._settled(lease_id)
+        reservation = seen.lease.reservation(reservation_id)
+        if reservation is None or reservation.status is not ReservationStatus.PENDING:
+            return None
         decided = self._decided(seen, lost, attempt, avoid=True)
         _check_gone(decided.plan, lost, seen.works)
         return decided

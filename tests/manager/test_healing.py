@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -810,6 +811,29 @@ def test_one_in_use_is_moved_if_no_server_runs_there(world):
     assert name in world.pool()
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert flags(world, lease) == (False, True, True)
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_reservation_that_starts_while_it_is_moved_is_moved_in_the_cloud_as_well(world, monkeypatch, used):
+    lease = world.lease(start=HOUR)
+    reservation = lease.reservations[0].id
+    (name,) = world.hosts_of(lease)
+    host = next(h for h in world.manager.hosts() if h.name == name)
+    rebook = world.store.rebook
+
+    def late(*args, **kwargs):
+        monkeypatch.setattr(world.store, "rebook", rebook)
+        world.run_to(lease.window.start)
+        if used:
+            world.simulated.boot_server("work", project_id="physics", user_id="curie", host=name)
+        return rebook(*args, **kwargs)
+
+    monkeypatch.setattr(world.store, "rebook", late)
+    with pytest.raises(Conflict, match="move or delete them") if used else nullcontext():
+        world.manager.move_reservation(host.external_id, reservation)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert world.pool(reservation) == world.hosts_of(lease)
+    assert (world.hosts_of(lease) == {name}) is used
 
 
 @pytest.mark.parametrize("started", [False, True])
