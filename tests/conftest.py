@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sqlalchemy.engine import Engine
 
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
+from tests.tables import empty, new_sqlite
 from tests.world import World
 
 POSTGRESQL = os.environ.get("BLAZAR_TEST_POSTGRESQL", "postgresql+psycopg://postgres@127.0.0.1:5432")
@@ -73,24 +75,60 @@ def postgresql_url(tmp_path: Path) -> Iterator[str]:
     yield from fresh_database("postgresql", tmp_path)
 
 
-def opened(url: str) -> Iterator[Engine]:
-    """Yield an engine on a database with tables."""
-    engine = connect(url)
-    upgrade(engine)
+class KeptDatabases:
+    """A database with tables on each server, for all tests that one process runs: making one takes long."""
+
+    def __init__(self) -> None:
+        self._urls: dict[str, str] = {}
+        self._drops = ExitStack()
+
+    def url(self, kind: str) -> str:
+        """Return where the one of this kind is; whoever used it leaves it empty."""
+        if kind not in self._urls:
+            url = self._drops.enter_context(contextmanager(fresh_database)(kind, Path()))
+            engine = connect(url)
+            if kind == "postgresql":
+                # What is committed needs not outlive the server.
+                with engine.connect() as connection:
+                    connection.exec_driver_sql(f"ALTER DATABASE {engine.url.database} SET synchronous_commit = off")
+                    connection.commit()
+                engine.dispose()
+            upgrade(engine)
+            engine.dispose()
+            self._urls[kind] = url
+        return self._urls[kind]
+
+    def drop(self) -> None:
+        self._drops.close()
+
+
+@pytest.fixture(scope="session")
+def kept() -> Iterator[KeptDatabases]:
+    """Databases with tables on the servers, for one test after the other."""
+    databases = KeptDatabases()
+    yield databases
+    databases.drop()
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path, kept: KeptDatabases) -> Iterator[Engine]:
+    """An engine on each of the three databases, with tables."""
+    on_a_server = request.param != "sqlite"
+    engine = connect(kept.url(request.param)) if on_a_server else new_sqlite(tmp_path / "blazar.sqlite")
+    yield engine
+    # Whatever a failed test left open in the pool locks nothing any more.
+    engine.dispose()
+    if on_a_server:
+        empty(engine)
+        engine.dispose()
+
+
+@pytest.fixture
+def sqlite(sqlite_url: str, tmp_path: Path) -> Iterator[Engine]:
+    """An engine on SQLite, with tables, at the URL of ``sqlite_url``."""
+    engine = new_sqlite(tmp_path / "blazar.sqlite")
     yield engine
     engine.dispose()
-
-
-@pytest.fixture
-def engine(database_url: str) -> Iterator[Engine]:
-    """An engine on each of the three databases, with tables."""
-    yield from opened(database_url)
-
-
-@pytest.fixture
-def sqlite(sqlite_url: str) -> Iterator[Engine]:
-    """An engine on SQLite, with tables."""
-    yield from opened(sqlite_url)
 
 
 @pytest.fixture

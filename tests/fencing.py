@@ -30,10 +30,9 @@ from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest
 from blazar.model.resource import ResourceKind
 from blazar.resources.addresses import mark
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from tests.oracle import ADDRESS, HOST, check_at_rest
+from tests.tables import new_sqlite, sqlite_engine
 from tests.world import NOON, ManualClock, World, a_host, addresses, flavored, instances
 
 TTL = timedelta(minutes=2)
@@ -204,8 +203,7 @@ class Template:
 def template(folder: Path) -> Template:
     """Return a stage before the curtain: hosts and addresses registered, one host in use by others."""
     database = folder / "template.sqlite"
-    engine = connect(f"sqlite:///{database}")
-    upgrade(engine)
+    engine = new_sqlite(database)
     world = World(engine, hosts=3, state=of_size(4), settings=SETTINGS)
     world.register_addresses(10, 11)
     for flavor in OFFERED:
@@ -219,7 +217,7 @@ def template(folder: Path) -> Template:
     with engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     engine.dispose()
-    return Template(database, connect(f"sqlite:///{folder / 'stage.sqlite'}"), made)
+    return Template(database, sqlite_engine(folder / "stage.sqlite"), made)
 
 
 @dataclass(frozen=True, slots=True)

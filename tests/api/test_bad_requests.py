@@ -17,12 +17,11 @@ from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.ports import Flavor
 from blazar.model.requests import NOW, HostChange
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
 from blazar.store.tables import metadata
 from tests.api import bad_requests, bad_requests_v2
 from tests.api.bad_requests import Bad
 from tests.api.conftest import client_of
+from tests.tables import new_sqlite
 from tests.world import World, a_host, addresses, flavored, instances
 
 FLAVORS = (
@@ -48,8 +47,7 @@ ALL = [*bad_requests.ALL, *bad_requests_v2.ALL]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
-    engine = connect(f"sqlite:///{tmp_path_factory.mktemp('bad') / 'blazar.sqlite'}")
-    upgrade(engine)
+    engine = new_sqlite(tmp_path_factory.mktemp("bad") / "blazar.sqlite")
     world = World(engine, hosts=6, register=False)
     for number in (1, 2, 4, 5, 6):
         world.register(f"node-{number}")

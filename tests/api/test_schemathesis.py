@@ -11,8 +11,7 @@ from schemathesis import GenerationMode
 
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
+from tests.tables import new_sqlite
 from tests.world import World
 
 CASES = int(os.environ.get("BLAZAR_FUZZ", "15"))
@@ -26,8 +25,7 @@ CHECKS = [
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=lambda mode: mode.value)
 def test_no_request_makes_the_service_fail(tmp_path, mode):
-    engine = connect(f"sqlite:///{tmp_path / 'blazar.sqlite'}")
-    upgrade(engine)
+    engine = new_sqlite(tmp_path / "blazar.sqlite")
     app = create_app(World(engine).manager, identity=StandaloneIdentity())
     schema = schemathesis.openapi.from_wsgi("/openapi.json", app)
     asked = 0

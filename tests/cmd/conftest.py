@@ -14,9 +14,8 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from blazar.cmd import config
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
 from tests.cmd.stub import PASSWORD, StubCloud
+from tests.tables import new_sqlite
 
 Load = Callable[..., cfg.ConfigOpts]
 Start = Callable[..., "Program"]
@@ -52,11 +51,8 @@ def stub() -> Iterator[StubCloud]:
 @pytest.fixture(scope="session")
 def tables(tmp_path_factory) -> str:
     """The URL of a database at the newest revision, that nobody writes to."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('tables') / 'blazar.sqlite'}"
-    engine = connect(url)
-    upgrade(engine)
-    engine.dispose()
-    return url
+    engine = new_sqlite(tmp_path_factory.mktemp("tables") / "blazar.sqlite")
+    return str(engine.url)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -15,11 +14,10 @@ from blazar.enforcement import Occasion
 from blazar.manager import lifecycle
 from blazar.model.errors import BlazarError
 from blazar.model.lease import LeaseStatus
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
 from tests.manager.test_commitments import Strict
 from tests.manager.test_crashes import nothing_is_left
 from tests.manager.test_enforcement import Killed
+from tests.tables import new_sqlite
 from tests.world import NOON, World, a_host, instances
 
 HOUR = timedelta(hours=1)
@@ -136,15 +134,10 @@ def failing(world: World, survivor, operation: str, turn: str, between: Callable
 @pytest.fixture
 def fresh(tmp_path) -> Iterator[Callable[[int], Engine]]:
     """Make databases with tables."""
-    template = tmp_path / "template.sqlite"
-    engine = connect(f"sqlite:///{template}")
-    upgrade(engine)
-    engine.dispose()
     made = []
 
     def make(number: int) -> Engine:
-        shutil.copy(template, tmp_path / f"{number}.sqlite")
-        made.append(connect(f"sqlite:///{tmp_path / f'{number}.sqlite'}"))
+        made.append(new_sqlite(tmp_path / f"{number}.sqlite"))
         return made[-1]
 
     yield make

@@ -21,9 +21,8 @@ from blazar.model.lease import EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.model.resource import ResourceKind
 from blazar.resources.base import Unusable
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
 from tests.manager.test_stateful_life import Crash
+from tests.tables import new_sqlite
 from tests.world import World, addresses
 
 FIRST, LAST = 10, 13
@@ -38,8 +37,7 @@ class AddressLife(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.engine = connect(f"sqlite:///{Path(self.folder.name) / 'blazar.sqlite'}")
-        upgrade(self.engine)
+        self.engine = new_sqlite(Path(self.folder.name) / "blazar.sqlite")
         # What waits for a start that a stranger keeps from success is looked at for hours: not four times a second.
         patient = Settings(claim_ttl=timedelta(seconds=30), relook=timedelta(minutes=1))
         self.world = World(self.engine, hosts=0, settings=patient)

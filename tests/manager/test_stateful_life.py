@@ -23,9 +23,8 @@ from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.model.resource import ResourceKind
 from blazar.resources.preemptibles import SPEC, is_preemptible
 from blazar.resources.slots import resource_class
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
 from tests.promises import check_promises
+from tests.tables import new_sqlite
 from tests.world import PROJECT, World, a_host, flavored, instances
 
 HOSTS = 3
@@ -49,8 +48,7 @@ class Life(RuleBasedStateMachine):
     @initialize(heal_active=st.booleans())
     def begin(self, heal_active: bool) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.engine = connect(f"sqlite:///{Path(self.folder.name) / 'blazar.sqlite'}")
-        upgrade(self.engine)
+        self.engine = new_sqlite(Path(self.folder.name) / "blazar.sqlite")
         state = of_size(HOSTS + 1)
         # Hosts of several kinds: with reserved memory and a ratio, with dedicated CPUs alone, with a trait.
         state.hosts["1"].inventories = {"VCPU": {"allocation_ratio": 1.5}, "MEMORY_MB": {"reserved": 512}}

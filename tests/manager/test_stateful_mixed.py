@@ -22,9 +22,8 @@ from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange, ReservationRequest
 from blazar.model.resource import ResourceKind
-from blazar.store.engine import connect
-from blazar.store.migrate import upgrade
 from tests.promises import check_promises
+from tests.tables import new_sqlite
 from tests.world import World, a_host, addresses, flavored, instances
 
 HOSTS = 4
@@ -73,8 +72,7 @@ class Mixed(RuleBasedStateMachine):
     @initialize(shared=st.lists(st.builds(instances, AMOUNTS, vcpus=SIZES, affinity=AFFINITIES), max_size=2))
     def begin(self, shared: list[ReservationRequest]) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.engine = connect(f"sqlite:///{Path(self.folder.name) / 'blazar.sqlite'}")
-        upgrade(self.engine)
+        self.engine = new_sqlite(Path(self.folder.name) / "blazar.sqlite")
         self.world = World(self.engine, hosts=HOSTS)
         self.world.register_addresses(*range(10, 14))
         for flavor in OFFERED:
