@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
-import tenacity
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import QueuePool
 
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, StoreUnavailable
 from blazar.store.engine import WRITES, for_reading
@@ -22,6 +24,12 @@ T = TypeVar("T")
 ATTEMPTS = 8
 PATIENCE_SECONDS = 30
 """No attempt begins later than this: each may have waited long for a lock."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
+"""Seconds before the second attempt, at most, and before any."""
+
+PLACE_SECONDS = 0.5
+"""How long to wait for a connection that is open already, before another one is made for the moment."""
 
 SQLSTATES_OF_BAD_LUCK = frozenset({"40001", "40P01", "55P03"})
 """PostgreSQL: serialization failure, deadlock, lock not available."""
@@ -42,6 +50,11 @@ class Transactions:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._reading = for_reading(engine)
+        self._writing = engine.execution_options(**{WRITES: True})
+        # A connection beyond those that are kept is closed after one use, and costs the database a process: a burst of
+        # short transactions goes through those that there are. Who meets long ones still gets one of those beyond.
+        kept = engine.pool.size() if isinstance(engine.pool, QueuePool) else 1
+        self._places = threading.BoundedSemaphore(kept)
         # SQLite has one writer at a time, and who waits for it sleeps longer and longer. Between the threads of
         # a process turns are cheaper, and keep no connections from those who read.
         self._turn: AbstractContextManager[Any] = threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
@@ -50,7 +63,7 @@ class Transactions:
     def reading(self) -> Iterator[Connection]:
         """Open one consistent picture of the database."""
         try:
-            with self._reading.connect() as connection:
+            with self._place(), self._reading.connect() as connection:
                 yield connection
         except (SQLAlchemyError, PoolTimeout) as error:
             raise _translated(error) from error
@@ -61,25 +74,31 @@ class Transactions:
         It is run again after a deadlock or the like, so it must have no effect outside the database. Clash if a row
         that it inserts is there already, also if somebody else inserted it a moment ago.
         """
-        again = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_is_bad_luck),
-            stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_after_delay(PATIENCE_SECONDS),
-            wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
-            reraise=True,
-        )
-        try:
-            result: T = again(self._once, work)
-            return result
-        except (SQLAlchemyError, PoolTimeout) as error:
-            raise _translated(error) from error
+        until = time.monotonic() + PATIENCE_SECONDS
+        attempt = 0
+        while True:
+            try:
+                return self._once(work)
+            except (SQLAlchemyError, PoolTimeout) as error:
+                attempt += 1
+                if not _is_bad_luck(error) or attempt == ATTEMPTS or time.monotonic() >= until:
+                    raise _translated(error) from error
+            # Full jitter: rivals that met once should not meet again.
+            time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
 
     def _once(self, work: Callable[[Connection], T]) -> T:
-        with (
-            self._turn,
-            self.engine.connect().execution_options(**{WRITES: True}) as connection,
-            connection.begin(),
-        ):
+        with self._turn, self._place(), self._writing.begin() as connection:
             return work(connection)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """Have one of the connections that are kept, if one gets free in time."""
+        mine = self._places.acquire(timeout=PLACE_SECONDS)
+        try:
+            yield
+        finally:
+            if mine:
+                self._places.release()
 
 
 def _is_bad_luck(error: BaseException) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -132,6 +134,51 @@ def test_after_a_restart_of_the_database_one_statement_fails_and_not_one_on_ever
     assert [read_from(engine, 1) for _ in range(4)] == [1, 0, 0, 0]
     assert read_from(engine, 5) == 0
     assert len(made) == 10
+
+
+@pytest.fixture
+def narrow(database_url):
+    """An engine that keeps two connections, and the list of what was connected."""
+    first = connect(database_url)
+    upgrade(first)
+    first.dispose()
+    engine, made = connect(database_url, pool_size=2), []
+    event.listen(engine, "connect", lambda *connection: made.append(connection))
+    yield engine, made
+    engine.dispose()
+
+
+def test_a_burst_of_short_transactions_opens_no_connections_beyond_those_that_are_kept(narrow):
+    engine, made = narrow
+    store = Store(engine)
+    together = threading.Barrier(16)
+
+    def read_and_write(number):
+        together.wait()
+        for _ in range(5):
+            lease = a_lease(hours(0, 1))
+            store.book(lease, [], {}, {}, cleaning=NONE)
+            assert store.lease(lease.id) == lease
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(read_and_write, range(16)))
+    assert len(store.leases(None)) == 80
+    assert len(made) <= 2
+
+
+def test_beside_long_transactions_there_is_a_connection_all_the_same(narrow, monkeypatch):
+    monkeypatch.setattr("blazar.store.transactions.PLACE_SECONDS", 0.01)
+    engine, made = narrow
+    store, lease = Store(engine), a_lease(hours(0, 1))
+    with ExitStack() as stack:
+        for _ in range(2):
+            stack.enter_context(
+                store.calendar(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None, cleaning=NONE)
+            )
+        store.book(lease, [], {}, {}, cleaning=NONE)
+        assert store.lease(lease.id) == lease
+        assert len(made) == 3
+    assert len(store.leases(None)) == 1
 
 
 def test_the_certificates_of_authorities_are_not_read_for_every_connection(far, monkeypatch):
