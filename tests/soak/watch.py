@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 from blazar.clouds.simulated import State
@@ -68,13 +68,16 @@ class Watch(threading.Thread):
         before = {lease.id: lease for lease in self._store.leases(None)}
         with self._lock:
             servers = dict(self._servers)
+        known = len(self.findings)
         # The file is replaced as a whole: reading it needs no lock.
         state = State.from_json(json.loads(self._plan.cloud_file.read_text(encoding="utf-8")))
         held: dict[str, set[str]] = defaultdict(set)
+        promised: list[object] = []
         for kind in ResourceKind:
             resources = {resource.id: resource for resource in self._store.resources(kind)}
             allocations = self._store.live_allocations(kind)
             check(allocations, resources, since=datetime.now(UTC))
+            promised += allocations
             for allocation in allocations:
                 held[allocation.reservation_id].add(resources[allocation.resource_id].name)
         after = {lease.id: lease for lease in self._store.leases(None)}
@@ -87,6 +90,16 @@ class Watch(threading.Thread):
                 for reservation in lease.reservations:
                     self._look_at_reservation(state, lease, reservation, held[reservation.id])
         self.looks += 1
+        if len(self.findings) > known:
+            self._keep(state, before.values(), promised)
+
+    def _keep(self, state: State, leases: Iterable[Lease], promised: Iterable[object]) -> None:
+        """Write down what there was when something was found: a moment later it is gone."""
+        with (self._plan.folder / f"look-{self.looks}.txt").open("w", encoding="utf-8") as file:
+            print(f"{datetime.now(UTC):%H:%M:%S.%f}", *self.findings, sep="\n", file=file)
+            for part in (leases, promised, state.aggregates.values(), state.servers.values()):
+                print("", *part, sep="\n", file=file)
+            print("", *state.inventories.items(), sep="\n", file=file)
 
     def _look_at_servers(self, state: State, servers: Mapping[str, str], after: Mapping[str, Lease]) -> None:
         """A server is deleted only when its lease has been on its way out before."""
