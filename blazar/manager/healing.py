@@ -186,7 +186,7 @@ class Healing:
     def _decided(self, seen: _Seen, lost: Lost, attempt: int, *, avoid: bool = False) -> _Decided:
         now = self._clock.now()
         plan, touched = Plan(seen.allocations, {}, {}), frozenset[str]()
-        if lost:
+        if lost and now < seen.lease.window.end:
             exchange = self._replanner.exchange(
                 seen.works, seen.allocations, lost, now=now, attempt=attempt, avoid=avoid
             )

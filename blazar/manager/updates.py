@@ -218,6 +218,12 @@ class Updates:
             replace(work, in_use=seen.get(work.reservation.id)) for work in self._worker.works_with(lease, allocations)
         )
         draft = self._draft(lease, works, change, now)
+        if draft.replan and draft.after.window.end <= now:
+            # What it would be given for the past, others may be using by now.
+            raise InvalidInput(
+                f"the lease is over at {draft.after.window.end:%Y-%m-%d %H:%M:%S}, which is past, and gets nothing else "
+                f"any more; give an end_date that is ahead to keep it"
+            )
         private = change.asked_by is not None and change.asked_by.operator
         plan = self._plan(lease, draft, works, allocations, private=private, now=now, attempt=attempt)
         new = _changed_in_use(draft.after, works, plan.allocations)

@@ -66,15 +66,17 @@ def occupancy(
 ) -> Occupancy:
     """Return what is promised in a window, in one statement.
 
-    A window that has begun counts from now on. A resource whose last user was to leave but has not is taken as long
+    A window that has begun counts from now on, and one that is over for the present second: what is given for the past
+    is handed over now. A resource whose last user was to leave but has not is taken as long
     as the window begins now. The cleaning time is kept free after every use: after others' (it is part of
     ``blocks_until``) and after this one, before the next user.
     """
     begin = max(window.start, to_second(now))
+    span = Window(begin, max(window.end, begin + _SECOND))
     mine = () if besides is None else (allocations.c.lease_id != besides,)
     of_kind = (allocations.c.kind == str(kind), *mine)
     columns: tuple[Any, ...] = _WHOLE_COLUMNS if whole_only else _USE_COLUMNS
-    end = later(window.end, cleaning)
+    end = later(span.end, cleaning)
     promised = sa.select(*columns).where(*of_kind, allocations.c.blocks_until > begin, allocations.c.starts_at < end)
     parts: list[Any] = [promised.distinct() if whole_only else promised]
     if window.start <= now:
@@ -110,7 +112,6 @@ def occupancy(
         else:
             room.starts_after(row[0], _instant(row[1]) - cleaning)
 
-    span = Window(begin, max(window.end, begin + timedelta(seconds=1)))
     within = Occupancy.of_rows(rows, _reader(span, cleaning), beside)
     return dataclasses.replace(within, room=room.found)
 

@@ -47,6 +47,21 @@ def test_a_pending_lease_moves_in_both_directions_over_its_own_allocations(a_wor
     assert world.now(lease).status is LeaseStatus.ACTIVE
 
 
+@pytest.mark.parametrize("asked", [{}, {"end": NOON + 2 * HOUR + timedelta(seconds=10)}])
+def test_a_lease_whose_end_has_come_gets_nothing_more(world, asked):
+    lease = world.lease()
+    world.run()
+    # Still in use: its end is worked on a moment later, and may wait for what comes before it.
+    world.clock.to(lease.window.end + timedelta(seconds=20))
+    others = world.lease(a_host(2), hours=1)
+    bigger = (ReservationChange(lease.reservations[0].id, parameters={"max": 2}),)
+    before = world.now(lease)
+    with pytest.raises(InvalidInput, match="end_date"):
+        world.change(lease, reservations=bigger, **asked)
+    assert world.now(lease) == before
+    assert not world.hosts_of(lease) & world.hosts_of(others)
+
+
 @pytest.mark.parametrize("days", [1, 30])
 def test_a_lease_that_moves_to_another_day_has_each_of_its_hosts_once(world, days):
     lease = world.lease(a_host(1, 3), start=HOUR)

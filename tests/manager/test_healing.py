@@ -813,6 +813,20 @@ def test_one_in_use_is_moved_if_no_server_runs_there(world):
     assert flags(world, lease) == (False, True, True)
 
 
+def test_a_lease_whose_end_has_come_is_not_healed_with_what_others_have_by_now(world):
+    lease = world.lease(hours=1)
+    world.run()
+    world.clock.to(lease.window.end + timedelta(seconds=20))
+    held = world.hosts_of(lease)
+    (name,) = held
+    host = next(h for h in world.manager.hosts() if h.name == name)
+    with pytest.raises(NotEnoughResources, match="nothing else fits"):
+        world.manager.move_reservation(host.external_id, lease.reservations[0].id)
+    world.simulated.host_down(name)
+    look(world)
+    assert world.hosts_of(lease) == held
+
+
 @pytest.mark.parametrize("used", [False, True])
 def test_a_reservation_that_starts_while_it_is_moved_is_moved_in_the_cloud_as_well(world, monkeypatch, used):
     lease = world.lease(start=HOUR)

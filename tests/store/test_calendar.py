@@ -104,6 +104,13 @@ def test_a_window_that_has_begun_counts_from_now_on(store, host):
 
 
 @pytest.mark.parametrize("whole", [True, False])
+def test_a_window_that_is_over_counts_as_what_it_would_take_now(store, host, whole):
+    booked(store, hours(1, 2), host)
+    assert taken(store, hours(0, 1), whole=whole, now=NOON + 1.5 * HOUR) == {host.id}
+    assert taken(store, hours(0, 1), whole=whole, now=NOON + 0.5 * HOUR) == frozenset()
+
+
+@pytest.mark.parametrize("whole", [True, False])
 def test_the_allocations_of_a_lease_do_not_stand_in_its_own_way(store, host, whole):
     lease = booked(store, hours(0, 2), host)
     assert taken(store, hours(1, 3), whole=whole, besides=lease.id) == frozenset()
