@@ -221,8 +221,8 @@ class Updates:
         if draft.replan and draft.after.window.end <= now:
             # What it would be given for the past, others may be using by now.
             raise InvalidInput(
-                f"the lease ended at {draft.after.window.end:%Y-%m-%d %H:%M:%S} and gets nothing else any more; give an "
-                f"end_date that is ahead to keep it"
+                f"the lease ended at {draft.after.window.end:%Y-%m-%d %H:%M:%S} and gets nothing else any more; "
+                f"give an end_date that is ahead to keep it"
             )
         private = change.asked_by is not None and change.asked_by.operator
         plan = self._plan(lease, draft, works, allocations, private=private, now=now, attempt=attempt)
