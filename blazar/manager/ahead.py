@@ -1,10 +1,12 @@
-"""What many starts need to know, read for all of them at once: so each of a burst costs half the statements."""
+"""What many starts need to know, read for many of them at once: so each of a burst costs half the statements."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blazar.manager.works import works_of
@@ -15,6 +17,21 @@ from blazar.store.store import DueEvent, LeaseAtStart, Store
 
 FEWEST = 2
 """For fewer starts than these it is not worth it."""
+
+MOST = 64
+"""For so many starts to come it is read besides, if it has to be read at all: as quickly done as for a few."""
+
+FRESH_SECONDS = 1.0
+"""How long what was read is good for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A lease as it was read ``at`` an instant, good until then (``time.monotonic``)."""
+
+    seen: LeaseAtStart
+    at: datetime
+    until: float
 
 
 class Ahead:
@@ -28,25 +45,35 @@ class Ahead:
         self._store = store
         self._clock = clock
         self._cleaning = cleaning
-        self._read: dict[str, tuple[LeaseAtStart, datetime]] = {}
+        self._read: dict[str, Found] = {}
         self._here = threading.local()
 
-    def read(self, events: Iterable[DueEvent]) -> None:
-        """Read what the starts among these events need. StoreUnavailable."""
-        starts = {event.lease_id: event.event_id for event in events if event.event_type == EventType.START}
-        if len(starts) < FEWEST:
+    def read(self, events: Iterable[DueEvent], coming: Iterable[DueEvent] = ()) -> None:
+        """Read what the starts among these events need, and those that come after them. StoreUnavailable.
+
+        For one thread only, which hands the events out.
+        """
+        now = time.monotonic()
+        # What nobody has come for: a start may have gone to another manager.
+        for event_id, found in list(self._read.items()):
+            if found.until <= now:
+                self._read.pop(event_id, None)
+        wanted = self._missing(events)
+        if wanted:
+            wanted |= self._missing(coming)
+        if len(wanted) < FEWEST:
             return
-        now = self._clock.now()
-        found = self._store.starts(starts.keys(), now=now, cleaning=self._cleaning)
-        self._read |= {starts[lease_id]: (seen, now) for lease_id, seen in found.items()}
+        at = self._clock.now()
+        starts = self._store.starts(wanted.keys(), now=at, cleaning=self._cleaning)
+        self._read |= {wanted[id_]: Found(seen, at, now + FRESH_SECONDS) for id_, seen in starts.items()}
 
     @contextmanager
     def taken(self, event_id: str) -> Iterator[tuple[Lease, datetime] | None]:
         """Open what was read for an event, and when, for this thread and once; None if nothing was."""
         known = self._read.pop(event_id, None)
-        self._here.found = None if known is None else known[0]
+        self._here.found = None if known is None else known.seen
         try:
-            yield None if known is None else (known[0].lease, known[1])
+            yield None if known is None else (known.seen.lease, known.at)
         finally:
             self._here.found = None
 
@@ -61,6 +88,11 @@ class Ahead:
         if found is None or (found.lease.id, found.lease.revision + 1) != (lease.id, lease.revision):
             return None
         return works_of(lease, found.allocations, found.resources)
+
+    def _missing(self, events: Iterable[DueEvent]) -> dict[str, str]:
+        """Return the starts that are not read yet, as events by lease."""
+        starts = (event for event in events if event.event_type == EventType.START)
+        return {event.lease_id: event.event_id for event in starts if event.event_id not in self._read}
 
     def _found(self) -> LeaseAtStart | None:
         return getattr(self._here, "found", None)

@@ -13,6 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from blazar.clouds.scope import scope
+from blazar.manager.ahead import MOST
 from blazar.manager.settings import Settings
 from blazar.manager.turns import Turns
 from blazar.manager.worker import Worker
@@ -147,8 +148,10 @@ class Engine:
         for turns, pool in self._lanes:
             with self._changed:
                 taken = list(iter(turns.take, None))
+                # With rivals about, what is read early is often theirs when its turn comes.
+                coming = [] if time.monotonic() < self._rivals_until else turns.coming(MOST)
             try:
-                self._worker.ahead.read(taken)
+                self._worker.ahead.read(taken, coming)
             except BlazarError as error:
                 # Each reads for itself then, or has to wait.
                 LOG.error("The starts that are due could not be read at once: %s", error.message)

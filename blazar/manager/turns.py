@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Collection, Iterable
+from itertools import islice
 
 from blazar.store.store import DueEvent
 
@@ -57,6 +58,11 @@ class Turns:
         self._at_hand[event.event_id] = event
         self._of[event.project_id] += 1
         return event
+
+    def coming(self, most: int) -> list[DueEvent]:
+        """Return at most so many of the events that wait, of each project the first ones."""
+        share = -(-most // max(1, len(self._waiting)))
+        return list(islice((e for events in self._waiting.values() for e in islice(events, share)), most))
 
     def done(self, event: DueEvent) -> None:
         """Note that an event needs its thread no more."""

@@ -38,6 +38,33 @@ def test_each_start_of_a_burst_costs_few_statements(world):
     assert statements.count == 7 + 5 * len(leases)
 
 
+def test_what_comes_next_is_read_with_a_burst_and_not_again(world):
+    leases = [world.lease(start=HOUR) for _ in range(5)]
+    world.clock.to(NOON + HOUR)
+    worker = world.manager.engine._worker
+    due = world.store.due_events(world.clock.now(), 99)
+    with counted(world.engine) as statements:
+        worker.ahead.read(due[:2], due)
+        for event in due:
+            worker.ahead.read([event], due)
+            assert worker.look_at(event.lease_id, event.event_id)
+    assert {world.now(lease).status for lease in leases} == {LeaseStatus.ACTIVE}
+    assert statements.count == 6 + 5 * len(leases)
+
+
+def test_what_was_read_long_ago_is_read_again(world, monkeypatch):
+    leases = [world.lease(start=HOUR) for _ in range(3)]
+    world.clock.to(NOON + HOUR)
+    worker = world.manager.engine._worker
+    due = world.store.due_events(world.clock.now(), 99)
+    monkeypatch.setattr("blazar.manager.ahead.FRESH_SECONDS", 0)
+    worker.ahead.read(due[:2], due)
+    world.change(leases[0], end=NOON + 3 * HOUR)
+    worker.ahead.read(due, ())
+    assert [worker.look_at(event.lease_id, event.event_id) for event in due] == [True] * 3
+    assert {world.now(lease).status for lease in leases} == {LeaseStatus.ACTIVE}
+
+
 def test_what_changes_after_a_burst_was_read_is_not_overwritten(world):
     first, second, third = (world.lease(start=HOUR, hours=1) for _ in range(3))
     world.clock.to(NOON + HOUR)

@@ -58,6 +58,15 @@ def test_what_is_offered_later_takes_the_place_of_what_waits():
     assert set(turns.at_hand) == {"b-0"}
 
 
+def test_who_comes_next_is_told_of_every_project():
+    turns = Turns(1)
+    turns.offer([*[due("many", number) for number in range(9)], due("one"), due("empty", empty=True)])
+    assert [event.event_id for event in turns.coming(6)] == ["many-0", "many-1", "one-0", "empty-0"]
+    assert len(turns.coming(99)) == 11
+    turns.offer([])
+    assert turns.coming(6) == []
+
+
 @given(st.integers(1, 9), st.lists(st.tuples(st.sampled_from("abc"), st.booleans())), st.data())
 def test_every_event_has_its_turn_and_no_more_have_one_than_there_are_threads(threads, wanted, data):
     turns = Turns(threads)
