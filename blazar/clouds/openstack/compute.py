@@ -10,6 +10,7 @@ from urllib.parse import quote
 from blazar.clouds.openstack.access import Access, Json, VersionMissing
 from blazar.clouds.openstack.flavors import OpenStackFlavors
 from blazar.clouds.ports import Aggregate, Hypervisor, Image, Migration, MigrationState, Server
+from blazar.clouds.shared import SharedRead
 from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 
@@ -44,6 +45,7 @@ class OpenStackCompute(OpenStackFlavors):
         super().__init__(access)
         self._glance = access.image
         self._az_aware = az_aware
+        self._shared_aggregates = SharedRead(self._read_aggregates)
 
     # Hypervisors
 
@@ -92,6 +94,9 @@ class OpenStackCompute(OpenStackFlavors):
 
     def aggregates(self) -> tuple[Aggregate, ...]:
         """Return all aggregates, the oldest first."""
+        return self._shared_aggregates()
+
+    def _read_aggregates(self) -> tuple[Aggregate, ...]:
         answer = self._nova.get("/os-aggregates", microversion=AGGREGATES)
         return tuple(sorted((_aggregate(item) for item in answer["aggregates"]), key=lambda a: a.id))
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from blazar.clouds.ports import CHANGES, Aggregate, Cloud, Hypervisor, Image, Migration, MigrationState, Server
 from blazar.clouds.scope import check_change
+from blazar.clouds.shared import SharedRead
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.keepers import Keeper
 from blazar.clouds.simulated.network import SimulatedNetwork
@@ -45,6 +46,7 @@ class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
         self.migration_takes = migration_takes
         self._keeper = keeper
         self._clock = clock
+        self._shared_aggregates = SharedRead(self._read_aggregates)
 
     @property
     def cloud(self) -> Cloud:
@@ -71,6 +73,9 @@ class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
 
     def aggregates(self) -> tuple[Aggregate, ...]:
         """Return all aggregates."""
+        return self._shared_aggregates()
+
+    def _read_aggregates(self) -> tuple[Aggregate, ...]:
         with self._call("aggregates"), self._reading() as state:
             return tuple(_aggregate(aggregate) for aggregate in state.aggregates.values())
 
