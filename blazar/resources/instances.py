@@ -106,14 +106,13 @@ class Instances(ABC):
     def start(self, work: Work) -> Progress:
         """Ensure that the hosts have their slots and the project can boot servers with the flavor."""
         starting = work.reservation.status is ReservationStatus.PENDING
-        artefacts = self._slots.prepare(work, self.template(work.reservation.parameters), starting=starting)
         try:
-            left = self._slots.open(work)
+            opened = self._slots.open(work, self.template(work.reservation.parameters), starting=starting)
         except NotAtHand as error:
             raise Unusable(by_service(work.resources, error.reasons)) from error
-        if left:
-            return NotYet(LOOK_AGAIN, f"{left} preemptible servers are being deleted")
-        return Done(artefacts)
+        if opened.evicted:
+            return NotYet(LOOK_AGAIN, f"{opened.evicted} preemptible servers are being deleted")
+        return Done(opened.artefacts)
 
     def before_end(self, work: Work) -> Progress:
         """Ensure an image of every server, if that is the action."""

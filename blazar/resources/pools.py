@@ -204,14 +204,13 @@ class HostPools:
             here = pool.hosts if pool else ()
             self.hand_over(reservation_id, hosts=dict.fromkeys((*here, *left)), project_id=project_id)
 
-    def admit(self, pool: Aggregate, *, hosts: Iterable[str]) -> None:
+    def admit(self, pool: Aggregate, *, hosts: Iterable[str], aggregates: tuple[Aggregate, ...]) -> None:
         """Ensure that hosts are in an aggregate that shares them with others: they stay in the freepool.
 
-        Raises NotAtHand if hosts are not in the freepool, and CloudUnavailable while one is in the pool of a
-        reservation that has it alone.
+        ``aggregates`` are all that there are, read a moment ago. Raises NotAtHand if hosts are not in the freepool, and
+        CloudUnavailable while one is in the pool of a reservation that has it alone.
         """
         missing = [host for host in hosts if host not in pool.hosts]
-        aggregates = self._compute.aggregates() if missing else ()
         self._check_all_at_hand(missing, pool, aggregates)
         for host in missing:
             self._check_at_hand(host, pool, aggregates)

@@ -48,6 +48,17 @@ class Template:
     policy: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What to remember of an opened reservation, and how many preemptible servers take up room that is promised.
+
+    As long as there are any, the project can not use the slots.
+    """
+
+    artefacts: Parameters
+    evicted: int
+
+
 class Slots:
     """Ensures what reservations of slots have in the cloud."""
 
@@ -63,32 +74,26 @@ class Slots:
 
         The flavor of a reservation that somebody can use is replaced by another only when it is ``starting`` anew.
         """
-        reservation_id = work.reservation.id
-        group = self._ensure_group(work, template.policy)
-        affinity = {} if group is None else {AFFINITY_ID: group}
-        self._ensure_flavor(reservation_id, template, affinity, starting=starting)
-        aggregate = self._ensure_aggregate(reservation_id, work.lease.project_id, affinity)
-        self._placement.create_resource_class(resource_class(reservation_id))
-        return {"flavor_id": reservation_id, "aggregate_id": aggregate.id, "server_group_id": group}
+        group, affinity = self._ensure_named(work, template, starting=starting)
+        found = self._compute.aggregate(work.reservation.id)
+        return _ids(work, group, self._ensure_aggregate(work, found, affinity))
 
-    def open(self, work: Work) -> int:
-        """Ensure that the hosts have the slots that are promised, no others have any, and the project can use them.
+    def open(self, work: Work, template: Template, *, starting: bool) -> Opened:
+        """Ensure what ``prepare`` does, and slots on the hosts, as many as promised and on no others, for the project.
 
-        Returns how many preemptible servers have to go first, which take up room that is promised. Conflict if slots
-        that are to go are in use.
+        Conflict if slots that are to go are in use; NotAtHand.
         """
-        reservation_id = work.reservation.id
-        self._ensure_slots(work)
-        if left := sum(self._preemptibles.make_room(resource) for resource in work.resources):
-            return left
-        if work.lease.project_id not in self._compute.flavor_access(reservation_id):
+        group, affinity = self._ensure_named(work, template, starting=starting)
+        # Read once, and late: in a burst of starts a list of all is what takes longest.
+        aggregates = self._compute.aggregates()
+        found = next((aggregate for aggregate in aggregates if aggregate.name == work.reservation.id), None)
+        aggregate = self._ensure_aggregate(work, found, affinity)
+        self._ensure_slots(work, aggregate, aggregates)
+        left = sum(self._preemptibles.make_room(resource) for resource in work.resources)
+        if not left:
             # Last of all: who can boot finds a slot.
-            try:
-                self._compute.give_flavor(reservation_id, work.lease.project_id)
-            except Conflict:
-                if work.lease.project_id not in self._compute.flavor_access(reservation_id):
-                    raise
-        return 0
+            self._give_access(work, starting=starting)
+        return Opened(_ids(work, group, aggregate), left)
 
     def in_use(self, work: Work) -> Mapping[int, int]:
         """Return how many slots are taken on each host, by calendar id."""
@@ -132,11 +137,11 @@ class Slots:
         if not left:
             there = replace(work, resources=tuple(r for r in work.resources if r.id not in lost))
             try:
-                self._ensure_slots(there)
+                self._ensure_slots_again(there)
             except NotAtHand as error:
                 LOG.warning("Reservation %s does without slots: %s", work.reservation.id, error.message)
                 there = replace(there, resources=not_among(there.resources, error.reasons))
-                self._ensure_slots(there)
+                self._ensure_slots_again(there)
         return left
 
     def close(self, work: Work) -> int:
@@ -175,6 +180,14 @@ class Slots:
         )
 
     # Before the start
+
+    def _ensure_named(self, work: Work, template: Template, *, starting: bool) -> tuple[str | None, Mapping[str, str]]:
+        """Ensure what has nothing to do with hosts; return the server group, and what names it."""
+        group = self._ensure_group(work, template.policy)
+        affinity = {} if group is None else {AFFINITY_ID: group}
+        self._ensure_flavor(work.reservation.id, template, affinity, starting=starting)
+        self._placement.create_resource_class(resource_class(work.reservation.id))
+        return group, affinity
 
     def _ensure_group(self, work: Work, policy: str | None) -> str | None:
         known = work.reservation.artefacts.get("server_group_id")
@@ -218,14 +231,15 @@ class Slots:
             self._compute.set_flavor_specs(reservation_id, specs)
         return None
 
-    def _ensure_aggregate(self, reservation_id: str, project_id: str, affinity: Mapping[str, str]) -> Aggregate:
+    def _ensure_aggregate(self, work: Work, found: Aggregate | None, affinity: Mapping[str, str]) -> Aggregate:
+        """Ensure the reservation's aggregate, which was ``found`` a moment ago."""
+        reservation_id, project_id = work.reservation.id, work.lease.project_id
         metadata = {
             "reservation": reservation_id,
             "filter_tenant_id": project_id,
             self._names.owner_key: project_id,
             **affinity,
         }
-        found = self._compute.aggregate(reservation_id)
         if found is None:
             try:
                 return self._compute.create_aggregate(reservation_id, None, metadata)
@@ -240,20 +254,35 @@ class Slots:
 
     # While it goes on
 
-    def _ensure_slots(self, work: Work) -> None:
-        reservation_id = work.reservation.id
-        aggregate = self._compute.aggregate(reservation_id)
+    def _give_access(self, work: Work, *, starting: bool) -> None:
+        reservation_id, project_id = work.reservation.id, work.lease.project_id
+        # At the first start nobody has it, and there is nothing to ask.
+        if not starting and project_id in self._compute.flavor_access(reservation_id):
+            return
+        try:
+            self._compute.give_flavor(reservation_id, project_id)
+        except Conflict:
+            if project_id not in self._compute.flavor_access(reservation_id):
+                raise
+
+    def _ensure_slots_again(self, work: Work) -> None:
+        aggregates = self._compute.aggregates()
+        aggregate = next((aggregate for aggregate in aggregates if aggregate.name == work.reservation.id), None)
         if aggregate is None:
-            raise CloudUnavailable(f"the aggregate of reservation {reservation_id} has gone; it is made anew")
+            raise CloudUnavailable(f"the aggregate of reservation {work.reservation.id} has gone; it is made anew")
+        self._ensure_slots(work, aggregate, aggregates)
+
+    def _ensure_slots(self, work: Work, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        """Ensure the slots on hosts in the reservation's aggregate; ``aggregates`` were read a moment ago."""
         hosts = service_names(work.resources)
-        self._pools.admit(aggregate, hosts=hosts)
-        name = resource_class(reservation_id)
+        self._pools.admit(aggregate, hosts=hosts, aggregates=aggregates)
+        name = resource_class(work.reservation.id)
         for resource in work.resources:
             self._ensure_inventory(resource, name, work.units[resource.id])
         leaving = [host for host in aggregate.hosts if host not in hosts]
         for host, hypervisor in self._hypervisors(leaving).items():
             if not self._drop(hypervisor, name):
-                raise Conflict(f"host {host} has servers of reservation {reservation_id}; delete them first")
+                raise Conflict(f"host {host} has servers of reservation {work.reservation.id}; delete them first")
             self._pools.dismiss(aggregate, hosts=(host,))
 
     def _ensure_inventory(self, resource: Resource, name: str, total: int) -> None:
@@ -348,6 +377,11 @@ class Slots:
             return {}
         found = {h.service_name: h.hypervisor_hostname for h in self._compute.hypervisors()}
         return {host: found.get(host, host) for host in sorted(wanted)}
+
+
+def _ids(work: Work, group: str | None, aggregate: Aggregate) -> Parameters:
+    """Return what to remember of what there is in the cloud."""
+    return {"flavor_id": work.reservation.id, "aggregate_id": aggregate.id, "server_group_id": group}
 
 
 def resource_class(reservation_id: str) -> str:

@@ -244,6 +244,28 @@ def test_at_the_start_the_hosts_get_slots_and_stay_in_the_freepool_and_the_proje
         boot(world, lease)
 
 
+def test_a_start_makes_each_call_once(world):
+    lease = world.lease(instances(2), start=HOUR)
+    before = world.faults.calls.copy()
+    world.run_to(NOON + HOUR)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    made = world.faults.calls - before
+    # One host has both slots. What is a list of all in Nova, the aggregates, is read once.
+    assert made == Counter(
+        ["flavor", "create_resource_class", "aggregates", "add_host", "inventory", "set_inventory", "servers_on"]
+        + ["give_flavor"]
+    )
+
+
+def test_a_lost_answer_to_the_grant_of_access_is_no_failure(world):
+    lease = world.lease(instances(2), start=HOUR)
+    world.faults.fail_after("give_flavor", DOWN)
+    world.run_to(NOON + HOUR)
+    world.run_to(NOON + HOUR + MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert world.simulated.flavor_access(id_of(lease)) == {PROJECT}
+
+
 def test_at_the_end_servers_in_every_state_are_deleted_and_nothing_is_left(world):
     lease = world.lease(instances(4))
     world.run()
