@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 t ?= tests
 ARGS ?=
 
+# Set in many container images. The tests start hundreds of processes: each would compile all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-slow soak test-cloud test-one cloud cloud-down lint format bench db-revision sample-config clean
 

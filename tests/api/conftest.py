@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from functools import cache
+from typing import Any, cast
 
 import pytest
 from flask import Flask
@@ -12,8 +16,13 @@ from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 from werkzeug.test import TestResponse
 
+from blazar.api import v1
 from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
+from blazar.api.context import EXTENSION, Services
+from blazar.api.identity import Identity, StandaloneIdentity
+from blazar.api.rendered import RenderedLeases
+from blazar.api.v2 import forms as v2
+from blazar.rpc.interface import Manager
 from tests.world import World
 
 
@@ -57,21 +66,45 @@ def matches(template: str, path: str) -> bool:
     return re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", template), path) is not None
 
 
+def app_of(manager: Manager, identity: Identity | None = None, *, auth_uri: str | None = "standalone") -> Flask:
+    """Return the application over a manager. Its routes are those of the first one: making them takes long."""
+    app = copy.copy(_first_app(auth_uri))
+    services: Services = app.extensions[EXTENSION]
+    rendered = {form.version: RenderedLeases(form.shown) for form in (v1.LEASES, v2.LEASES)}
+    services = replace(services, manager=manager, identity=identity or StandaloneIdentity(), rendered=rendered)
+    app.extensions = {EXTENSION: services}
+    return app
+
+
+@cache
+def _first_app(auth_uri: str | None) -> Flask:
+    app = create_app(cast(Manager, None), identity=StandaloneIdentity(), auth_uri=auth_uri)
+    # Once it has served, the library lets nobody change what the others share with it.
+    assert app.test_client().get("/openapi.json").status_code == 200
+    return app
+
+
+@cache
+def _document(text: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
 def client_of(app: Flask) -> FlaskClient:
-    ValidatingClient.document = app.test_client().get("/openapi.json").json
+    ValidatingClient.document = _document(app.test_client().get("/openapi.json").text)
     app.test_client_class = ValidatingClient
     return app.test_client()
 
 
 @pytest.fixture
 def app(world: World) -> Flask:
-    return create_app(world.manager, identity=StandaloneIdentity())
+    return app_of(world.manager)
 
 
 @pytest.fixture
 def http_of() -> Callable[[World], FlaskClient]:
     """Make an HTTP client of any world."""
-    return lambda world: client_of(create_app(world.manager, identity=StandaloneIdentity()))
+    return lambda world: client_of(app_of(world.manager))
 
 
 @pytest.fixture

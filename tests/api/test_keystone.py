@@ -8,11 +8,11 @@ import pytest
 from keystonemiddleware.auth_token import AuthProtocol, InvalidToken
 from werkzeug.test import Client, TestResponse
 
-from blazar.api.app import create_app
 from blazar.api.identity import KeystoneIdentity, Unauthenticated
 from blazar.api.middleware import ExchangeLog, behind_keystone
 from blazar.clouds.scope import current
 from blazar.cmd import config
+from tests.api.conftest import app_of
 from tests.api.test_rest_v1 import LEASE
 from tests.cmd.stub import StubCloud
 
@@ -80,7 +80,7 @@ def a_cloud(world, tmp_path):
         ]
         file.write_text("\n".join(["[keystone_authtoken]", *login, *more, *lines]), encoding="utf-8")
         conf = config.load(["--config-file", str(file)], program="blazar-test")
-        app = create_app(world.manager, identity=KeystoneIdentity(), auth_uri=None)
+        app = app_of(world.manager, KeystoneIdentity(), auth_uri=None)
         return Client(wrap(behind_keystone(app, conf)))
 
     return make

@@ -9,10 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
 from blazar.enforcement import Identity, Occasion
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, Patience, StaticToken
+from tests.api.conftest import app_of
 from tests.enforcement.conftest import TOKEN, Service
 from tests.world import World, of_hosts
 
@@ -36,7 +35,7 @@ class Bank:
         shared = {"register": False, "cloud": beside.world.simulated, "clock": beside.world.clock} if beside else {}
         self.world = World(engine, filters=[rule], identity=HERE, state=of_hosts(*[{}] * hosts), hosts=hosts, **shared)
         self.service = service
-        self.http = create_app(self.world.manager, identity=StandaloneIdentity()).test_client()
+        self.http = app_of(self.world.manager).test_client()
 
     def create(self, *, hosts: int = 1, start: str = "now", end: str = "2030-04-01 20:00", headers=ALICE):
         room = {

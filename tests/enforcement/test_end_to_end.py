@@ -7,8 +7,6 @@ from itertools import combinations, product
 
 import pytest
 
-from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
 from blazar.enforcement import Occasion
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, Patience, StaticToken
@@ -19,6 +17,7 @@ from blazar.enforcement.limits import (
     StartWindowFilter,
 )
 from blazar.enforcement.periods import parse
+from tests.api.conftest import app_of
 from tests.enforcement.conftest import TOKEN
 from tests.world import World
 
@@ -40,7 +39,7 @@ class House:
         )
         shared = {"register": False, "cloud": beside.world.simulated} if beside else {}
         self.world = World(engine, filters=[rule], **shared)
-        self.http = create_app(self.world.manager, identity=StandaloneIdentity()).test_client()
+        self.http = app_of(self.world.manager).test_client()
 
     def create(self, *, hosts: int = 1, end: str = "2030-04-01 20:00", start: str = "now"):
         room = {
@@ -155,7 +154,7 @@ EVERY_LIMIT = {
 @pytest.mark.parametrize("rule", EVERY_LIMIT.values(), ids=EVERY_LIMIT)
 def test_no_dates_and_no_numbers_are_too_much_for_a_limit(sqlite, rule):
     world = World(sqlite, filters=[rule()])
-    http = create_app(world.manager, identity=StandaloneIdentity()).test_client()
+    http = app_of(world.manager).test_client()
     host = {"resource_type": "physical:host", "hypervisor_properties": "", "resource_properties": ""}
     server = {"resource_type": "virtual:instance", "vcpus": 1, "memory_mb": 1, "disk_gb": 0, "affinity": None}
     rooms = [

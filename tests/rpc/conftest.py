@@ -13,13 +13,11 @@ import pytest
 from flask.testing import FlaskClient
 from oslo_config import cfg
 
-from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
 from blazar.cmd import config
 from blazar.rpc import server as rpc
 from blazar.rpc.client import RemoteManager
 from blazar.rpc.target import transport
-from tests.api.conftest import client_of
+from tests.api.conftest import app_of, client_of
 
 Serve = Callable[[Any], RemoteManager]
 
@@ -99,10 +97,10 @@ def remote(serve: Serve, world) -> RemoteManager:
 @pytest.fixture
 def http(remote: RemoteManager) -> FlaskClient:
     """An HTTP client of an API that has its manager elsewhere."""
-    return client_of(create_app(remote, identity=StandaloneIdentity()))
+    return client_of(app_of(remote))
 
 
 @pytest.fixture
 def near(world) -> FlaskClient:
     """An HTTP client of an API that has the same manager in its own process."""
-    return client_of(create_app(world.manager, identity=StandaloneIdentity()))
+    return client_of(app_of(world.manager))

@@ -10,8 +10,6 @@ from typing import Any
 import oslo_messaging
 import pytest
 
-from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
 from blazar.manager.booking import Booking
 from blazar.model.awaited import awaited, check_awaited
 from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
@@ -20,7 +18,7 @@ from blazar.rpc import client, codec
 from blazar.rpc.client import RemoteManager
 from blazar.rpc.server import Endpoint
 from blazar.rpc.time_of_managers import TimeOfManagers
-from tests.api.conftest import client_of
+from tests.api.conftest import app_of, client_of
 from tests.api.test_rest_v1 import LEASE, ROOM
 from tests.rpc.conftest import Bus
 from tests.world import NOON, ManualClock, World, a_host
@@ -81,7 +79,7 @@ def wish() -> LeaseRequest:
 def test_a_request_that_lay_with_a_stopped_manager_is_not_carried_out_when_it_goes_on(world, wire_to, change):
     lease = world.lease(start=timedelta(hours=3))
     wire, remote = wire_to(Endpoint(world.manager, world.clock))
-    http = client_of(create_app(remote, identity=StandaloneIdentity()))
+    http = client_of(app_of(remote))
     assert http.get("/v1/leases").status_code == 200
     before = world.store.leases(None)
     wire.stops = True
@@ -254,7 +252,7 @@ class Newer:
 
 def test_a_request_that_no_manager_knows_yet_is_503_and_may_be_sent_again(wire_to, caplog):
     wire, remote = wire_to(Newer())
-    answer = client_of(create_app(remote, identity=StandaloneIdentity())).post("/v1/leases", json=LEASE)
+    answer = client_of(app_of(remote)).post("/v1/leases", json=LEASE)
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "5"
     assert "of another version" in answer.json["error_message"]
@@ -295,7 +293,7 @@ def test_a_server_that_does_not_take_our_questions_at_all_is_one_of_another_vers
 
 def test_only_what_was_not_done_invites_another_try(wire_to, world):
     wire, remote = wire_to(Endpoint(world.manager, world.clock))
-    http = client_of(create_app(remote, identity=StandaloneIdentity()))
+    http = client_of(app_of(remote))
     http.get("/v1/leases")
     wire.stops = True
     answer = http.post("/v1/leases", json={**LEASE, "reservations": [ROOM]})

@@ -13,8 +13,6 @@ from typing import Any
 import oslo_messaging
 import pytest
 
-from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.openstack.access import VersionMissing
 from blazar.clouds.scope import current, scope
 from blazar.model import errors
@@ -23,7 +21,7 @@ from blazar.model.lease import Lease, LeaseRevision, LeaseStatus
 from blazar.model.window import Window
 from blazar.rpc import client, codec
 from blazar.rpc.target import NAMESPACE, VERSION, target
-from tests.api.conftest import client_of, token
+from tests.api.conftest import app_of, client_of, token
 from tests.api.test_rest_v1 import LEASE, ROOM
 from tests.rpc.conftest import Bus
 
@@ -182,7 +180,7 @@ def shelf(count: int) -> Shelf:
 
 def test_a_long_list_comes_in_pages_and_in_order(serve):
     many = shelf(1201)
-    http = client_of(create_app(serve(many), identity=StandaloneIdentity()))
+    http = client_of(app_of(serve(many)))
     listed = http.get("/v1/leases").json["leases"]
     assert [lease["id"] for lease in listed] == list(many.leases)
     assert many.asked == [500, 500, 201]
@@ -231,7 +229,7 @@ def test_an_empty_list_is_asked_for_once(serve):
 
 
 def test_when_no_manager_listens_it_is_503_with_a_sentence(unheard):
-    http = client_of(create_app(unheard, identity=StandaloneIdentity()))
+    http = client_of(app_of(unheard))
     began = time.monotonic()
     answer = http.get("/v1/leases")
     assert answer.status_code == 503
@@ -246,7 +244,7 @@ def test_a_message_bus_in_trouble_is_503_without_its_words(bus: Bus, monkeypatch
         raise oslo_messaging.MessageDeliveryFailure("amqp://guest:geheim@bus is gone")
 
     monkeypatch.setattr(remote._client, "call", fail)
-    answer = client_of(create_app(remote, identity=StandaloneIdentity())).get("/v1/leases")
+    answer = client_of(app_of(remote)).get("/v1/leases")
     assert answer.status_code == 503
     assert answer.json["error_message"] == "the message bus can not be reached; please try again"
     assert "is gone" in caplog.text
@@ -257,7 +255,7 @@ def test_a_message_bus_that_was_never_there_keeps_nobody_waiting(bus: Bus, monke
     back = threading.Event()
     remote = client.RemoteManager(bus.conf, bus.transport)
     monkeypatch.setattr(remote, "_connect", back.wait)
-    http = client_of(create_app(remote, identity=StandaloneIdentity()))
+    http = client_of(app_of(remote))
     answers = [http.get("/v1/leases") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [503, 503]
     assert answers[0].json["error_message"] == "the message bus can not be reached; please try again"
