@@ -16,8 +16,9 @@ def programs(requirements: Path = REQUIREMENTS, folder: Path = CLIENT) -> Path:
     """Return the folder of the installed programs; they are installed at the first call."""
     stamp = folder / f"installed-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]}"
     if not stamp.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-r", str(requirements)], check=True, timeout=900)
+        # The pip that runs here serves: one in the new environment would take longer to make than all the rest of it.
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+        pip = [sys.executable, "-m", "pip", "--python", str(folder), "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "install", "-r", str(requirements)], check=True, timeout=900)
         stamp.touch()
     return folder / "bin"

@@ -20,6 +20,8 @@ from tests import upstream
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
+START_IN = 15
+"""Seconds in which a lease of these tests starts for certain, commands included."""
 
 
 @pytest.fixture(scope="session")
@@ -132,20 +134,6 @@ def test_everything_that_the_upstream_client_does_works(service):
     assert service.json("host-property-list", "--all", "--detail")[0]["private"] is True
     service.run("host-property-set", "gpu", "--public")
 
-    # A lease from now on
-    asked = time.time()
-    end = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=2)
-    room = 'min=1,max=1,hypervisor_properties=,resource_properties=["==","$gpu","A100"]'
-    created = service.json(
-        "lease-create", "now", "--physical-reservation", room, "--start-date", "now", "--end-date", minute(end)
-    )
-    taken = service.wait("now", "ACTIVE", asked, 10)
-    sent = datetime.fromisoformat(created["created_at"]).replace(tzinfo=UTC)
-    started = service.lease("now")["reservations"][0]["updated_at"]
-    assert datetime.fromisoformat(started).replace(tzinfo=UTC) - sent <= timedelta(seconds=2)
-    print(f"the command took {taken:.1f} s until its lease was ACTIVE")
-    assert service.freepool() == ["node-2"]
-
     # A lease in the future, moved about
     begin = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(days=2)
     service.run(
@@ -163,10 +151,26 @@ def test_everything_that_the_upstream_client_does_works(service):
         assert lease["start_date"] == f"{begin + timedelta(hours=start):%Y-%m-%dT%H:%M:%S}.000000"
         assert lease["end_date"] == f"{begin + timedelta(hours=end_):%Y-%m-%dT%H:%M:%S}.000000"
     service.run("lease-update", "later", "--name", "much-later")
-    assert {lease["name"] for lease in service.json("lease-list")} == {"now", "much-later"}
     reservation = service.lease("much-later")["reservations"][0]["id"]
     service.run("lease-update", "much-later", "--reservation", f"id={reservation},min=2,max=2")
     assert service.lease("much-later")["reservations"][0]["min"] == 2
+
+    # A lease from now on, to the next full minute that leaves it time to start
+    asked = time.time()
+    end = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
+    if end.timestamp() - asked < START_IN:
+        end += timedelta(minutes=1)
+    room = 'min=1,max=1,hypervisor_properties=,resource_properties=["==","$gpu","A100"]'
+    created = service.json(
+        "lease-create", "now", "--physical-reservation", room, "--start-date", "now", "--end-date", minute(end)
+    )
+    taken = service.wait("now", "ACTIVE", asked, 10)
+    sent = datetime.fromisoformat(created["created_at"]).replace(tzinfo=UTC)
+    started = service.lease("now")["reservations"][0]["updated_at"]
+    assert datetime.fromisoformat(started).replace(tzinfo=UTC) - sent <= timedelta(seconds=2)
+    print(f"the command took {taken:.1f} s until its lease was ACTIVE")
+    assert service.freepool() == ["node-2"]
+    assert {lease["name"] for lease in service.json("lease-list")} == {"now", "much-later"}
 
     # Allocations
     assert {a["resource_id"] for a in service.json("allocation-list", "host")} == {"1", "2"}
@@ -174,6 +178,7 @@ def test_everything_that_the_upstream_client_does_works(service):
 
     # Addresses
     network = "5e1f7c1e-0b5a-4c7e-9d57-2f1d6c0a9e01"
+    night = minute(begin + timedelta(hours=12))
     for number in (10, 11):
         service.run("floatingip-create", network, f"203.0.113.{number}")
     listed = service.json("floatingip-list")
@@ -183,7 +188,7 @@ def test_everything_that_the_upstream_client_does_works(service):
     ]
     assert service.json("floatingip-show", listed[0]["id"])["floating_network_id"] == network
     wanted = f'resource_type=virtual:floatingip,network_id={network},amount=1,required_floatingips=["203.0.113.11"]'
-    service.run("lease-create", "web", "--reservation", wanted, "--start-date", "now", "--end-date", minute(end))
+    service.run("lease-create", "web", "--reservation", wanted, "--start-date", "now", "--end-date", night)
     service.wait("web", "ACTIVE", time.time(), 10)
     address = service.lease("web")["reservations"][0]
     assert (address["amount"], address["required_floatingips"]) == (1, ["203.0.113.11"])
@@ -198,13 +203,15 @@ def test_everything_that_the_upstream_client_does_works(service):
     assert service.json("floatingip-list") == []
 
     # What is refused says why
-    refused = service.try_("lease-create", "big", "--physical-reservation", "min=9,max=9", "--end-date", minute(end))
+    refused = service.try_("lease-create", "big", "--physical-reservation", "min=9,max=9", "--end-date", night)
     assert refused.returncode != 0
     assert "Not enough hosts available" in refused.stdout + refused.stderr
 
     # The end, on the second
     late = service.wait("now", "TERMINATED", end.timestamp(), 2)
     print(f"TERMINATED {late:.2f} s after the end")
+    ended = datetime.fromisoformat(service.lease("now")["updated_at"]).replace(tzinfo=UTC)
+    assert timedelta(0) <= ended - end <= timedelta(seconds=2)
     assert sorted(service.freepool()) == ["node-1", "node-2"]
 
     service.run("lease-delete", "much-later")

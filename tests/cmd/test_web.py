@@ -28,7 +28,7 @@ def serve() -> Iterator[Callable[..., int]]:
             listener = socket.socket()
             listener.bind(("127.0.0.1", 0))
             server = web.server(answer, threads=4, trusts_proxy=False, listener=listener, **settings)
-            thread = threading.Thread(target=run, args=(server,), daemon=True)
+            thread = threading.Thread(target=server.run, daemon=True)
             thread.start()
             stack.callback(thread.join, 10)
             stack.callback(stop, server)
@@ -53,16 +53,15 @@ def answer(environ, start_response):
     return [f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']} {body!r}".encode()]
 
 
-def run(server) -> None:
-    # Closing it from outside ends its loop in the middle.
-    with contextlib.suppress(OSError, ValueError, KeyError, RuntimeError):
-        server.run()
-
-
 def stop(server) -> None:
     server.task_dispatcher.shutdown(timeout=1)
-    for channel in list(server._map.values()):
-        channel.close()
+
+    def close_all() -> None:
+        for channel in list(server._map.values()):
+            channel.close()
+
+    # In the server's own thread, whose loop ends with that and need not be waited for.
+    server.trigger.pull_trigger(close_all)
 
 
 def ask(port: int, raw: bytes = b"GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n") -> str:
@@ -165,7 +164,7 @@ def test_who_reads_slowly_holds_no_thread():
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     server = web.server(large, threads=2, trusts_proxy=False, listener=listener)
-    threading.Thread(target=run, args=(server,), daemon=True).start()
+    threading.Thread(target=server.run, daemon=True).start()
     try:
         with idle(listener.getsockname()[1], 5, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"):
             assert all(started.acquire(timeout=PATIENCE) for _ in range(5))
