@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
@@ -49,11 +49,11 @@ def _joined(
     had_whole, gets_whole = (any(a.unit is None for a in each) for each in (held, planned))
     if had_whole and gets_whole:
         # The reservation that gets it has it on record, so that an undo knows where it may be by then.
-        yield from (_in(both, a) for a in planned)
+        yield from (replace(a, window=both) for a in planned)
     elif had_whole or gets_whole:
         whole, shared, others = (held, planned, (new, old)) if had_whole else (planned, held, (old, new))
         yield from whole
-        yield from (_in(window, a) for a in shared for window in _outside(*others))
+        yield from (replace(a, window=window) for a in shared for window in _outside(*others))
     else:
         yield from _layers(held, planned, old, new, both).allocations()
 
@@ -128,18 +128,7 @@ def _sized(like: Allocation, window: Window, amounts: Amounts) -> Allocation:
         count = amounts.get(name) // amount
         if like.unit.times(count) == amounts:
             units, unit = count, like.unit
-    return Allocation(like.resource_id, like.lease_id, like.reservation_id, window, units, unit)
-
-
-def _in(window: Window, allocation: Allocation) -> Allocation:
-    return Allocation(
-        allocation.resource_id,
-        allocation.lease_id,
-        allocation.reservation_id,
-        window,
-        allocation.units,
-        allocation.unit,
-    )
+    return replace(like, window=window, units=units, unit=unit)
 
 
 def _outside(window: Window, other: Window) -> Iterator[Window]:

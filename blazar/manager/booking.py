@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -19,7 +19,7 @@ from blazar.calendar.strategies import Strategy
 from blazar.manager.settings import Settings
 from blazar.model.awaited import begun, check_awaited
 from blazar.model.clock import Clock
-from blazar.model.demand import Allocation, Demand
+from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import Contention, StaleCalendar, StaleLease
 from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
@@ -36,15 +36,6 @@ class Wish:
 
     reservation_id: str
     demand: Demand
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Allocations that fit, the generations that a booking of them must find, and the kinds of their resources."""
-
-    allocations: tuple[Allocation, ...]
-    generations: Mapping[int, int]
-    kinds: Mapping[int, str]
 
 
 class Booking:
@@ -79,7 +70,6 @@ class Booking:
         """
         allocations: list[Allocation] = []
         generations: dict[int, int] = {}
-        kinds: dict[int, str] = {}
         strategy = self._settings.strategy if attempt == 0 else Strategy.RANDOM
         for kind in _kinds(wishes):
             mine = [wish for wish in wishes if wish.demand.kind is kind]
@@ -103,6 +93,7 @@ class Booking:
                 for share in shares:
                     allocations.append(
                         Allocation(
+                            kind=kind,
                             resource_id=share.resource_id,
                             lease_id=lease_id,
                             reservation_id=wish.reservation_id,
@@ -111,8 +102,7 @@ class Booking:
                             unit=wish.demand.unit,
                         )
                     )
-            kinds.update((id_, str(kind)) for id_ in placement.resource_ids)
-        return Plan(tuple(allocations), generations, kinds)
+        return Plan(tuple(allocations), generations)
 
     def until_it_holds(
         self, prepare: Callable[[int], D], commit: Callable[[D], T], check: Callable[[D], None] | None = None

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from blazar.calendar.changing import union
 from blazar.clouds.scope import scope
 from blazar.manager import lifecycle
-from blazar.manager.booking import Booking, Plan
+from blazar.manager.booking import Booking
 from blazar.manager.claims import Claim, Claims
 from blazar.manager.flags import failed, flagged, leaving_out, left_out, news
 from blazar.manager.notifications import Notifier
@@ -27,7 +27,7 @@ from blazar.manager.settings import Settings
 from blazar.manager.starting import MOST_TURNS, doing_without, patiently
 from blazar.manager.worker import Worker, memo_of
 from blazar.model.clock import Clock
-from blazar.model.demand import Allocation
+from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import (
     BlazarError,
     Conflict,
@@ -185,7 +185,7 @@ class Healing:
 
     def _decided(self, seen: _Seen, lost: Lost, attempt: int, *, avoid: bool = False) -> _Decided:
         now = self._clock.now()
-        plan, touched = Plan(seen.allocations, {}, {}), frozenset[str]()
+        plan, touched = Plan(seen.allocations), frozenset[str]()
         if lost and now < seen.lease.window.end:
             exchange = self._replanner.exchange(
                 seen.works, seen.allocations, lost, now=now, attempt=attempt, avoid=avoid
@@ -203,9 +203,7 @@ class Healing:
         cleaning = self._settings.cleaning_time
         if decided.touched:
             after = replace(after, updated_at=now)
-            saved = self._store.rebook(
-                before, after, plan.allocations, plan.generations, plan.kinds, cleaning=cleaning, at=now
-            )
+            saved = self._store.rebook(before, after, plan, cleaning=cleaning, at=now)
         elif after is not before:
             saved = self._store.save(before, replace(after, updated_at=now), at=now, cleaning=cleaning)
         else:
@@ -291,10 +289,8 @@ class Healing:
             now=now,
             until=self._claims.begin(claim),
         )
-        both = union(decided.seen.allocations, plan.allocations)
-        return self._store.rebook(
-            lease, updating, both, plan.generations, plan.kinds, cleaning=self._settings.cleaning_time, at=now
-        )
+        both = replace(plan, allocations=union(decided.seen.allocations, plan.allocations))
+        return self._store.rebook(lease, updating, both, cleaning=self._settings.cleaning_time, at=now)
 
     def _carry_out(self, decided: _Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> None:
         event = updating.events[-1]
@@ -318,7 +314,7 @@ class Healing:
             works = self._worker.works_with(noted, plan.allocations)
             after = flagged(noted, plan.allocations, works, changed=decided.touched, now=now)
             return self._store.rebook(
-                current, after, plan.allocations, {}, plan.kinds, cleaning=self._settings.cleaning_time, at=now
+                current, after, Plan(plan.allocations), cleaning=self._settings.cleaning_time, at=now
             )
 
         saved = self._worker.finish(updating, event.id, claim, write, what="healed")

@@ -12,7 +12,7 @@ from datetime import datetime
 from blazar.clouds.scope import scope
 from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
-from blazar.manager.booking import Booking, Plan, Wish
+from blazar.manager.booking import Booking, Wish
 from blazar.manager.claims import Claim, Claims
 from blazar.manager.enforcing import Gate
 from blazar.manager.healing import Healing
@@ -23,7 +23,7 @@ from blazar.manager.updates import Busy, Updates
 from blazar.manager.waiting import Waiting
 from blazar.manager.worker import Worker
 from blazar.model.clock import Clock, monotonic
-from blazar.model.demand import Demand
+from blazar.model.demand import Demand, Plan
 from blazar.model.errors import BlazarError, InvalidInput, NotFound, StaleLease
 from blazar.model.lease import (
     Event,
@@ -259,9 +259,7 @@ class LeaseService:
         claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
         return self._store.book(
             claimed,
-            plan.allocations,
-            plan.generations,
-            plan.kinds,
+            plan,
             cleaning=self._settings.cleaning_time,
             use=gate.use,
             bounds=None if self._enforcement.exempts(lease.project_id) else self._settings.bounds,

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from blazar.manager.booking import Booking, Plan, Wish
-from blazar.model.demand import Allocation, Demand
+from blazar.manager.booking import Booking, Wish
+from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.lease import ReservationStatus
 from blazar.model.resource import ResourceKind
@@ -57,7 +57,6 @@ class Replanner:
         held = {w.reservation.id: tuple(a for a in allocations if a.reservation_id == w.reservation.id) for w in works}
         shun = frozenset().union(*lost.values()) if avoid else frozenset()
         generations: dict[int, int] = {}
-        kinds = {resource.id: str(resource.kind) for work in works for resource in work.resources}
         for kind in sorted({kind for w in works if lost.get(w.reservation.id) and (kind := self._kind(w))}):
             mine = [work for work in works if self._kind(work) is kind and held[work.reservation.id]]
             known = self._store.inventory(kind).keys(private=True)
@@ -65,13 +64,12 @@ class Replanner:
             search = _Search(self._booking, kind, rooms, shun, now, attempt)
             held |= search.placed()
             generations |= search.generations
-            kinds |= search.kinds
-        before = {_share(allocation) for allocation in allocations}
+        before = {allocation.share for allocation in allocations}
         after = tuple(allocation for parts in held.values() for allocation in parts)
-        new = [allocation for allocation in after if _share(allocation) not in before]
+        new = [allocation for allocation in after if allocation.share not in before]
         taken = {allocation.resource_id for allocation in new}
         fresh = {id_: generation for id_, generation in generations.items() if id_ in taken}
-        return Exchange(Plan(after, fresh, kinds), frozenset(allocation.reservation_id for allocation in new))
+        return Exchange(Plan(after, fresh), frozenset(allocation.reservation_id for allocation in new))
 
     def _kind(self, work: Work) -> ResourceKind | None:
         kind = self._types.get(work.reservation.resource_type)
@@ -174,7 +172,6 @@ class _Search:
     now: datetime
     attempt: int
     generations: dict[int, int] = field(default_factory=dict)
-    kinds: dict[int, str] = field(default_factory=dict)
 
     def placed(self) -> Mapping[str, tuple[Allocation, ...]]:
         """Return what each reservation is to hold."""
@@ -211,7 +208,6 @@ class _Search:
             return None
         # What was read first counts: everything since was decided on it.
         self.generations = {**plan.generations, **self.generations}
-        self.kinds |= plan.kinds
         return {
             w.reservation_id: tuple(a for a in plan.allocations if a.reservation_id == w.reservation_id) for w in wishes
         }
@@ -220,7 +216,3 @@ class _Search:
 def _kept(room: _Room) -> _Room:
     """Return a reservation that keeps all that it has, whatever the state of that."""
     return replace(room, lost=frozenset(), demand=None)
-
-
-def _share(allocation: Allocation) -> object:
-    return allocation.reservation_id, allocation.resource_id, allocation.units, allocation.unit

@@ -67,11 +67,7 @@ class Substitutes:
         after = flagged(lease, exchange.plan.allocations, works, now=now)
         if after is lease and not exchange.touched:
             return lease, lease
-        plan = exchange.plan
-        cleaning = self._settings.cleaning_time
-        saved = self._store.rebook(
-            lease, after, plan.allocations, plan.generations, plan.kinds, cleaning=cleaning, at=now
-        )
+        saved = self._store.rebook(lease, after, exchange.plan, cleaning=self._settings.cleaning_time, at=now)
         return lease, saved
 
 

@@ -19,7 +19,7 @@ from blazar.calendar.changing import union
 from blazar.clouds.scope import scope
 from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
-from blazar.manager.booking import Booking, Plan, Wish
+from blazar.manager.booking import Booking, Wish
 from blazar.manager.claims import Claim, Claims
 from blazar.manager.enforcing import Gate
 from blazar.manager.flags import left_out
@@ -29,7 +29,7 @@ from blazar.manager.settings import Settings
 from blazar.manager.starting import doing_without, patiently
 from blazar.manager.worker import Worker, memo_of
 from blazar.model.clock import Clock
-from blazar.model.demand import Allocation
+from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import (
     BlazarError,
     Conflict,
@@ -243,9 +243,7 @@ class Updates:
         return self._store.rebook(
             found.lease,
             after,
-            plan.allocations,
-            plan.generations,
-            plan.kinds,
+            plan,
             cleaning=cleaning,
             at=now,
             use=gate.use,
@@ -329,7 +327,7 @@ class Updates:
         after = draft.after
         if not draft.replan:
             # The same resources for a part of the time that they are held anyway: nothing to look up, nothing to lose.
-            return Plan(tuple(replace(a, window=after.window) for a in allocations), {}, {})
+            return Plan(tuple(replace(a, window=after.window) for a in allocations))
         wishes = []
         for work in works:
             reservation = after.reservation(work.reservation.id)
@@ -345,7 +343,7 @@ class Updates:
             # For the time that it has already, nobody has to give up what a host that shrank can no longer bear.
             wishes.append(Wish(reservation.id, replace(demand, entitled=lease.window.covers(after.window))))
         plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt, project_id=lease.project_id)
-        held = {_share(a) for a in allocations}
+        held = {a.share for a in allocations}
         if lease.window.covers(after.window):
             # What is asked for anew must still be so on what is held, too, when it is written.
             anew = {
@@ -353,7 +351,7 @@ class Updates:
                 for work in works
                 if (r := after.reservation(work.reservation.id)) and asks_otherwise(work.reservation, r)
             }
-            fresh = {a.resource_id for a in plan.allocations if a.reservation_id in anew or _share(a) not in held}
+            fresh = {a.resource_id for a in plan.allocations if a.reservation_id in anew or a.share not in held}
             return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 
@@ -371,9 +369,7 @@ class Updates:
         return self._store.rebook(
             lease,
             updating,
-            everything,
-            plan.generations,
-            plan.kinds,
+            replace(plan, allocations=everything),
             cleaning=self._settings.cleaning_time,
             at=now,
             use=gate.use,
@@ -410,9 +406,7 @@ class Updates:
             return self._store.rebook(
                 current,
                 _settled(current, ready, event.id, now),
-                found.plan.allocations,
-                {},
-                found.plan.kinds,
+                Plan(found.plan.allocations),
                 cleaning=self._settings.cleaning_time,
                 at=now,
                 notices=notices,
@@ -574,10 +568,6 @@ def _moved(event: Event, time: datetime, now: datetime) -> Event:
 def _asks_anew(before: Parameters, after: Parameters) -> bool:
     """Tell whether a change of parameters can change what is asked of the calendar; an action at the end can not."""
     return {k: v for k, v in before.items() if k != BEFORE_END} != {k: v for k, v in after.items() if k != BEFORE_END}
-
-
-def _share(allocation: Allocation) -> object:
-    return allocation.reservation_id, allocation.resource_id, allocation.units, allocation.unit
 
 
 def _changed_in_use(after: Lease, works: Collection[Work], planned: Collection[Allocation]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from blazar.manager.starting import MOST_TURNS, Substitutes, doing_without
 from blazar.manager.works import works_with
 from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock, later
-from blazar.model.demand import Allocation
+from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, NotFound, StaleLease, WrongState
 from blazar.model.lease import (
     REQUEST_EVENTS,
@@ -31,6 +31,7 @@ from blazar.model.lease import (
     Reservation,
     ReservationStatus,
 )
+from blazar.model.resource import ResourceKind
 from blazar.model.usage import Notice
 from blazar.resources.base import Action, NotYet, Progress, ResourceType, Unusable, Work
 from blazar.store.store import EarlierUser, Store
@@ -193,11 +194,6 @@ class Worker:
         """Return the reservations of a lease, each with the resources of its part of the allocations."""
         return works_with(self._store, lease, allocations)
 
-    def kinds_of(self, lease: Lease, allocations: Collection[Allocation]) -> Mapping[int, str]:
-        """Return the kinds of the resources of a lease's allocations."""
-        kinds = {r.id: str(self.type_of(r).kind) for r in lease.reservations}
-        return {a.resource_id: kinds[a.reservation_id] for a in allocations}
-
     def type_of(self, reservation: Reservation) -> ResourceType:
         """Return the type that a reservation is of. NotFound if it is no longer enabled."""
         if reservation.resource_type not in self._types:
@@ -345,7 +341,7 @@ class Worker:
         return self._each(works, lambda kind, work: kind.end(work), then=ReservationStatus.DELETED, tolerant=False)
 
     def _undo_update(self, lease: Lease, event: Event, claim: Claim) -> Result:
-        held = held_before(lease, event)
+        held = self._held_before(lease, event)
         surplus = {work.reservation.id: work.resources for work in self.works(lease)}
         before = self.works_with(lease, held)
 
@@ -354,6 +350,9 @@ class Worker:
             return kind.restore(work, tuple(r for r in surplus[work.reservation.id] if r.id not in kept))
 
         return self._each(before, restore, then=None, tolerant=False)
+
+    def _held_before(self, lease: Lease, event: Event) -> tuple[Allocation, ...]:
+        return held_before(lease, event, {r.id: self.type_of(r).kind for r in lease.reservations})
 
     def _each(
         self,
@@ -424,17 +423,8 @@ class Worker:
                 after, release, window = self._recorded(lease, current, result, now)
                 notices = self._taken_back(lease, current, result)
                 if window is not None:
-                    kinds = self.kinds_of(lease, window)
-                    saved = self._store.rebook(
-                        lease,
-                        after,
-                        window,
-                        {},
-                        kinds,
-                        cleaning=self._settings.cleaning_time,
-                        at=now,
-                        notices=notices,
-                    )
+                    cleaning = self._settings.cleaning_time
+                    saved = self._store.rebook(lease, after, Plan(window), cleaning=cleaning, at=now, notices=notices)
                 else:
                     saved = self._save(lease, after, now, release=release, notices=notices)
             except StaleLease:
@@ -474,7 +464,7 @@ class Worker:
                 return lifecycle.deleted(current, event, now=now, error=error), everything, None
             case EventType.UPDATE:
                 settled = lifecycle.settle(current, event, now=now, error=event.reason or "taken over and undone")
-                return settled, frozenset(), held_before(lease, event)
+                return settled, frozenset(), self._held_before(lease, event)
             case EventType.START:
                 ruined = [r for r in current.reservations if r.status is ReservationStatus.ERROR]
                 error = result.error or (event.reason if ruined else None) or ("failed" if ruined else None)
@@ -524,15 +514,24 @@ def memo_of(allocations: Collection[Allocation]) -> Mapping[str, object]:
     }
 
 
-def held_before(lease: Lease, event: Event) -> tuple[Allocation, ...]:
-    """Return what the lease held before an update, for its own window. SavedStateMissing if nobody knows."""
+def held_before(lease: Lease, event: Event, kinds: Mapping[str, ResourceKind]) -> tuple[Allocation, ...]:
+    """Return what the lease held before an update, for its own window. SavedStateMissing if nobody knows.
+
+    ``kinds`` are those of its reservations.
+    """
     if event.memo is None or "held" not in event.memo:
         # That it held nothing is said in so many words: what is not known must never be taken for surplus.
         raise SavedStateMissing(f"what lease {lease.id} held before its update is not on record; nothing is undone")
     held = event.memo["held"]
     return tuple(
         Allocation(
-            resource_id, lease.id, reservation_id, lease.window, units, None if unit is None else Amounts.of(unit)
+            kinds[reservation_id],
+            resource_id,
+            lease.id,
+            reservation_id,
+            lease.window,
+            units,
+            None if unit is None else Amounts.of(unit),
         )
         for reservation_id, resource_id, units, unit in held
     )

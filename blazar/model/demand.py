@@ -83,11 +83,12 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Promises ``units`` units of one resource to one reservation for one window.
+    """Promises ``units`` units of one resource of a kind to one reservation for one window.
 
     ``unit`` is as in Demand: None is the whole resource, and then ``units`` is 1.
     """
 
+    kind: ResourceKind
     resource_id: int
     lease_id: str
     reservation_id: str
@@ -99,3 +100,16 @@ class Allocation:
     def amounts(self) -> Amounts | None:
         """What the allocation takes of its resource; None is all of it."""
         return None if self.unit is None else self.unit.times(self.units)
+
+    @property
+    def share(self) -> tuple[str, int, int, Amounts | None]:
+        """What of which resource is promised to which reservation, whenever that is."""
+        return self.reservation_id, self.resource_id, self.units, self.unit
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Allocations that fit, and what a booking of them must find: the generations of resources taken anew, by id."""
+
+    allocations: tuple[Allocation, ...] = ()
+    generations: Mapping[int, int] = field(default_factory=dict)

@@ -157,17 +157,12 @@ def raise_generations(connection: Connection, expected: Mapping[int, int]) -> No
 
 
 def insert(
-    connection: Connection,
-    kinds: Mapping[int, str],
-    new: Iterable[Allocation],
-    cleaning: timedelta,
-    *,
-    added_at: datetime | None = None,
+    connection: Connection, new: Iterable[Allocation], cleaning: timedelta, *, added_at: datetime | None = None
 ) -> None:
     """Insert allocations; ``added_at`` is when they come to a lease that may have begun."""
     rows = [
         {
-            "kind": kinds[a.resource_id],
+            "kind": str(a.kind),
             "resource_id": a.resource_id,
             "lease_id": a.lease_id,
             "reservation_id": a.reservation_id,
@@ -185,28 +180,22 @@ def insert(
 
 
 def replace(
-    connection: Connection,
-    lease: Lease,
-    wanted: Collection[Allocation],
-    kinds: Mapping[int, str],
-    *,
-    cleaning: timedelta,
-    at: datetime,
+    connection: Connection, lease: Lease, wanted: Collection[Allocation], *, cleaning: timedelta, at: datetime
 ) -> None:
     """Make the live allocations of a lease those that are wanted, touching only what differs.
 
     A reservation that goes on with more or less of a resource keeps its row: nobody leaves, and nothing is cleaned.
     """
     rows = connection.execute(
-        sa.select(allocations.c.id, allocations.c.kind, allocations.c.added_at, *ALLOCATION_COLUMNS).where(
+        sa.select(allocations.c.id, allocations.c.added_at, *ALLOCATION_COLUMNS).where(
             allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
         )
     ).all()
-    held = [_Row(key, kind, added_at, allocation_of(columns)) for key, kind, added_at, *columns in rows]
+    held = [_Row(key, added_at, allocation_of(columns)) for key, added_at, *columns in rows]
     new = Counter(wanted)
     # The same for the same time first, then for another time, then another size: so that each row changes least.
     _, others = _matched(held, new, lambda allocation: allocation)
-    moved, others = _matched(others, new, _what)
+    moved, others = _matched(others, new, lambda allocation: allocation.share)
     resized, gone = _matched(others, new, _where)
     changed: dict[tuple[Window, int, Amounts | None], list[int]] = defaultdict(list)
     for row, kept in (*moved, *resized):
@@ -232,7 +221,7 @@ def replace(
     for part in chunks(begun):
         connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
     _keep_past(connection, past, at)
-    insert(connection, kinds, new.elements(), cleaning, added_at=at)
+    insert(connection, new.elements(), cleaning, added_at=at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +229,6 @@ class _Row:
     """What a lease has of a resource."""
 
     key: int
-    kind: str
     added_at: datetime | None
     allocation: Allocation
 
@@ -273,7 +261,7 @@ def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> 
     """Keep what a lease had until now: for the record, in nobody's way."""
     rows = [
         {
-            "kind": each.kind,
+            "kind": str(each.allocation.kind),
             "resource_id": each.allocation.resource_id,
             "lease_id": each.allocation.lease_id,
             "reservation_id": each.allocation.reservation_id,
@@ -482,11 +470,6 @@ def _full(
 def _where(allocation: Allocation) -> tuple[int, str]:
     """Return of which resource something is promised to which reservation."""
     return allocation.resource_id, allocation.reservation_id
-
-
-def _what(allocation: Allocation) -> object:
-    """Return what is promised to whom, whenever that is."""
-    return allocation.resource_id, allocation.reservation_id, allocation.units, allocation.unit
 
 
 def _reader(span: Window, cleaning: timedelta) -> Callable[[Iterable[Any]], list[Use]]:

@@ -60,6 +60,7 @@ EVENT_COLUMNS = (
     events.c.memo,
 )
 ALLOCATION_COLUMNS = (
+    allocations.c.kind,
     allocations.c.resource_id,
     allocations.c.lease_id,
     allocations.c.reservation_id,
@@ -69,6 +70,7 @@ ALLOCATION_COLUMNS = (
     allocations.c.unit,
 )
 
+_KINDS = {str(kind): kind for kind in ResourceKind}
 _STATUS_OF_LEASE = {str(status): status for status in LeaseStatus}
 _STATUS_OF_RESERVATION = {str(status): status for status in ReservationStatus}
 _STATUS_OF_EVENT: Mapping[str | None, EventStatus | None] = {str(s): s for s in EventStatus} | {None: None}
@@ -176,8 +178,9 @@ def event_row(lease_id: str, position: int, event: Event) -> dict[str, Any]:
 
 def allocation_of(row: Sequence[Any]) -> Allocation:
     """Return an allocation."""
-    resource_id, lease_id, reservation_id, starts_at, ends_at, units, unit = row
+    kind, resource_id, lease_id, reservation_id, starts_at, ends_at, units, unit = row
     return Allocation(
+        _KINDS[kind],
         resource_id,
         lease_id,
         reservation_id,

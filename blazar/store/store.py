@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from blazar.calendar.snapshot import Snapshot
 from blazar.model.bounds import Bounds
-from blazar.model.demand import Allocation
+from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import Conflict, StaleCalendar
 from blazar.model.lease import Lease, LeaseRevision, Reservation, ReservationOwner
 from blazar.model.requests import HostChange
@@ -289,16 +289,14 @@ class Store:
     def book(
         self,
         lease: Lease,
-        allocations: Collection[Allocation],
-        generations: Mapping[int, int],
-        kinds: Mapping[int, str],
+        plan: Plan,
         *,
         cleaning: timedelta,
         use: ProjectUse | None = None,
         bounds: Bounds | None = None,
         now: datetime | None = None,
     ) -> Lease:
-        """Insert a lease with its allocations, if every resource is still at its generation; else StaleCalendar.
+        """Insert a lease with what is planned, if every resource is still at its generation; else StaleCalendar.
 
         The same if ``use`` is given, and the project has been granted something since. UsageDenied if the project has
         by ``now`` as much as ``bounds`` allow; of requests at one moment to different processes, each may pass.
@@ -308,9 +306,9 @@ class Store:
             if bounds is not None and now is not None and bounds.of_project:
                 leases, reservations = use_queries.count(connection, lease.project_id, now)
                 bounds.check_project(leases, reservations, more=len(lease.reservations))
-            calendar.raise_generations(connection, generations)
+            calendar.raise_generations(connection, plan.generations)
             lease_queries.insert(connection, lease)
-            calendar.insert(connection, kinds, allocations, cleaning)
+            calendar.insert(connection, plan.allocations, cleaning)
             return lease
 
         return self._limited(work, use)
@@ -319,26 +317,25 @@ class Store:
         self,
         before: Lease,
         after: Lease,
-        allocations: Collection[Allocation],
-        generations: Mapping[int, int],
-        kinds: Mapping[int, str],
+        plan: Plan,
         *,
         cleaning: timedelta,
         at: datetime,
         use: ProjectUse | None = None,
         notices: Collection[Notice] = (),
     ) -> Lease:
-        """Write a changed lease and make its live allocations the given ones, all or nothing.
+        """Write a changed lease and make its live allocations those of the plan, all or nothing.
 
-        ``generations`` are those of the resources that are taken anew or for longer, ``use`` is as for ``book``.
+        The generations of the plan are those of the resources that are taken anew or for longer, ``use`` is as for
+        ``book``.
         StaleLease, StaleCalendar.
         """
 
         def work(connection: Connection) -> Lease:
             saved = replace(after, revision=before.revision + 1)
-            calendar.raise_generations(connection, generations)
+            calendar.raise_generations(connection, plan.generations)
             lease_queries.save(connection, before, saved, saved.revision)
-            calendar.replace(connection, saved, allocations, kinds, cleaning=cleaning, at=at)
+            calendar.replace(connection, saved, plan.allocations, cleaning=cleaning, at=at)
             notice_queries.write(connection, notices, at=at)
             return saved
 

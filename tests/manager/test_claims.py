@@ -286,7 +286,7 @@ def test_an_undo_without_what_there_was_before_is_an_error_and_touches_nothing(w
     assert "not on record" in event.reason
     assert len(world.pool(lease.reservations[0].id)) == 2
     with pytest.raises(SavedStateMissing):
-        held_before(lease, replace(event, memo=None))
+        held_before(lease, replace(event, memo=None), {})
 
 
 def test_a_last_write_that_fails_leaves_the_event_to_whoever_comes(world, monkeypatch):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 from blazar.model.amounts import Amounts
-from blazar.model.demand import Allocation
+from blazar.model.demand import Allocation, Plan
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.resource import Facts, Resource, ResourceKind, Supply, UnitLimits
 from blazar.model.window import Window
@@ -61,8 +61,8 @@ def a_lease(window: Window, *, project: str = "physics") -> Lease:
     )
 
 
-def promised(lease: Lease, hosts: Collection[Resource], *, unit: Amounts | None = None) -> list[Allocation]:
-    return [Allocation(h.id, lease.id, lease.reservations[0].id, lease.window, 1, unit) for h in hosts]
+def promised(lease: Lease, hosts: Collection[Resource], *, unit: Amounts | None = None) -> tuple[Allocation, ...]:
+    return tuple(Allocation(HOST, h.id, lease.id, lease.reservations[0].id, lease.window, 1, unit) for h in hosts)
 
 
 def generations(store: Store, hosts: Collection[Resource]) -> dict[int, int]:
@@ -70,17 +70,13 @@ def generations(store: Store, hosts: Collection[Resource]) -> dict[int, int]:
         return dict(view.generations([host.id for host in hosts]))
 
 
-def kinds(hosts: Collection[Resource]) -> dict[int, str]:
-    return {host.id: str(host.kind) for host in hosts}
-
-
 def booked(
     store: Store, window: Window, *hosts: Resource, cleaning: timedelta = NONE, unit: Amounts | None = None
 ) -> Lease:
     """Book hosts for a new lease, whatever the calendar says."""
     lease = a_lease(window)
-    allocations = promised(lease, hosts, unit=unit)
-    return store.book(lease, allocations, generations(store, hosts), kinds(hosts), cleaning=cleaning)
+    plan = Plan(promised(lease, hosts, unit=unit), generations(store, hosts))
+    return store.book(lease, plan, cleaning=cleaning)
 
 
 def taken(

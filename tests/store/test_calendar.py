@@ -9,6 +9,7 @@ import pytest
 
 from blazar.calendar.changing import union
 from blazar.model.amounts import Amounts
+from blazar.model.demand import Plan
 from blazar.model.errors import StaleCalendar, StaleLease
 from blazar.model.window import Window
 from blazar.store.store import Store
@@ -24,7 +25,6 @@ from tests.store.builders import (
     booked,
     generations,
     hours,
-    kinds,
     promised,
     taken,
 )
@@ -155,7 +155,7 @@ def test_generations_belong_to_what_the_view_showed(store, host):
         seen = view.generations([host.id])
     lease = a_lease(hours(0, 1))
     with pytest.raises(StaleCalendar):
-        store.book(lease, promised(lease, [host]), seen, kinds([host]), cleaning=NONE)
+        store.book(lease, Plan(promised(lease, [host]), seen), cleaning=NONE)
 
 
 def test_a_booking_of_many_hosts_costs_five_statements_and_one_of_one_too(store, engine):
@@ -163,7 +163,7 @@ def test_a_booking_of_many_hosts_costs_five_statements_and_one_of_one_too(store,
     for chosen in (hosts[:1], hosts[1:]):
         lease, seen = a_lease(hours(0, 1)), generations(store, chosen)
         with counted(engine) as statements:
-            store.book(lease, promised(lease, chosen), seen, kinds(chosen), cleaning=NONE)
+            store.book(lease, Plan(promised(lease, chosen), seen), cleaning=NONE)
         assert statements.count == 5
 
 
@@ -171,7 +171,7 @@ def test_a_host_that_takes_no_more_bookings_loses_those_under_way(store, host):
     lease, seen = a_lease(hours(0, 1)), generations(store, [host])
     store.set_reservable(host.id, False, at=NOON)
     with pytest.raises(StaleCalendar):
-        store.book(lease, promised(lease, [host]), seen, kinds([host]), cleaning=NONE)
+        store.book(lease, Plan(promised(lease, [host]), seen), cleaning=NONE)
     assert store.leases(None) == ()
 
 
@@ -181,7 +181,7 @@ def test_a_longer_lease_keeps_its_hosts_in_a_few_statements(store, engine):
     longer = replace(lease, window=hours(0, 3))
     seen = generations(store, hosts)
     with counted(engine) as statements:
-        store.rebook(lease, longer, promised(longer, hosts), seen, kinds(hosts), cleaning=HOUR, at=NOON + MINUTE)
+        store.rebook(lease, longer, Plan(promised(longer, hosts), seen), cleaning=HOUR, at=NOON + MINUTE)
     assert statements.count == 4
     assert history(store, lease) == [(0, 3, None)] * 5
     assert taken(store, hours(3.99, 5)) == {host.id for host in hosts}
@@ -192,7 +192,7 @@ def test_what_a_changed_lease_gives_up_stays_on_record(store):
     first, second = a_host(store, 1), a_host(store, 2)
     lease = booked(store, hours(0, 4), first)
     after = store.rebook(
-        lease, lease, promised(lease, [second]), generations(store, [second]), kinds([second]),
+        lease, lease, Plan(promised(lease, [second]), generations(store, [second])),
         cleaning=NONE, at=NOON + HOUR,
     )  # fmt: skip
     assert history(store, lease) == [(0, 1, 1), (0, 4, None)]
@@ -209,12 +209,10 @@ def test_a_change_that_loses_a_race_writes_nothing(store):
     longer = replace(lease, window=hours(0, 3))
     wanted = promised(longer, [first, second])
     with pytest.raises(StaleCalendar):
-        store.rebook(lease, longer, wanted, seen, kinds([first, second]), cleaning=NONE, at=NOON)
+        store.rebook(lease, longer, Plan(wanted, seen), cleaning=NONE, at=NOON)
     renamed = store.save(lease, replace(lease, name="renamed"), at=NOON, cleaning=NONE)
     with pytest.raises(StaleLease):
-        store.rebook(
-            lease, longer, wanted, generations(store, [second]), kinds([first, second]), cleaning=NONE, at=NOON
-        )
+        store.rebook(lease, longer, Plan(wanted, generations(store, [second])), cleaning=NONE, at=NOON)
     assert store.lease(lease.id) == renamed
     assert history(store, lease) == [(0, 2, None)]
     assert [a.lease_id for a in store.live_allocations(HOST, resource_id=second.id)] == [rival.id]
@@ -295,7 +293,7 @@ def test_live_allocations_can_be_asked_for_by_host_lease_reservation_and_time(st
 
 def test_units_come_back_as_they_were_promised(store, host):
     lease = booked(store, hours(0, 1), host, unit=HALF)
-    assert store.lease_allocations(lease.id) == tuple(promised(lease, [host], unit=HALF))
+    assert store.lease_allocations(lease.id) == promised(lease, [host], unit=HALF)
 
 
 def test_more_or_less_of_a_host_is_a_change_and_no_departure(store, host):
@@ -303,10 +301,10 @@ def test_more_or_less_of_a_host_is_a_change_and_no_departure(store, host):
     (was,) = store.lease_allocations(lease.id)
     more = replace(was, units=2)
     cleaning = timedelta(minutes=10)
-    saved = store.rebook(lease, lease, [more], {}, {}, cleaning=cleaning, at=NOON + HOUR)
+    saved = store.rebook(lease, lease, Plan((more,)), cleaning=cleaning, at=NOON + HOUR)
     assert store.lease_allocations(lease.id) == (more,)
     other = replace(was, units=1, unit=Amounts.of({"VCPU": 1}))
-    store.rebook(saved, saved, [other], {}, {}, cleaning=cleaning, at=NOON + HOUR)
+    store.rebook(saved, saved, Plan((other,)), cleaning=cleaning, at=NOON + HOUR)
     assert store.lease_allocations(lease.id) == (other,)
     # What it had before stays on record, and in nobody's way.
     assert history(store, lease) == [(0, 2, None), (0, 1, 1)]
@@ -336,14 +334,14 @@ def test_large_requests_are_asked_in_parts(store, monkeypatch):
     assert set(store.resources_by_id(seen)) == set(seen)
     longer = replace(lease, window=hours(0, 2))
     store.rebook(
-        lease, longer, promised(longer, hosts[:2]), generations(store, hosts[:2]), kinds(hosts), cleaning=NONE, at=NOON
+        lease, longer, Plan(promised(longer, hosts[:2]), generations(store, hosts[:2])), cleaning=NONE, at=NOON
     )
     assert sorted(history(store, lease), key=str) == [(0, 0, 0)] * 3 + [(0, 2, None)] * 2
     others = [booked(store, hours(2, 3), host) for host in hosts]
     found = store.leases_by_id([other.id for other in others])
     assert {one.id for one in found} == {other.id for other in others}
     with pytest.raises(StaleCalendar):
-        store.book(a_lease(hours(5, 6)), [], {**generations(store, hosts), hosts[4].id: 0}, {}, cleaning=NONE)
+        store.book(a_lease(hours(5, 6)), Plan((), {**generations(store, hosts), hosts[4].id: 0}), cleaning=NONE)
 
 
 def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(store, host):
@@ -354,12 +352,12 @@ def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(store, h
     both, cleaning, at = union([held], [planned]), timedelta(minutes=10), NOON + HOUR
     half, rest = replace(planned, window=hours(0, 4)), replace(planned, window=hours(0, 2))
     assert set(both) == {replace(held, units=1, unit=HALF, window=w.window) for w in (half, rest)}
-    updating = store.rebook(lease, lease, both, {}, kinds([host]), cleaning=cleaning, at=at)
+    updating = store.rebook(lease, lease, Plan(both), cleaning=cleaning, at=at)
     assert set(store.lease_allocations(lease.id)) == set(both)
     assert taken(store, hours(1, 4)) == {host.id}
     with store.calendar(HOST, hours(2.5, 4), whole_only=False, now=at, besides=None, cleaning=cleaning) as view:
         assert view.snapshot.occupancy.units_free(host, HALF) == 1
-    store.rebook(updating, longer, [planned], {}, {}, cleaning=cleaning, at=at)
+    store.rebook(updating, longer, Plan((planned,)), cleaning=cleaning, at=at)
     assert store.lease_allocations(lease.id) == (planned,)
     assert sorted(history(store, lease), key=str) == [(0, 1, 1), (0, 1, 1), (0, 4, None)]
 
@@ -370,8 +368,8 @@ def test_the_rows_of_what_only_gets_other_dates_are_kept_when_a_change_is_undone
     held = store.lease_allocations(lease.id)
     longer = replace(lease, window=hours(0, 4))
     both = union(held, promised(longer, hosts))
-    updating = store.rebook(lease, lease, both, {}, kinds(hosts), cleaning=NONE, at=NOON + HOUR)
+    updating = store.rebook(lease, lease, Plan(both), cleaning=NONE, at=NOON + HOUR)
     with counted(engine) as statements:
-        store.rebook(updating, lease, held, {}, {}, cleaning=NONE, at=NOON + HOUR)
+        store.rebook(updating, lease, Plan(held), cleaning=NONE, at=NOON + HOUR)
     assert statements.count == 3
     assert history(store, lease) == [(0, 2, None)] * 3

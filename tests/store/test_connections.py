@@ -13,6 +13,7 @@ from sqlalchemy import event, make_url
 from sqlalchemy.exc import DBAPIError
 
 from blazar.model.amounts import Amounts
+from blazar.model.demand import Plan
 from blazar.model.errors import Conflict, InvalidInput, StoreUnavailable
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
@@ -65,9 +66,9 @@ def test_a_database_without_tables_is_a_503_and_the_log_says_why(database_url, c
 
 def test_what_is_inserted_twice_is_a_conflict(engine):
     store, lease = Store(engine), a_lease(hours(0, 1))
-    store.book(lease, [], {}, {}, cleaning=NONE)
+    store.book(lease, Plan(), cleaning=NONE)
     with pytest.raises(Conflict):
-        store.book(lease, [], {}, {}, cleaning=NONE)
+        store.book(lease, Plan(), cleaning=NONE)
     assert store.lease(lease.id) == lease
 
 
@@ -76,13 +77,13 @@ def test_a_value_that_does_not_fit_is_the_callers_mistake(engine):
         pytest.skip("SQLite keeps texts of any length")
     store = Store(engine)
     with pytest.raises(InvalidInput):
-        store.book(replace(a_lease(hours(0, 1)), name="x" * 256), [], {}, {}, cleaning=NONE)
+        store.book(replace(a_lease(hours(0, 1)), name="x" * 256), Plan(), cleaning=NONE)
     assert store.leases(None) == ()
 
 
 def test_a_connection_that_the_server_closed_is_replaced(engine, monkeypatch):
     store, lease = Store(engine), a_lease(hours(0, 1))
-    store.book(lease, [], {}, {}, cleaning=NONE)
+    store.book(lease, Plan(), cleaning=NONE)
     monkeypatch.setattr("blazar.store.engine.IDLE_SECONDS", 0)
     with engine.connect() as connection:
         connection.connection.driver_connection.close()
@@ -157,7 +158,7 @@ def test_a_burst_of_short_transactions_opens_no_connections_beyond_those_that_ar
         together.wait()
         for _ in range(5):
             lease = a_lease(hours(0, 1))
-            store.book(lease, [], {}, {}, cleaning=NONE)
+            store.book(lease, Plan(), cleaning=NONE)
             assert store.lease(lease.id) == lease
 
     with ThreadPoolExecutor(16) as pool:
@@ -175,7 +176,7 @@ def test_beside_long_transactions_there_is_a_connection_all_the_same(narrow, mon
             stack.enter_context(
                 store.calendar(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None, cleaning=NONE)
             )
-        store.book(lease, [], {}, {}, cleaning=NONE)
+        store.book(lease, Plan(), cleaning=NONE)
         assert store.lease(lease.id) == lease
         assert len(made) == 3
     assert len(store.leases(None)) == 1

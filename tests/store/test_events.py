@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from blazar.model.demand import Plan
 from blazar.model.lease import EventStatus, EventType
 from blazar.store.store import Store
 from tests.statements import counted
@@ -50,7 +51,7 @@ def test_of_each_project_the_first_is_due_before_the_second_of_any_and_starts_ap
     def lease(project, start, reservations=None):
         new = a_lease(hours(start, start + 1), project=project)
         new = new if reservations is None else replace(new, reservations=reservations)
-        return store.book(new, [], {}, {}, cleaning=NONE)
+        return store.book(new, Plan(), cleaning=NONE)
 
     many = [lease("many", number / 10) for number in range(8)]
     empty = [lease("many", -1, ()), lease("idle", -1, ())]

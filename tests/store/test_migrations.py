@@ -6,12 +6,12 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.cmd.db_manage import main
-from blazar.model.demand import Allocation
+from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import Conflict
 from blazar.store import migrate
 from blazar.store.engine import WRITES, connect
 from blazar.store.store import Store
-from tests.store.builders import NONE, a_lease, hours
+from tests.store.builders import HOST, NONE, a_lease, hours
 from tests.world import World
 
 
@@ -123,9 +123,7 @@ def test_foreign_keys_hold_again_after_a_migration(sqlite):
     store = Store(sqlite)
     lease = a_lease(hours(0, 1))
     with pytest.raises(Conflict):
-        store.book(
-            lease, [Allocation(7, lease.id, lease.reservations[0].id, lease.window)], {}, {7: "host"}, cleaning=NONE
-        )
+        store.book(lease, Plan((Allocation(HOST, 7, lease.id, lease.reservations[0].id, lease.window),)), cleaning=NONE)
 
 
 def test_db_manage_goes_both_ways(database_url, capsys):

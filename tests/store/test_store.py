@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.model.demand import Plan
 from blazar.model.errors import Conflict, StaleCalendar, StaleLease, StoreUnavailable
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import HostChange
@@ -41,11 +42,10 @@ def test_a_booking_holds_only_against_the_generations_it_was_decided_on(world):
     with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
         seen = view.generations([held.resource_id])
     second, third = again(world, lease), again(world, lease)
-    kinds = {held.resource_id: "host"}
 
     def book(one):
         mine = replace(held, lease_id=one.id, reservation_id=one.reservations[0].id)
-        return world.store.book(one, [mine], seen, kinds, cleaning=NONE)
+        return world.store.book(one, Plan((mine,), seen), cleaning=NONE)
 
     book(second)
     with pytest.raises(StaleCalendar):
@@ -66,7 +66,7 @@ def test_of_two_bookings_at_the_same_moment_one_wins(world):
         mine = replace(held, lease_id=one.id, reservation_id=one.reservations[0].id)
         gate.wait()
         try:
-            world.store.book(one, [mine], seen, {held.resource_id: "host"}, cleaning=NONE)
+            world.store.book(one, Plan((mine,), seen), cleaning=NONE)
             outcomes.append("won")
         except StaleCalendar:
             outcomes.append("lost")

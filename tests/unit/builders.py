@@ -27,4 +27,4 @@ def promised(
     resource: int, window: Window, *, lease: str = "other", vcpus: int | None = None, units: int = 1
 ) -> Allocation:
     unit = None if vcpus is None else Amounts.of({"VCPU": vcpus})
-    return Allocation(resource, lease, f"{lease}-r", window, units, unit)
+    return Allocation(ResourceKind.HOST, resource, lease, f"{lease}-r", window, units, unit)

@@ -10,6 +10,7 @@ from hypothesis import given
 from blazar.calendar.changing import union
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
+from blazar.model.resource import ResourceKind
 from tests.unit.builders import hours
 
 CPU = Amounts.of({"VCPU": 1})
@@ -17,7 +18,7 @@ HOURS = range(8)
 
 
 def has(reservation: str, window, *, units: int = 1, unit: Amounts | None = CPU, resource: int = 1) -> Allocation:
-    return Allocation(resource, "lease", reservation, window, units, unit)
+    return Allocation(ResourceKind.HOST, resource, "lease", reservation, window, units, unit)
 
 
 def whole(reservation: str, window, *, resource: int = 1) -> Allocation:

@@ -35,7 +35,7 @@ def a_sized_host(id: int, vcpus: int, memory_mb: int) -> Resource:
 
 
 def promised(resource: int, window, unit: Amounts | None, units: int = 1, lease: str = "other") -> Allocation:
-    return Allocation(resource, lease, f"{lease}-r", window, units, unit)
+    return Allocation(ResourceKind.HOST, resource, lease, f"{lease}-r", window, units, unit)
 
 
 def ask(count: int, unit: Amounts | None, **more) -> Demand:
