@@ -20,9 +20,10 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from blazar.clouds.openstack import connect, open_cloud
+from blazar.clouds.openstack.access import POOL
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
-from blazar.cmd import assemble, config, memory
+from blazar.cmd import assemble, config, files, memory
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.tokens import ServiceUser
 from blazar.enforcement import Identity
@@ -38,6 +39,9 @@ from blazar.store.clock import DatabaseClock
 LOG = logging.getLogger("blazar.manager")
 
 T = TypeVar("T")
+
+OPEN_FILES = 4 * POOL + 256
+"""Connections to Nova, Placement, Glance and Neutron after the largest bursts, and what else there is."""
 
 PARTING = 3.0
 """Seconds for the message bus to take leave of us."""
@@ -83,6 +87,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     project_id = _patiently(access.check, conf, stopping)
     if stopping.is_set():
         return
+    files.allow(OPEN_FILES)
     cloud = open_cloud(access, az_aware=conf.nova.az_aware)
     _look_around(cloud, conf)
     clock = DatabaseClock(tables, SystemClock())

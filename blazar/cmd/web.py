@@ -6,7 +6,6 @@ anything to keep all others away. Here those that have been without a request fo
 
 from __future__ import annotations
 
-import resource
 import socket
 import time
 from typing import Any
@@ -18,6 +17,7 @@ from waitress.server import MultiSocketServer, TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 
 from blazar.api.app import MAX_BODY_BYTES
+from blazar.cmd import files
 
 CONNECTIONS = 1000
 """Connections that are open at a time, by default."""
@@ -127,9 +127,4 @@ def server(
 
 def _possible(connections: int) -> int:
     """Return how many connections there can be, when as many files may be open as the system allows."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return connections if soft == resource.RLIM_INFINITY else max(20, min(connections, soft - _OTHER_FILES))
+    return max(20, min(connections, files.allow(connections + _OTHER_FILES) - _OTHER_FILES))

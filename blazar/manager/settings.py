@@ -57,7 +57,7 @@ class Settings:
     bounds: Bounds = Bounds()
     sweep_interval: timedelta = timedelta(minutes=10)
     sweep_dry_run: bool = False
-    starters: int = 128
+    starters: int = 192
     enders: int = 32
     longest_sleep: timedelta = timedelta(seconds=5)
 

@@ -42,8 +42,10 @@ PASSING = frozenset({408, 413, 429, 500, 502, 503, 504})
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
 """A POST is only sent again if it certainly had no effect: the connection was refused, or the service said 503."""
 
-POOL = 80
-"""Connections kept open to one service: as many as there are threads that may call at once."""
+POOL = 256
+"""Connections kept open to one service, once they were needed: as many as a manager has threads that may call at once.
+
+Any beyond that are closed after one call each."""
 
 
 @dataclass(frozen=True, slots=True)
