@@ -12,12 +12,14 @@ import requests_mock
 import tenacity
 from keystoneauth1 import fixture
 from keystoneauth1.identity import v3
+from openstack.proxy import Proxy
 
 from blazar.clouds.openstack import Credentials, connect
-from blazar.clouds.openstack.access import Service, VersionMissing
+from blazar.clouds.openstack.access import ENDPOINT_SECONDS, Service, VersionMissing
 from blazar.clouds.openstack.compute import OpenStackCompute
 from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.scope import scope
+from blazar.model.clock import monotonic
 from blazar.model.errors import ClaimLost, CloudRefused, CloudUnavailable, Conflict, NotFound
 
 KEYSTONE = "http://keystone.test:5000/v3"
@@ -97,6 +99,50 @@ def test_a_call_says_who_asks_and_which_microversion_it_speaks(web, nova):
     assert call.headers["X-OpenStack-Request-ID"] == "req-11111111-2222-3333-4444-555555555555"
     assert call.headers["OpenStack-API-Version"] == "compute 2.67"
     assert call.headers["X-Auth-Token"] == "very-secret-token"
+
+
+def test_an_endpoint_that_has_moved_is_found_with_the_next_login(web, nova):
+    web.delete(f"{NOVA}/servers/1", status_code=401)
+    web.delete(f"{FAR_NOVA}/servers/1", status_code=204)
+    web.get(f"{NOVA}/servers/2", json={})
+    assert nova.get("/servers/2") == {}
+    moved = fixture.V3Token(user_name="blazar", project_name="service")
+    moved.add_service("compute", name="nova").add_standard_endpoints(
+        public=FAR_NOVA, internal=FAR_NOVA, admin=FAR_NOVA, region="RegionOne"
+    )
+    web.post(f"{KEYSTONE}/auth/tokens", json=moved, headers={"X-Subject-Token": "another-token"})
+    nova.call("DELETE", "/servers/1")
+    assert [call.hostname for call in sent(web)] == ["nova.test", "nova.test", "nova.far.test"]
+
+
+def test_the_catalog_is_read_again_after_a_while(web, nova, monkeypatch):
+    web.get(f"{NOVA}/servers/1", json={})
+    # The library itself looks, too, when it makes the proxy.
+    nova.get("/servers/1")
+    looks = []
+    look = Proxy.get_endpoint
+    monkeypatch.setattr(Proxy, "get_endpoint", lambda proxy: looks.append(proxy) or look(proxy))
+    for _ in range(3):
+        nova.get("/servers/1")
+    assert looks == []
+    later = monotonic() + ENDPOINT_SECONDS
+    monkeypatch.setattr("blazar.clouds.openstack.access.monotonic", lambda: later)
+    nova.get("/servers/1")
+    assert len(looks) == 1
+
+
+def test_proxies_of_the_environment_are_used_for_those_that_they_are_for(web, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
+    monkeypatch.setenv("no_proxy", "placement.test,keystone.test")
+    web.get(f"{NOVA}/servers/1", json={})
+    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/resource_classes", json={})
+    access = an_access()
+    for _ in range(2):
+        access.compute.get("/servers/1")
+        access.placement.get("/resource_classes")
+    assert [call.proxies.get("http") for call in sent(web)] == ["http://proxy.test:3128"] * 2
+    assert [call.proxies.get("http") for call in sent(web, "/resource_classes")] == [None] * 2
 
 
 class Ended:

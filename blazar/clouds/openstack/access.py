@@ -27,6 +27,7 @@ from requests.adapters import HTTPAdapter
 
 from blazar import __version__
 from blazar.clouds.scope import check_change, current
+from blazar.model.clock import monotonic
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
 
 LOG = logging.getLogger(__name__)
@@ -46,6 +47,9 @@ POOL = 256
 """Connections kept open to one service, once they were needed: as many as a manager has threads that may call at once.
 
 Any beyond that are closed after one call each."""
+
+ENDPOINT_SECONDS = 10.0
+"""How long an endpoint is used before it is looked up in the catalog again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,38 @@ class Passing(Exception):
         self.error = error
 
 
+class _Transport(requests.Session):
+    """A session that looks into the environment once for each service, and not before each call.
+
+    What is found there (proxies, certificates) takes a sixth of a call to find, and is the same as long as we run.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: dict[tuple[object, ...], Mapping[str, Any]] = {}
+
+    def merge_environment_settings(
+        self, url: str | bytes | None, proxies: Any, stream: Any, verify: Any, cert: Any
+    ) -> Any:
+        """Return the settings for a call."""
+        if proxies:
+            return super().merge_environment_settings(url, proxies, stream, verify, cert)
+        parts = urlsplit(str(url))
+        key = (parts.scheme, parts.netloc, stream, verify, cert)
+        if key not in self._found:
+            self._found[key] = super().merge_environment_settings(url, proxies, stream, verify, cert)
+        return {**self._found[key], "proxies": dict(self._found[key]["proxies"])}
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """Where a service is, by the catalog of a login."""
+
+    url: str
+    login: object
+    until: float
+
+
 class Service:
     """One service of the cloud, as Nova or Placement.
 
@@ -95,6 +131,7 @@ class Service:
         self._proxy = proxy
         self._timeout = timeout
         self._attempts = attempts
+        self._endpoint: _Endpoint | None = None
 
     def get(self, path: str, *, microversion: str | None = None, params: Mapping[str, Any] | None = None) -> Json:
         """Return the JSON at a path. NotFound, CloudRefused, CloudUnavailable."""
@@ -160,14 +197,16 @@ class Service:
             headers["X-OpenStack-Request-ID"] = scope.request_id
         try:
             proxy = self._proxy()
+            # Whatever logs in takes its time before the check, and not between it and the call.
+            endpoint = self._endpoint_of(proxy)
             if changes:
-                # Whatever logs in takes its time before the check, and not between it and the call.
                 proxy.get_token()
                 most = check_change()
                 timeout = timeout if most is None else min(timeout, most)
             response: requests.Response = proxy.request(
                 path,
                 method,
+                endpoint_override=endpoint,
                 json=body,
                 params=dict(params or {}),
                 microversion=microversion,
@@ -194,6 +233,21 @@ class Service:
             raise Passing(CloudUnavailable(f"{self._name} does not accept our token: {_message(response)}"))
         generation = isinstance(body, dict) and "resource_provider_generation" in body
         return self._understood(method, path, response, of_generation=generation)
+
+    def _endpoint_of(self, proxy: Proxy) -> str | None:
+        """Return where the service is, as the library finds it; None if it does not, which its call then tells of.
+
+        It reads the whole catalog for that, which takes as long as all the rest that it does for a call.
+        """
+        known = self._endpoint
+        if known is None or known.login is not _login(proxy) or monotonic() >= known.until:
+            url = proxy.get_endpoint()
+            if url is None:
+                return None
+            # A percent sign would begin a variable.
+            known = _Endpoint(url.replace("%", "%%"), _login(proxy), monotonic() + ENDPOINT_SECONDS)
+            self._endpoint = known
+        return known.url
 
     def _understood(self, method: str, path: str, response: requests.Response, *, of_generation: bool) -> Json:
         status = response.status_code
@@ -234,7 +288,7 @@ class Access:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._transport = requests.Session()
+        self._transport = _Transport()
         for scheme in ("http://", "https://"):
             self._transport.mount(scheme, HTTPAdapter(pool_maxsize=POOL))
         self.session = self._session(credentials.auth)
@@ -311,6 +365,11 @@ class Access:
 def connect(credentials: Credentials) -> Access:
     """Return a way into the cloud; nothing is called yet."""
     return Access(credentials)
+
+
+def _login(proxy: Proxy) -> object:
+    """Return what the library keeps of its last login, which is something else after the next."""
+    return getattr(proxy.session.auth, "auth_ref", None)
 
 
 def _sleep_within_limits(seconds: float) -> None:
