@@ -95,6 +95,7 @@ class World:
         exempt: Collection[str] = (),
         identity: Identity | None = None,
         patience: timedelta = timedelta(0),
+        cleaning_time: timedelta = timedelta(0),
     ) -> None:
         self.enforcement = Enforcement(filters, exempt=exempt, identity=identity)
         self.clock = clock or ManualClock()
@@ -103,7 +104,7 @@ class World:
             MemoryKeeper(state or of_size(max(hosts, 1))), clock=self.clock, faults=self.faults
         )
         self.faults = self.simulated.faults
-        self.store = Store(engine)
+        self.store = Store(engine, cleaning_time=cleaning_time)
         self.engine = engine
         self.notifier = RecordingNotifier()
         self.settings = replace(settings or Settings(claim_ttl=timedelta(seconds=30)), patience=patience)

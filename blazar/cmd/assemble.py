@@ -41,7 +41,7 @@ def manager(
     ``identity`` is what filters of usage enforcement may know of the cloud; there is none without Keystone.
     """
     return ManagerService(
-        store=Store(engine),
+        store=Store(engine, cleaning_time=config.cleaning_time(conf)),
         types=resource_types(conf, cloud),
         registration=HostRegistration(cloud, config.host_settings(conf).pools),
         addresses=AddressRegistration(cloud.network),

@@ -528,12 +528,16 @@ def _names(group: str, option: cfg.Opt) -> Iterator[tuple[str, str]]:
         yield old.group or group, (old.name or option.name).replace("-", "_")
 
 
+def cleaning_time(conf: cfg.ConfigOpts) -> timedelta:
+    """Return how long a resource is kept free between two leases."""
+    return timedelta(minutes=conf.cleaning_time)
+
+
 def manager_settings(conf: cfg.ConfigOpts) -> Settings:
     """Return the manager's settings."""
     hosts = conf["physical:host"]
     hours = hosts.hours_before_end_lease
     return Settings(
-        cleaning_time=timedelta(minutes=conf.cleaning_time),
         before_end_lead=timedelta(minutes=conf.manager.minutes_before_end_lease),
         before_end_leads={} if hours is None else {physical_host.RESOURCE_TYPE: timedelta(hours=hours)},
         claim_ttl=timedelta(seconds=conf.manager.claim_ttl),

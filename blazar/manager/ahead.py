@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from blazar.manager.works import works_of
 from blazar.model.clock import Clock
@@ -41,10 +41,9 @@ class Ahead:
     and the start is looked at again.
     """
 
-    def __init__(self, store: Store, clock: Clock, cleaning: timedelta) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._cleaning = cleaning
         self._read: dict[str, Found] = {}
         self._here = threading.local()
 
@@ -64,7 +63,7 @@ class Ahead:
         if len(wanted) < FEWEST:
             return
         at = self._clock.now()
-        starts = self._store.starts(wanted.keys(), now=at, cleaning=self._cleaning)
+        starts = self._store.starts(wanted.keys(), now=at)
         self._read |= {wanted[id_]: Found(seen, at, now + FRESH_SECONDS) for id_, seen in starts.items()}
 
     @contextmanager

@@ -79,7 +79,6 @@ class Booking:
                 whole_only=all(wish.demand.whole for wish in mine),
                 now=now,
                 besides=None if is_new else lease_id,
-                cleaning=self._settings.cleaning_time,
             ) as view:
                 placement = place(
                     [wish.demand for wish in mine],

@@ -200,12 +200,11 @@ class Healing:
             return None
         before, after, plan = decided.seen.lease, decided.after, decided.plan
         now = self._clock.now()
-        cleaning = self._settings.cleaning_time
         if decided.touched:
             after = replace(after, updated_at=now)
-            saved = self._store.rebook(before, after, plan, cleaning=cleaning, at=now)
+            saved = self._store.rebook(before, after, plan, at=now)
         elif after is not before:
-            saved = self._store.save(before, replace(after, updated_at=now), at=now, cleaning=cleaning)
+            saved = self._store.save(before, replace(after, updated_at=now), at=now)
         else:
             return decided
         self._tell(before, saved)
@@ -290,7 +289,7 @@ class Healing:
             until=self._claims.begin(claim),
         )
         both = replace(plan, allocations=union(decided.seen.allocations, plan.allocations))
-        return self._store.rebook(lease, updating, both, cleaning=self._settings.cleaning_time, at=now)
+        return self._store.rebook(lease, updating, both, at=now)
 
     def _carry_out(self, decided: _Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> None:
         event = updating.events[-1]
@@ -313,9 +312,7 @@ class Healing:
             )
             works = self._worker.works_with(noted, plan.allocations)
             after = flagged(noted, plan.allocations, works, changed=decided.touched, now=now)
-            return self._store.rebook(
-                current, after, Plan(plan.allocations), cleaning=self._settings.cleaning_time, at=now
-            )
+            return self._store.rebook(current, after, Plan(plan.allocations), at=now)
 
         saved = self._worker.finish(updating, event.id, claim, write, what="healed")
         self._tell(decided.seen.lease, saved)

@@ -196,7 +196,6 @@ class LeaseService:
                     lease,
                     going,
                     at=now,
-                    cleaning=self._settings.cleaning_time,
                     notices=self._notices.of_end(lease, going),
                 )
             except StaleLease:
@@ -260,7 +259,6 @@ class LeaseService:
         return self._store.book(
             claimed,
             plan,
-            cleaning=self._settings.cleaning_time,
             use=gate.use,
             bounds=None if self._enforcement.exempts(lease.project_id) else self._settings.bounds,
             now=self._clock.now(),
@@ -290,7 +288,7 @@ class LeaseService:
         try:
             if any(notice.held for notice in notices):
                 booked, notices = self._accepted(booked, notices, claim)
-            return self._store.save(booked, armed, at=now, cleaning=self._settings.cleaning_time, notices=notices)
+            return self._store.save(booked, armed, at=now, notices=notices)
         except StaleLease:
             # Found in a list and deleted, by somebody quick: the deletion goes on from here.
             raise self._worker.lost(booked.id, creation.id, claim, "created") from None
@@ -303,7 +301,7 @@ class LeaseService:
         """
         creation = booked.events[-1]
         now = self._clock.now()
-        booked = self._store.save(booked, booked, at=now, cleaning=self._settings.cleaning_time, notices=held)
+        booked = self._store.save(booked, booked, at=now, notices=held)
         try:
             return booked, self._notices.commit(held)
         except BlazarError as error:

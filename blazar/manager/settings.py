@@ -14,7 +14,7 @@ from blazar.model.bounds import Bounds
 class Settings:
     """Settings of the manager.
 
-    ``cleaning_time`` is the gap between two users of a resource. ``before_end_lead`` is the distance of the
+    ``before_end_lead`` is the distance of the
     before_end event to the end, where the request names none (zero: no such event), and ``before_end_leads`` that of
     resource types with one of their own. A claim on an event that its
     owner does not renew for ``claim_ttl`` may be taken over. ``request_limit`` is how long a request may
@@ -32,7 +32,6 @@ class Settings:
     ended, or with ``sweep_dry_run`` only reported.
     """
 
-    cleaning_time: timedelta = timedelta(0)
     before_end_lead: timedelta = timedelta(minutes=60)
     before_end_leads: Mapping[str, timedelta] = field(default_factory=dict)
     strategy: Strategy = Strategy.PACK

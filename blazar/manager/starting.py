@@ -67,7 +67,7 @@ class Substitutes:
         after = flagged(lease, exchange.plan.allocations, works, now=now)
         if after is lease and not exchange.touched:
             return lease, lease
-        saved = self._store.rebook(lease, after, exchange.plan, cleaning=self._settings.cleaning_time, at=now)
+        saved = self._store.rebook(lease, after, exchange.plan, at=now)
         return lease, saved
 
 

@@ -99,7 +99,7 @@ class Sweep:
             return
         LOG.warning("Something of lease %s, which is over, is left in the cloud; it is ended now", lease_id)
         try:
-            self._store.save(lease, after, at=now, cleaning=self._settings.cleaning_time)
+            self._store.save(lease, after, at=now)
         except StaleLease:
             LOG.debug("Lease %s changed in the meantime; the next sweep looks again", lease_id)
 

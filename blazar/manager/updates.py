@@ -232,11 +232,10 @@ class Updates:
     def _commit(self, found: _Change | _Nothing, change: LeaseChange, gate: Gate, claim: Claim) -> Lease:
         """Write what was decided, or the beginning of it if it needs the cloud. StaleLease, StaleCalendar."""
         now = self._clock.now()
-        cleaning = self._settings.cleaning_time
         if isinstance(found, _Nothing):
             if found.after is found.lease:
                 return found.lease
-            return self._store.save(found.lease, found.after, at=now, cleaning=cleaning)
+            return self._store.save(found.lease, found.after, at=now)
         if self._in_steps(found):
             return self._begin(found, now, gate, claim)
         after, plan = found.draft.after, found.plan
@@ -244,7 +243,6 @@ class Updates:
             found.lease,
             after,
             plan,
-            cleaning=cleaning,
             at=now,
             use=gate.use,
             notices=self._notices.of(
@@ -370,7 +368,6 @@ class Updates:
             lease,
             updating,
             replace(plan, allocations=everything),
-            cleaning=self._settings.cleaning_time,
             at=now,
             use=gate.use,
         )
@@ -407,7 +404,6 @@ class Updates:
                 current,
                 _settled(current, ready, event.id, now),
                 Plan(found.plan.allocations),
-                cleaning=self._settings.cleaning_time,
                 at=now,
                 notices=notices,
             )
@@ -439,9 +435,7 @@ class Updates:
         """
 
         def note(current: Lease) -> Lease:
-            return self._store.save(
-                current, current, at=self._clock.now(), cleaning=self._settings.cleaning_time, notices=held
-            )
+            return self._store.save(current, current, at=self._clock.now(), notices=held)
 
         updating = self._worker.finish(updating, updating.events[-1].id, claim, note, what="changed")
         try:

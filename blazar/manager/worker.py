@@ -97,7 +97,7 @@ class Worker:
         self._clock = clock
         self._claims = claims
         self._settings = settings
-        self.ahead = Ahead(store, clock, settings.cleaning_time)
+        self.ahead = Ahead(store, clock)
         self._actions: Mapping[EventType, Callable[[Lease, Event, Claim], Result]] = {
             EventType.START: self._start,
             EventType.BEFORE_END: self._before_end,
@@ -251,8 +251,7 @@ class Worker:
         self._notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
 
     def _earlier_users(self, lease: Lease, now: datetime) -> tuple[EarlierUser, ...]:
-        cleaning = self._settings.cleaning_time
-        return self._store.earlier_users(lease.id, before=lease.window.start, now=now, cleaning=cleaning)
+        return self._store.earlier_users(lease.id, before=lease.window.start, now=now)
 
     def _waits_for(self, users: Sequence[EarlierUser], lease: Lease, now: datetime) -> tuple[datetime, str]:
         """Return when to look again whether earlier users of a lease's resources are out of its way, and who is not."""
@@ -423,8 +422,7 @@ class Worker:
                 after, release, window = self._recorded(lease, current, result, now)
                 notices = self._taken_back(lease, current, result)
                 if window is not None:
-                    cleaning = self._settings.cleaning_time
-                    saved = self._store.rebook(lease, after, Plan(window), cleaning=cleaning, at=now, notices=notices)
+                    saved = self._store.rebook(lease, after, Plan(window), at=now, notices=notices)
                 else:
                     saved = self._save(lease, after, now, release=release, notices=notices)
             except StaleLease:
@@ -490,8 +488,7 @@ class Worker:
         release: frozenset[str] = frozenset(),
         notices: tuple[Notice, ...] = (),
     ) -> Lease:
-        cleaning = self._settings.cleaning_time
-        return self._store.save(before, after, release=release, at=now, cleaning=cleaning, notices=notices)
+        return self._store.save(before, after, release=release, at=now, notices=notices)
 
     def _tell(self, lease: Lease, event: Event, result: Result) -> None:
         if isinstance(result, Again):

@@ -60,10 +60,14 @@ class LeaseAtStart:
 
 
 class Store:
-    """Reads and writes domain values. Raises StoreUnavailable besides what each method names."""
+    """Reads and writes domain values. Raises StoreUnavailable besides what each method names.
 
-    def __init__(self, engine: Engine) -> None:
+    ``cleaning_time`` is kept free between two users of a resource.
+    """
+
+    def __init__(self, engine: Engine, *, cleaning_time: timedelta = timedelta(0)) -> None:
         self._transactions = Transactions(engine)
+        self._cleaning_time = cleaning_time
         self._cache = InventoryCache()
 
     # Resources
@@ -266,7 +270,6 @@ class Store:
         whole_only: bool,
         now: datetime,
         besides: str | None,
-        cleaning: timedelta,
     ) -> Iterator[CalendarView]:
         """Open the calendar of a kind for a window, without the allocations of the lease ``besides``.
 
@@ -282,7 +285,7 @@ class Store:
                 whole_only=whole_only,
                 now=now,
                 besides=besides,
-                cleaning=cleaning,
+                cleaning=self._cleaning_time,
             )
             yield CalendarView(Snapshot(inventory.resources, occupancy), inventory, connection)
 
@@ -291,7 +294,6 @@ class Store:
         lease: Lease,
         plan: Plan,
         *,
-        cleaning: timedelta,
         use: ProjectUse | None = None,
         bounds: Bounds | None = None,
         now: datetime | None = None,
@@ -308,7 +310,7 @@ class Store:
                 bounds.check_project(leases, reservations, more=len(lease.reservations))
             calendar.raise_generations(connection, plan.generations)
             lease_queries.insert(connection, lease)
-            calendar.insert(connection, plan.allocations, cleaning)
+            calendar.insert(connection, plan.allocations, self._cleaning_time)
             return lease
 
         return self._limited(work, use)
@@ -319,7 +321,6 @@ class Store:
         after: Lease,
         plan: Plan,
         *,
-        cleaning: timedelta,
         at: datetime,
         use: ProjectUse | None = None,
         notices: Collection[Notice] = (),
@@ -335,7 +336,7 @@ class Store:
             saved = replace(after, revision=before.revision + 1)
             calendar.raise_generations(connection, plan.generations)
             lease_queries.save(connection, before, saved, saved.revision)
-            calendar.replace(connection, saved, plan.allocations, cleaning=cleaning, at=at)
+            calendar.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
             notice_queries.write(connection, notices, at=at)
             return saved
 
@@ -381,20 +382,18 @@ class Store:
         with self._transactions.reading() as connection:
             return lease_queries.owners(connection, reservation_ids)
 
-    def earlier_users(
-        self, lease_id: str, *, before: datetime, now: datetime, cleaning: timedelta
-    ) -> tuple[EarlierUser, ...]:
+    def earlier_users(self, lease_id: str, *, before: datetime, now: datetime) -> tuple[EarlierUser, ...]:
         """Return the leases in the way of this one's start: not gone though due by ``before``, or cleaned up after."""
         with self._transactions.reading() as connection:
-            return calendar.earlier_users(connection, lease_id, before=before, now=now, cleaning=cleaning)
+            return calendar.earlier_users(connection, lease_id, before=before, now=now, cleaning=self._cleaning_time)
 
-    def starts(self, lease_ids: Collection[str], *, now: datetime, cleaning: timedelta) -> Mapping[str, LeaseAtStart]:
+    def starts(self, lease_ids: Collection[str], *, now: datetime) -> Mapping[str, LeaseAtStart]:
         """Return what a start needs to know of each of many leases, in as many statements as for one."""
         with self._transactions.reading() as connection:
             held = calendar.of_leases(connection, lease_ids)
             ids = {allocation.resource_id for parts in held.values() for allocation in parts}
             resources = resource_store.by_ids(connection, ids)
-            late = calendar.with_earlier_users(connection, lease_ids, now=now, cleaning=cleaning)
+            late = calendar.with_earlier_users(connection, lease_ids, now=now, cleaning=self._cleaning_time)
             leases = lease_queries.whole(connection, lease_ids)
 
         def at_start(lease: Lease) -> LeaseAtStart:
@@ -449,7 +448,6 @@ class Store:
         *,
         release: Collection[str] = (),
         at: datetime,
-        cleaning: timedelta,
         notices: Collection[Notice] = (),
     ) -> Lease:
         """Write a changed lease, release the allocations of the reservations named, and add notices. StaleLease."""
@@ -459,7 +457,7 @@ class Store:
             lease_queries.save(connection, before, saved, saved.revision)
             if release:
                 which = allocation_table.c.reservation_id.in_(sorted(release))
-                calendar.release(connection, which, at=at, cleaning=cleaning)
+                calendar.release(connection, which, at=at, cleaning=self._cleaning_time)
             notice_queries.write(connection, notices, at=at)
             return saved
 

@@ -8,7 +8,6 @@ import pytest
 
 from blazar.enforcement import Filter
 from blazar.enforcement.limits import MaxUnitsFilter
-from blazar.manager.settings import Settings
 from tests.api.conftest import token
 from tests.world import World
 
@@ -84,7 +83,7 @@ def test_other_words_for_an_affinity_are_refused(http, said):
 
 @pytest.mark.parametrize("cleaning", [0, 60])
 def test_a_lease_may_be_for_ever(http_of, a_world, cleaning):
-    world = a_world(hosts=1, settings=Settings(cleaning_time=timedelta(minutes=cleaning)))
+    world = a_world(hosts=1, cleaning_time=timedelta(minutes=cleaning))
     http = http_of(world)
     lease = create(http, start_date="now", end_date="9999-12-31 23:59")
     assert lease["end_date"] == "9999-12-31T23:59:00.000000"

@@ -111,8 +111,9 @@ def test_the_file_of_an_existing_blazar_is_read_and_nothing_in_it_is_unknown(loa
 
 
 def test_its_settings_are_those_of_the_manager(load):
-    settings = config.manager_settings(load(OPERATORS))
-    assert settings.cleaning_time == timedelta(minutes=7)
+    conf = load(OPERATORS)
+    settings = config.manager_settings(conf)
+    assert config.cleaning_time(conf) == timedelta(minutes=7)
     assert settings.before_end_lead == timedelta(minutes=30)
     assert settings.strategy is Strategy.RANDOM
 

@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.ports import FloatingIp
-from blazar.manager.settings import Settings
 from blazar.model.errors import (
     CloudRefused,
     CloudUnavailable,
@@ -262,7 +261,7 @@ def test_an_address_is_promised_once_at_a_time_and_again_afterwards(world):
 
 
 def test_the_cleaning_time_is_kept_between_two_users_of_an_address(a_world):
-    world = a_world(hosts=0, settings=Settings(claim_ttl=timedelta(seconds=30), cleaning_time=10 * MINUTE))
+    world = a_world(hosts=0, cleaning_time=10 * MINUTE)
     world.register_addresses(10)
     lease = world.lease(addresses(required=[10]), start=HOUR)
     with pytest.raises(NotEnoughResources):

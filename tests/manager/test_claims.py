@@ -226,7 +226,7 @@ def looks_at_the_start(other, lease, stand_still):
 def has_read_ahead(other, lease, stand_still):
     event = lease.event(EventType.START)
     worker = other.engine._worker
-    found = worker._store.starts([lease.id], now=worker._clock.now(), cleaning=timedelta(0))
+    found = worker._store.starts([lease.id], now=worker._clock.now())
     worker.ahead._store = StandsStill(other._store, stand_still)
     worker.ahead._store.starts = lambda *args, **more: found
     due = [DueEvent(id_, event.id, "start_lease", NOON, "physics", False) for id_ in (lease.id, "another")]
@@ -279,7 +279,7 @@ def test_an_undo_without_what_there_was_before_is_an_error_and_touches_nothing(w
     updating = lifecycle.begin_update(
         lease, event_id="e" * 36, memo={}, token=token, now=world.clock.now(), until=world.clock.now() - MINUTE
     )
-    world.store.save(lease, updating, at=world.clock.now(), cleaning=timedelta(0))
+    world.store.save(lease, updating, at=world.clock.now())
     world.run()
     event = world.now(lease).event(EventType.UPDATE)
     assert event.status is EventStatus.IN_PROGRESS

@@ -250,7 +250,7 @@ def test_one_of_two_reservations_is_helped_where_both_can_not_be(a_world):
 
 
 def test_healing_keeps_the_cleaning_time(a_world):
-    world = a_world(hosts=2, settings=Settings(cleaning_time=timedelta(minutes=10), claim_ttl=timedelta(seconds=30)))
+    world = a_world(hosts=2, cleaning_time=timedelta(minutes=10))
     first = world.lease(start=HOUR)
     second = world.lease(start=3 * HOUR + timedelta(minutes=5))
     assert (world.hosts_of(first), world.hosts_of(second)) == ({"node-1"}, {"node-2"})

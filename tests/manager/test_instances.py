@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.ports import Inventory
-from blazar.manager.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationChange
@@ -171,7 +170,7 @@ def test_servers_may_follow_each_other_without_a_gap(a_world):
 
 
 def test_cleaning_time_is_kept_free_between_servers_too(a_world):
-    world = a_world(hosts=1, settings=Settings(cleaning_time=10 * MINUTE))
+    world = a_world(hosts=1, cleaning_time=10 * MINUTE)
     world.lease(instances(8, vcpus=4), start=5 * HOUR)
     for start in (3 * HOUR, 3 * HOUR - 9 * MINUTE, 7 * HOUR, 7 * HOUR + 9 * MINUTE):
         with pytest.raises(NotEnoughResources):

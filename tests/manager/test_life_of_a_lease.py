@@ -133,7 +133,7 @@ def test_a_host_is_free_again_in_the_minute_in_which_its_lease_was_deleted(a_wor
 
 
 def test_cleaning_time_is_kept_free_before_and_after_every_lease(a_world):
-    world = a_world(hosts=1, settings=Settings(cleaning_time=timedelta(minutes=10)))
+    world = a_world(hosts=1, cleaning_time=timedelta(minutes=10))
     world.lease(start=5 * HOUR)
     for start in (3 * HOUR, 7 * HOUR, 3 * HOUR - timedelta(minutes=9), 7 * HOUR + timedelta(minutes=9)):
         with pytest.raises(NotEnoughResources):
@@ -144,7 +144,7 @@ def test_cleaning_time_is_kept_free_before_and_after_every_lease(a_world):
 
 def test_a_host_that_is_left_late_is_cleaned_before_the_next_start(a_world):
     cleaning = timedelta(minutes=10)
-    world = a_world(hosts=1, settings=Settings(cleaning_time=cleaning))
+    world = a_world(hosts=1, cleaning_time=cleaning)
     first = world.lease(hours=1)
     second = world.lease(start=HOUR + cleaning, hours=1)
     world.run()
@@ -167,7 +167,7 @@ def test_a_host_that_is_left_late_is_cleaned_before_the_next_start(a_world):
 
 
 def test_an_extension_can_not_eat_the_cleaning_time(a_world):
-    world = a_world(hosts=1, settings=Settings(cleaning_time=timedelta(minutes=10)))
+    world = a_world(hosts=1, cleaning_time=timedelta(minutes=10))
     first = world.lease()
     world.lease(start=2 * HOUR + timedelta(minutes=20))
     with pytest.raises(NotEnoughResources):

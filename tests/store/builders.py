@@ -16,7 +16,6 @@ from blazar.store.store import Store
 HOST = ResourceKind.HOST
 NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-NONE = timedelta(0)
 
 
 def hours(start: float, end: float) -> Window:
@@ -66,17 +65,15 @@ def promised(lease: Lease, hosts: Collection[Resource], *, unit: Amounts | None 
 
 
 def generations(store: Store, hosts: Collection[Resource]) -> dict[int, int]:
-    with store.calendar(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
+    with store.calendar(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
         return dict(view.generations([host.id for host in hosts]))
 
 
-def booked(
-    store: Store, window: Window, *hosts: Resource, cleaning: timedelta = NONE, unit: Amounts | None = None
-) -> Lease:
+def booked(store: Store, window: Window, *hosts: Resource, unit: Amounts | None = None) -> Lease:
     """Book hosts for a new lease, whatever the calendar says."""
     lease = a_lease(window)
     plan = Plan(promised(lease, hosts, unit=unit), generations(store, hosts))
-    return store.book(lease, plan, cleaning=cleaning)
+    return store.book(lease, plan)
 
 
 def taken(
@@ -86,9 +83,8 @@ def taken(
     whole: bool = True,
     now: datetime = NOON,
     besides: str | None = None,
-    cleaning: timedelta = NONE,
 ) -> frozenset[int]:
     """The hosts that are not wholly free in a window."""
-    with store.calendar(HOST, window, whole_only=whole, now=now, besides=besides, cleaning=cleaning) as view:
+    with store.calendar(HOST, window, whole_only=whole, now=now, besides=besides) as view:
         occupancy = view.snapshot.occupancy
         return occupancy.taken | frozenset(occupancy.peaks)

@@ -18,7 +18,6 @@ from tests.statements import counted
 from tests.store.builders import (
     HOST,
     HOUR,
-    NONE,
     NOON,
     a_host,
     a_lease,
@@ -43,10 +42,10 @@ def host(store):
     return a_host(store)
 
 
-def in_the_way(store, lease, *, now=None, cleaning=NONE):
+def in_the_way(store, lease, *, now=None):
     """The leases in the way of a start, in the order of the answer."""
     start = lease.window.start
-    users = store.earlier_users(lease.id, before=start, now=now or start, cleaning=cleaning)
+    users = store.earlier_users(lease.id, before=start, now=now or start)
     return tuple(user.lease_id for user in users)
 
 
@@ -72,15 +71,16 @@ def test_windows_that_touch_do_not_stand_in_each_others_way(store, host, whole):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_the_cleaning_time_is_kept_after_the_user_before_and_before_the_user_after(store, host, whole):
-    booked(store, hours(2, 4), host, cleaning=HOUR)
+def test_the_cleaning_time_is_kept_after_the_user_before_and_before_the_user_after(store, host, whole, engine):
+    store = Store(engine, cleaning_time=HOUR)
+    booked(store, hours(2, 4), host)
     for window, expected in (
         (hours(0, 1), frozenset()),
         (hours(0, 1.01), {host.id}),
         (hours(4.99, 6), {host.id}),
         (hours(5, 6), frozenset()),
     ):
-        assert taken(store, window, whole=whole, cleaning=HOUR) == expected, window
+        assert taken(store, window, whole=whole) == expected, window
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -93,13 +93,13 @@ def test_a_user_who_should_have_left_is_in_the_way_of_those_who_come_now_only(st
 
 def test_a_late_user_counts_with_what_it_has_and_until_the_window_ends(store, host):
     booked(store, hours(0, 1), host, unit=HALF)
-    with store.calendar(HOST, hours(2, 3), whole_only=False, now=NOON + 2 * HOUR, besides=None, cleaning=NONE) as view:
+    with store.calendar(HOST, hours(2, 3), whole_only=False, now=NOON + 2 * HOUR, besides=None) as view:
         assert view.snapshot.occupancy.units_free(host, HALF) == 1
 
 
 def test_a_window_that_has_begun_counts_from_now_on(store, host):
     lease = booked(store, hours(0, 2), host)
-    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON + HOUR, cleaning=NONE)
+    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON + HOUR)
     assert taken(store, hours(0, 2), now=NOON + HOUR) == frozenset()
 
 
@@ -117,16 +117,17 @@ def test_the_allocations_of_a_lease_do_not_stand_in_its_own_way(store, host, who
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_the_room_beside_a_window_is_known_with_the_cleaning_time(store, whole):
+def test_the_room_beside_a_window_is_known_with_the_cleaning_time(store, whole, engine):
+    store = Store(engine, cleaning_time=HOUR)
     hosts = [a_host(store, number) for number in range(1, 7)]
     before, after, both, past, gone, shared = hosts
     for host, window in ((before, hours(1, 2)), (after, hours(9, 10)), (both, hours(0, 3)), (both, hours(8.5, 9))):
-        booked(store, window, host, cleaning=HOUR)
-    booked(store, hours(-3, -2), past, cleaning=HOUR)
-    given_up = booked(store, hours(1, 2), gone, cleaning=HOUR)
-    store.save(given_up, given_up, release=[given_up.reservations[0].id], at=NOON, cleaning=HOUR)
-    booked(store, hours(1, 2), shared, cleaning=HOUR, unit=HALF)
-    with store.calendar(HOST, hours(5, 7), whole_only=whole, now=NOON, besides=None, cleaning=HOUR) as view:
+        booked(store, window, host)
+    booked(store, hours(-3, -2), past)
+    given_up = booked(store, hours(1, 2), gone)
+    store.save(given_up, given_up, release=[given_up.reservations[0].id], at=NOON)
+    booked(store, hours(1, 2), shared, unit=HALF)
+    with store.calendar(HOST, hours(5, 7), whole_only=whole, now=NOON, besides=None) as view:
         occupancy = view.snapshot.occupancy
     expected = {before.id: 2 * HOUR, after.id: HOUR, both.id: HOUR / 2, shared.id: 2 * HOUR}
     if not whole:
@@ -143,19 +144,19 @@ def test_the_reading_costs_three_statements_however_much_there_is(store, engine)
     for whole in (True, False):
         with (
             counted(engine) as statements,
-            store.calendar(HOST, hours(0, 9), whole_only=whole, now=NOON, besides=None, cleaning=NONE) as view,
+            store.calendar(HOST, hours(0, 9), whole_only=whole, now=NOON, besides=None) as view,
         ):
             assert view.generations([host.id for host in hosts])[hosts[5].id] == 0
         assert statements.count == 3
 
 
 def test_generations_belong_to_what_the_view_showed(store, host):
-    with store.calendar(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
+    with store.calendar(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
         booked(store, hours(0, 1), host)
         seen = view.generations([host.id])
     lease = a_lease(hours(0, 1))
     with pytest.raises(StaleCalendar):
-        store.book(lease, Plan(promised(lease, [host]), seen), cleaning=NONE)
+        store.book(lease, Plan(promised(lease, [host]), seen))
 
 
 def test_a_booking_of_many_hosts_costs_five_statements_and_one_of_one_too(store, engine):
@@ -163,7 +164,7 @@ def test_a_booking_of_many_hosts_costs_five_statements_and_one_of_one_too(store,
     for chosen in (hosts[:1], hosts[1:]):
         lease, seen = a_lease(hours(0, 1)), generations(store, chosen)
         with counted(engine) as statements:
-            store.book(lease, Plan(promised(lease, chosen), seen), cleaning=NONE)
+            store.book(lease, Plan(promised(lease, chosen), seen))
         assert statements.count == 5
 
 
@@ -171,17 +172,18 @@ def test_a_host_that_takes_no_more_bookings_loses_those_under_way(store, host):
     lease, seen = a_lease(hours(0, 1)), generations(store, [host])
     store.set_reservable(host.id, False, at=NOON)
     with pytest.raises(StaleCalendar):
-        store.book(lease, Plan(promised(lease, [host]), seen), cleaning=NONE)
+        store.book(lease, Plan(promised(lease, [host]), seen))
     assert store.leases(None) == ()
 
 
 def test_a_longer_lease_keeps_its_hosts_in_a_few_statements(store, engine):
+    store = Store(engine, cleaning_time=HOUR)
     hosts = [a_host(store, number) for number in range(1, 6)]
-    lease = booked(store, hours(0, 2), *hosts, cleaning=HOUR)
+    lease = booked(store, hours(0, 2), *hosts)
     longer = replace(lease, window=hours(0, 3))
     seen = generations(store, hosts)
     with counted(engine) as statements:
-        store.rebook(lease, longer, Plan(promised(longer, hosts), seen), cleaning=HOUR, at=NOON + MINUTE)
+        store.rebook(lease, longer, Plan(promised(longer, hosts), seen), at=NOON + MINUTE)
     assert statements.count == 4
     assert history(store, lease) == [(0, 3, None)] * 5
     assert taken(store, hours(3.99, 5)) == {host.id for host in hosts}
@@ -192,8 +194,7 @@ def test_what_a_changed_lease_gives_up_stays_on_record(store):
     first, second = a_host(store, 1), a_host(store, 2)
     lease = booked(store, hours(0, 4), first)
     after = store.rebook(
-        lease, lease, Plan(promised(lease, [second]), generations(store, [second])),
-        cleaning=NONE, at=NOON + HOUR,
+        lease, lease, Plan(promised(lease, [second]), generations(store, [second])), at=NOON + HOUR,
     )  # fmt: skip
     assert history(store, lease) == [(0, 1, 1), (0, 4, None)]
     assert [a.resource_id for a in store.lease_allocations(lease.id)] == [second.id]
@@ -209,34 +210,37 @@ def test_a_change_that_loses_a_race_writes_nothing(store):
     longer = replace(lease, window=hours(0, 3))
     wanted = promised(longer, [first, second])
     with pytest.raises(StaleCalendar):
-        store.rebook(lease, longer, Plan(wanted, seen), cleaning=NONE, at=NOON)
-    renamed = store.save(lease, replace(lease, name="renamed"), at=NOON, cleaning=NONE)
+        store.rebook(lease, longer, Plan(wanted, seen), at=NOON)
+    renamed = store.save(lease, replace(lease, name="renamed"), at=NOON)
     with pytest.raises(StaleLease):
-        store.rebook(lease, longer, Plan(wanted, generations(store, [second])), cleaning=NONE, at=NOON)
+        store.rebook(lease, longer, Plan(wanted, generations(store, [second])), at=NOON)
     assert store.lease(lease.id) == renamed
     assert history(store, lease) == [(0, 2, None)]
     assert [a.lease_id for a in store.live_allocations(HOST, resource_id=second.id)] == [rival.id]
 
 
-def test_an_end_before_its_time_is_recorded_and_cleaned_up_after(store, host):
-    lease = booked(store, hours(0, 4), host, cleaning=HOUR)
-    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON + 2 * HOUR, cleaning=HOUR)
+def test_an_end_before_its_time_is_recorded_and_cleaned_up_after(store, host, engine):
+    store = Store(engine, cleaning_time=HOUR)
+    lease = booked(store, hours(0, 4), host)
+    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON + 2 * HOUR)
     assert history(store, lease) == [(0, 2, 2)]
     assert taken(store, hours(2.99, 4), now=NOON + 2 * HOUR) == {host.id}
     assert taken(store, hours(3, 4), now=NOON + 2 * HOUR) == frozenset()
 
 
-def test_a_use_that_was_given_up_before_it_began_blocks_nothing(store, host):
-    lease = booked(store, hours(1, 4), host, cleaning=HOUR)
-    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON, cleaning=HOUR)
-    assert taken(store, hours(0, 9), cleaning=HOUR) == frozenset()
+def test_a_use_that_was_given_up_before_it_began_blocks_nothing(store, host, engine):
+    store = Store(engine, cleaning_time=HOUR)
+    lease = booked(store, hours(1, 4), host)
+    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON)
+    assert taken(store, hours(0, 9)) == frozenset()
     assert history(store, lease) == [(1, 4, 0)]
 
 
 @pytest.mark.parametrize("unit", [None, HALF])
-def test_a_use_that_was_given_up_in_the_second_it_began_blocks_for_the_cleaning(store, host, unit):
-    lease = booked(store, hours(0, 4), host, cleaning=HOUR, unit=unit)
-    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON, cleaning=HOUR)
+def test_a_use_that_was_given_up_in_the_second_it_began_blocks_for_the_cleaning(store, host, unit, engine):
+    store = Store(engine, cleaning_time=HOUR)
+    lease = booked(store, hours(0, 4), host, unit=unit)
+    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON)
     for whole in (True, False):
         assert taken(store, hours(0.5, 4), whole=whole) == {host.id}
         assert taken(store, hours(1, 4), whole=whole) == frozenset()
@@ -246,38 +250,40 @@ def test_the_users_who_have_not_left_a_host_are_known_to_the_next(store):
     first, second = a_host(store, 1), a_host(store, 2)
     late = booked(store, hours(0, 1), first)
     left = booked(store, hours(0, 1), second)
-    store.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR, cleaning=NONE)
+    store.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR)
     later = booked(store, hours(5, 6), first)
     following = booked(store, hours(1, 2), first, second)
     assert in_the_way(store, following) == (late.id,)
     assert later.id not in in_the_way(store, following)
 
 
-def test_a_host_that_was_left_late_is_in_the_way_until_it_is_clean(store):
+def test_a_host_that_was_left_late_is_in_the_way_until_it_is_clean(store, engine):
+    store = Store(engine, cleaning_time=10 * MINUTE)
     cleaning, late, free = 10 * MINUTE, a_host(store, 1), a_host(store, 2)
-    earlier = booked(store, hours(0, 1), late, cleaning=cleaning)
-    left = booked(store, hours(0, 1), free, cleaning=cleaning)
-    following = booked(store, Window(NOON + HOUR + cleaning, NOON + 3 * HOUR), late, free, cleaning=cleaning)
+    earlier = booked(store, hours(0, 1), late)
+    left = booked(store, hours(0, 1), free)
+    following = booked(store, Window(NOON + HOUR + cleaning, NOON + 3 * HOUR), late, free)
     at = following.window.start - MINUTE
-    store.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR, cleaning=cleaning)
-    assert in_the_way(store, following, now=at, cleaning=cleaning) == (earlier.id, left.id)
-    store.save(earlier, earlier, release=[earlier.reservations[0].id], at=at, cleaning=cleaning)
+    store.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR)
+    assert in_the_way(store, following, now=at) == (earlier.id, left.id)
+    store.save(earlier, earlier, release=[earlier.reservations[0].id], at=at)
     for now, expected in ((at, {earlier.id, left.id}), (at + MINUTE, {earlier.id}), (at + cleaning, set())):
-        assert set(in_the_way(store, following, now=now, cleaning=cleaning)) == expected
-    (user,) = store.earlier_users(following.id, before=following.window.start, now=at + MINUTE, cleaning=cleaning)
+        assert set(in_the_way(store, following, now=now)) == expected
+    (user,) = store.earlier_users(following.id, before=following.window.start, now=at + MINUTE)
     assert user.clean_at == at + cleaning
 
 
-def test_a_part_that_is_being_cleaned_is_in_the_way_only_where_there_is_no_room_beside_it(store, host):
+def test_a_part_that_is_being_cleaned_is_in_the_way_only_where_there_is_no_room_beside_it(store, host, engine):
+    store = Store(engine, cleaning_time=10 * MINUTE)
     cleaning = 10 * MINUTE
-    earlier = booked(store, hours(0, 1), host, unit=HALF, cleaning=cleaning)
+    earlier = booked(store, hours(0, 1), host, unit=HALF)
     start = Window(NOON + HOUR + cleaning, NOON + 3 * HOUR)
-    beside = booked(store, start, host, unit=HALF, cleaning=cleaning)
-    store.save(earlier, earlier, release=[earlier.reservations[0].id], at=start.start, cleaning=cleaning)
-    assert in_the_way(store, beside, cleaning=cleaning) == ()
-    more = booked(store, start, host, unit=Amounts.of({"VCPU": 1}), cleaning=cleaning)
-    assert in_the_way(store, more, cleaning=cleaning) == (earlier.id,)
-    assert in_the_way(store, more, now=start.start + cleaning, cleaning=cleaning) == ()
+    beside = booked(store, start, host, unit=HALF)
+    store.save(earlier, earlier, release=[earlier.reservations[0].id], at=start.start)
+    assert in_the_way(store, beside) == ()
+    more = booked(store, start, host, unit=Amounts.of({"VCPU": 1}))
+    assert in_the_way(store, more) == (earlier.id,)
+    assert in_the_way(store, more, now=start.start + cleaning) == ()
 
 
 def test_live_allocations_can_be_asked_for_by_host_lease_reservation_and_time(store):
@@ -296,15 +302,15 @@ def test_units_come_back_as_they_were_promised(store, host):
     assert store.lease_allocations(lease.id) == promised(lease, [host], unit=HALF)
 
 
-def test_more_or_less_of_a_host_is_a_change_and_no_departure(store, host):
+def test_more_or_less_of_a_host_is_a_change_and_no_departure(store, host, engine):
+    store = Store(engine, cleaning_time=10 * MINUTE)
     lease = booked(store, hours(0, 2), host, unit=HALF)
     (was,) = store.lease_allocations(lease.id)
     more = replace(was, units=2)
-    cleaning = timedelta(minutes=10)
-    saved = store.rebook(lease, lease, Plan((more,)), cleaning=cleaning, at=NOON + HOUR)
+    saved = store.rebook(lease, lease, Plan((more,)), at=NOON + HOUR)
     assert store.lease_allocations(lease.id) == (more,)
     other = replace(was, units=1, unit=Amounts.of({"VCPU": 1}))
-    store.rebook(saved, saved, Plan((other,)), cleaning=cleaning, at=NOON + HOUR)
+    store.rebook(saved, saved, Plan((other,)), at=NOON + HOUR)
     assert store.lease_allocations(lease.id) == (other,)
     # What it had before stays on record, and in nobody's way.
     assert history(store, lease) == [(0, 2, None), (0, 1, 1)]
@@ -333,31 +339,30 @@ def test_large_requests_are_asked_in_parts(store, monkeypatch):
     assert set(generations(store, hosts).values()) == {1}
     assert set(store.resources_by_id(seen)) == set(seen)
     longer = replace(lease, window=hours(0, 2))
-    store.rebook(
-        lease, longer, Plan(promised(longer, hosts[:2]), generations(store, hosts[:2])), cleaning=NONE, at=NOON
-    )
+    store.rebook(lease, longer, Plan(promised(longer, hosts[:2]), generations(store, hosts[:2])), at=NOON)
     assert sorted(history(store, lease), key=str) == [(0, 0, 0)] * 3 + [(0, 2, None)] * 2
     others = [booked(store, hours(2, 3), host) for host in hosts]
     found = store.leases_by_id([other.id for other in others])
     assert {one.id for one in found} == {other.id for other in others}
     with pytest.raises(StaleCalendar):
-        store.book(a_lease(hours(5, 6)), Plan((), {**generations(store, hosts), hosts[4].id: 0}), cleaning=NONE)
+        store.book(a_lease(hours(5, 6)), Plan((), {**generations(store, hosts), hosts[4].id: 0}))
 
 
-def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(store, host):
+def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(store, host, engine):
+    store = Store(engine, cleaning_time=10 * MINUTE)
     lease = booked(store, hours(0, 2), host, unit=HALF.times(2))
     (held,) = store.lease_allocations(lease.id)
     longer = replace(lease, window=hours(0, 4))
     (planned,) = promised(longer, [host], unit=HALF)
-    both, cleaning, at = union([held], [planned]), timedelta(minutes=10), NOON + HOUR
+    both, at = union([held], [planned]), NOON + HOUR
     half, rest = replace(planned, window=hours(0, 4)), replace(planned, window=hours(0, 2))
     assert set(both) == {replace(held, units=1, unit=HALF, window=w.window) for w in (half, rest)}
-    updating = store.rebook(lease, lease, Plan(both), cleaning=cleaning, at=at)
+    updating = store.rebook(lease, lease, Plan(both), at=at)
     assert set(store.lease_allocations(lease.id)) == set(both)
     assert taken(store, hours(1, 4)) == {host.id}
-    with store.calendar(HOST, hours(2.5, 4), whole_only=False, now=at, besides=None, cleaning=cleaning) as view:
+    with store.calendar(HOST, hours(2.5, 4), whole_only=False, now=at, besides=None) as view:
         assert view.snapshot.occupancy.units_free(host, HALF) == 1
-    store.rebook(updating, longer, Plan((planned,)), cleaning=cleaning, at=at)
+    store.rebook(updating, longer, Plan((planned,)), at=at)
     assert store.lease_allocations(lease.id) == (planned,)
     assert sorted(history(store, lease), key=str) == [(0, 1, 1), (0, 1, 1), (0, 4, None)]
 
@@ -368,8 +373,8 @@ def test_the_rows_of_what_only_gets_other_dates_are_kept_when_a_change_is_undone
     held = store.lease_allocations(lease.id)
     longer = replace(lease, window=hours(0, 4))
     both = union(held, promised(longer, hosts))
-    updating = store.rebook(lease, lease, Plan(both), cleaning=NONE, at=NOON + HOUR)
+    updating = store.rebook(lease, lease, Plan(both), at=NOON + HOUR)
     with counted(engine) as statements:
-        store.rebook(updating, lease, Plan(held), cleaning=NONE, at=NOON + HOUR)
+        store.rebook(updating, lease, Plan(held), at=NOON + HOUR)
     assert statements.count == 3
     assert history(store, lease) == [(0, 2, None)] * 3

@@ -20,7 +20,7 @@ from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from tests.conftest import fresh_database
 from tests.proxy import Proxy
-from tests.store.builders import HOST, NONE, NOON, a_host, a_lease, booked, hours
+from tests.store.builders import HOST, NOON, a_host, a_lease, booked, hours
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_a_database_without_tables_is_a_503_and_the_log_says_why(database_url, c
 
 def test_what_is_inserted_twice_is_a_conflict(engine):
     store, lease = Store(engine), a_lease(hours(0, 1))
-    store.book(lease, Plan(), cleaning=NONE)
+    store.book(lease, Plan())
     with pytest.raises(Conflict):
-        store.book(lease, Plan(), cleaning=NONE)
+        store.book(lease, Plan())
     assert store.lease(lease.id) == lease
 
 
@@ -77,18 +77,18 @@ def test_a_value_that_does_not_fit_is_the_callers_mistake(engine):
         pytest.skip("SQLite keeps texts of any length")
     store = Store(engine)
     with pytest.raises(InvalidInput):
-        store.book(replace(a_lease(hours(0, 1)), name="x" * 256), Plan(), cleaning=NONE)
+        store.book(replace(a_lease(hours(0, 1)), name="x" * 256), Plan())
     assert store.leases(None) == ()
 
 
 def test_a_connection_that_the_server_closed_is_replaced(engine, monkeypatch):
     store, lease = Store(engine), a_lease(hours(0, 1))
-    store.book(lease, Plan(), cleaning=NONE)
+    store.book(lease, Plan())
     monkeypatch.setattr("blazar.store.engine.IDLE_SECONDS", 0)
     with engine.connect() as connection:
         connection.connection.driver_connection.close()
     assert store.lease(lease.id) == lease
-    store.save(lease, replace(lease, name="renamed"), at=NOON, cleaning=NONE)
+    store.save(lease, replace(lease, name="renamed"), at=NOON)
 
 
 @pytest.fixture(params=["postgresql", "mariadb"])
@@ -158,7 +158,7 @@ def test_a_burst_of_short_transactions_opens_no_connections_beyond_those_that_ar
         together.wait()
         for _ in range(5):
             lease = a_lease(hours(0, 1))
-            store.book(lease, Plan(), cleaning=NONE)
+            store.book(lease, Plan())
             assert store.lease(lease.id) == lease
 
     with ThreadPoolExecutor(16) as pool:
@@ -173,10 +173,8 @@ def test_beside_long_transactions_there_is_a_connection_all_the_same(narrow, mon
     store, lease = Store(engine), a_lease(hours(0, 1))
     with ExitStack() as stack:
         for _ in range(2):
-            stack.enter_context(
-                store.calendar(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None, cleaning=NONE)
-            )
-        store.book(lease, Plan(), cleaning=NONE)
+            stack.enter_context(store.calendar(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None))
+        store.book(lease, Plan())
         assert store.lease(lease.id) == lease
         assert len(made) == 3
     assert len(store.leases(None)) == 1
@@ -205,6 +203,6 @@ def test_a_database_that_writes_times_in_another_way_is_read_all_the_same(postgr
     host, half = a_host(store), Amounts.of({"VCPU": 8})
     for window in (hours(0, 2), hours(2, 4)):
         booked(store, window, host, unit=half)
-    with store.calendar(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None, cleaning=NONE) as view:
+    with store.calendar(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None) as view:
         assert view.snapshot.occupancy.peaks == {host.id: half}
     engine.dispose()

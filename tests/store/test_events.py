@@ -10,7 +10,7 @@ from blazar.model.demand import Plan
 from blazar.model.lease import EventStatus, EventType
 from blazar.store.store import Store
 from tests.statements import counted
-from tests.store.builders import HOUR, NONE, NOON, a_host, a_lease, booked, hours
+from tests.store.builders import HOUR, NOON, a_host, a_lease, booked, hours
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def claimed(store, lease, token, until=NOON + HOUR):
     start = lease.event(EventType.START)
     mine = replace(start, status=EventStatus.IN_PROGRESS, claimed_by=token, claimed_at=NOON, due_at=until, attempts=1)
     events = tuple(mine if event is start else event for event in lease.events)
-    return store.save(lease, replace(lease, events=events), at=NOON, cleaning=NONE)
+    return store.save(lease, replace(lease, events=events), at=NOON)
 
 
 def due_of(store, lease):
@@ -51,7 +51,7 @@ def test_of_each_project_the_first_is_due_before_the_second_of_any_and_starts_ap
     def lease(project, start, reservations=None):
         new = a_lease(hours(start, start + 1), project=project)
         new = new if reservations is None else replace(new, reservations=reservations)
-        return store.book(new, Plan(), cleaning=NONE)
+        return store.book(new, Plan())
 
     many = [lease("many", number / 10) for number in range(8)]
     empty = [lease("many", -1, ()), lease("idle", -1, ())]
@@ -80,7 +80,7 @@ def test_nothing_is_due_where_nothing_is_left_to_do(store):
     assert store.next_due() is None
     lease = booked(store, hours(1, 2), a_host(store))
     done = tuple(replace(event, due_at=None, status=EventStatus.DONE) for event in lease.events)
-    store.save(lease, replace(lease, events=done), at=NOON, cleaning=NONE)
+    store.save(lease, replace(lease, events=done), at=NOON)
     assert store.next_due() is None
 
 
@@ -111,7 +111,7 @@ def test_a_claim_that_has_ended_is_not_renewed_and_its_holder_hears_of_it(store)
 def test_a_heartbeat_does_not_wake_what_is_done(store):
     lease = claimed(store, booked(store, hours(1, 2), a_host(store)), "me")
     done = tuple(replace(event, due_at=None) for event in lease.events)
-    store.save(lease, replace(lease, events=done), at=NOON, cleaning=NONE)
+    store.save(lease, replace(lease, events=done), at=NOON)
     assert store.renew_claims(["me"], now=NOON, until=NOON + 3 * HOUR) == frozenset()
     assert store.next_due() is None
 
@@ -126,7 +126,7 @@ def test_claims_of_those_who_are_gone_can_be_made_due_at_once(store):
 def test_a_write_costs_a_few_statements_and_touches_only_what_differs(store, engine):
     lease = booked(store, hours(1, 2), a_host(store))
     with counted(engine) as statements:
-        renamed = store.save(lease, replace(lease, name="renamed"), at=NOON, cleaning=NONE)
+        renamed = store.save(lease, replace(lease, name="renamed"), at=NOON)
     assert statements.count == 1
     assert "name" in statements.texts[0]
     assert "starts_at" not in statements.texts[0]

@@ -11,7 +11,7 @@ from blazar.model.errors import Conflict
 from blazar.store import migrate
 from blazar.store.engine import WRITES, connect
 from blazar.store.store import Store
-from tests.store.builders import HOST, NONE, a_lease, hours
+from tests.store.builders import HOST, a_lease, hours
 from tests.world import World
 
 
@@ -123,7 +123,7 @@ def test_foreign_keys_hold_again_after_a_migration(sqlite):
     store = Store(sqlite)
     lease = a_lease(hours(0, 1))
     with pytest.raises(Conflict):
-        store.book(lease, Plan((Allocation(HOST, 7, lease.id, lease.reservations[0].id, lease.window),)), cleaning=NONE)
+        store.book(lease, Plan((Allocation(HOST, 7, lease.id, lease.reservations[0].id, lease.window),)))
 
 
 def test_db_manage_goes_both_ways(database_url, capsys):

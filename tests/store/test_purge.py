@@ -14,7 +14,7 @@ from blazar.model.usage import Notice
 from blazar.store import purge_queries
 from blazar.store.store import Store
 from blazar.store.tables import leases, metadata, reservations
-from tests.store.builders import HOUR, NONE, NOON
+from tests.store.builders import HOUR, NOON
 from tests.world import ManualClock, World, a_host, instances
 
 DAY = timedelta(days=1)
@@ -107,7 +107,7 @@ def test_a_lease_of_which_somebody_is_still_to_be_told_stays(past, engine, url):
     world, ids = past
     ended = world.now_of(ids["ended"])
     notice = Notice("n-1", ended.id, "{}", NOON, NOON + 30 * DAY, 0, ())
-    world.store.save(ended, replace(ended, name="told"), at=NOON, cleaning=NONE, notices=[notice])
+    world.store.save(ended, replace(ended, name="told"), at=NOON, notices=[notice])
     assert purged(url, "2030-04-08") == 0
     assert ids["ended"] in there(engine)
     assert ids["deleted"] not in there(engine)
@@ -117,7 +117,7 @@ def test_a_lease_with_work_still_to_do_stays(past, engine, url):
     world, ids = past
     ended = world.now_of(ids["ended"])
     busy = replace(ended.events[-1], due_at=NOON + 30 * DAY)
-    world.store.save(ended, replace(ended, events=(*ended.events[:-1], busy)), at=NOON, cleaning=NONE)
+    world.store.save(ended, replace(ended, events=(*ended.events[:-1], busy)), at=NOON)
     assert purged(url, "2030-04-08") == 0
     assert ids["ended"] in there(engine)
     assert ids["deleted"] not in there(engine)

@@ -93,12 +93,12 @@ def test_private_properties_are_shown_to_operators_only(store):
         store.set_property_private(HOST, "rack", private=True, at=NOON)
 
 
-def test_a_host_may_leave_and_come_back_and_its_past_stays(store):
+def test_a_host_may_leave_and_come_back_and_its_past_stays(store, engine):
     host = a_host(store)
     lease = booked(store, hours(0, 1), host)
     with pytest.raises(Conflict, match=lease.id):
         store.withdraw_resource(host.id, at=NOON)
-    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON, cleaning=hours(0, 1).duration)
+    Store(engine, cleaning_time=hours(0, 1).duration).save(lease, lease, release=[lease.reservations[0].id], at=NOON)
     store.withdraw_resource(host.id, at=NOON)
     store.retire_resource(host.id, at=NOON)
     assert store.resources(HOST) == ()

@@ -21,7 +21,6 @@ from tests.statements import counted
 from tests.world import NOON, World, a_host
 
 HOST = ResourceKind.HOST
-NONE = timedelta(0)
 
 
 @pytest.fixture
@@ -39,13 +38,13 @@ def again(world: World, lease, **changes):
 def test_a_booking_holds_only_against_the_generations_it_was_decided_on(world):
     lease = world.lease()
     (held,) = world.store.lease_allocations(lease.id)
-    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
+    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
         seen = view.generations([held.resource_id])
     second, third = again(world, lease), again(world, lease)
 
     def book(one):
         mine = replace(held, lease_id=one.id, reservation_id=one.reservations[0].id)
-        return world.store.book(one, Plan((mine,), seen), cleaning=NONE)
+        return world.store.book(one, Plan((mine,), seen))
 
     book(second)
     with pytest.raises(StaleCalendar):
@@ -57,7 +56,7 @@ def test_a_booking_holds_only_against_the_generations_it_was_decided_on(world):
 def test_of_two_bookings_at_the_same_moment_one_wins(world):
     lease = world.lease()
     (held,) = world.store.lease_allocations(lease.id)
-    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
+    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
         seen = view.generations([held.resource_id])
     outcomes = []
     gate = threading.Barrier(6)
@@ -66,7 +65,7 @@ def test_of_two_bookings_at_the_same_moment_one_wins(world):
         mine = replace(held, lease_id=one.id, reservation_id=one.reservations[0].id)
         gate.wait()
         try:
-            world.store.book(one, Plan((mine,), seen), cleaning=NONE)
+            world.store.book(one, Plan((mine,), seen))
             outcomes.append("won")
         except StaleCalendar:
             outcomes.append("lost")
@@ -81,9 +80,9 @@ def test_of_two_bookings_at_the_same_moment_one_wins(world):
 
 def test_a_write_holds_only_against_the_revision_it_was_decided_on(world):
     lease = world.lease()
-    world.store.save(lease, replace(lease, name="first"), at=NOON, cleaning=NONE)
+    world.store.save(lease, replace(lease, name="first"), at=NOON)
     with pytest.raises(StaleLease):
-        world.store.save(lease, replace(lease, name="second"), at=NOON, cleaning=NONE)
+        world.store.save(lease, replace(lease, name="second"), at=NOON)
     assert world.store.lease(lease.id).name == "first"
 
 
@@ -129,8 +128,8 @@ def test_a_host_that_is_promised_can_not_be_withdrawn_and_one_that_is_withdrawn_
 def test_what_is_released_blocks_no_longer_than_the_cleaning_takes(world):
     lease = world.lease(start=timedelta(hours=1))
     reservation = lease.reservations[0].id
-    world.store.save(lease, lease, release=[reservation], at=NOON, cleaning=timedelta(hours=1))
-    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None, cleaning=NONE) as view:
+    Store(world.engine, cleaning_time=timedelta(hours=1)).save(lease, lease, release=[reservation], at=NOON)
+    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
         assert view.snapshot.occupancy.taken == frozenset()
     assert world.store.live_allocations(HOST) == ()
 
