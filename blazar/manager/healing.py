@@ -13,14 +13,16 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from blazar.calendar.changing import union
 from blazar.clouds.scope import scope
 from blazar.manager import lifecycle
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claim, Claims
-from blazar.manager.flags import failed, flagged, leaving_out, left_out, news
+from blazar.manager.flags import derived, failed, flagged, leaving_out, left_out, news
 from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Lost, Replanner
 from blazar.manager.settings import Settings
@@ -154,6 +156,42 @@ class Healing:
             if moved is None:
                 self._check_free(self._store.lease(lease_id), reservation_id, host)
                 self._exchange(lease_id, lost, avoid=True)
+
+    def note_lost(self, host: Resource) -> None:
+        """Say of reservations in use that they miss a host which the cloud had lost: then it is handed over again.
+
+        Nobody may have seen it fail: it can have been away between two looks. Contention if a lease is busy for long.
+        """
+        held = self._store.live_allocations(host.kind, resource_id=host.id)
+        for lease_id in sorted({a.lease_id for a in held if a.window.start <= self._clock.now()}):
+            ids = {a.reservation_id for a in held if a.lease_id == lease_id}
+            with suppress(NotFound):
+                self._booking.until_it_holds(partial(self._missing, lease_id, ids), self._save)
+
+    def _missing(self, lease_id: str, reservation_ids: Collection[str], _: int) -> tuple[Lease, Lease]:
+        """Return a lease as it is, and as it is when these of its reservations say that they miss something, if in use.
+
+        NotFound if it was deleted a moment ago.
+        """
+        seen = self._see(lease_id)
+        if seen is None:
+            lease = self._store.lease(lease_id)
+            if lease.status in (*CALM, LeaseStatus.STARTING, LeaseStatus.UPDATING):
+                raise StaleLease(f"lease {lease_id} is being worked on")
+            # On its way out: nothing is handed over any more.
+            return lease, lease
+        used = [
+            replace(r, missing_resources=True, updated_at=self._clock.now())
+            for r in seen.lease.reservations
+            if r.id in reservation_ids and r.status is ReservationStatus.ACTIVE and not r.missing_resources
+        ]
+        return seen.lease, derived(lifecycle.with_reservations(seen.lease, used)) if used else seen.lease
+
+    def _save(self, change: tuple[Lease, Lease]) -> None:
+        before, after = change
+        if after is not before:
+            now = self._clock.now()
+            self._tell(before, self._store.save(before, replace(after, updated_at=now), at=now))
 
     # Before the start: one transaction
 

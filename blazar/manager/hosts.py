@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -89,16 +89,18 @@ class HostService:
         host = self.one(host_id)
         return self._store.change_resource(host.id, change, at=self._clock.now(), check=_check_not_asked_for)
 
-    def refresh(self, host_id: str) -> Resource:
+    def refresh(self, host_id: str, *, came_back: Callable[[Resource], None]) -> Resource:
         """Read anew what the cloud tells of a host (sizes, zone, capacity, limits, traits) and return it; NotFound.
 
         What is promised of it stays promised, even if it has less by now. A host that the cloud had lost and has again
-        enters the freepool anew. Whether it is well or has failed counts at once, as somebody asks for it.
+        enters the freepool anew, after ``came_back`` was told: what reservations had on it is gone. Whether it is well
+        or has failed counts at once, as somebody asks for it.
         """
         with scope(limit=self._limit):
             host = self.one(host_id)
             hypervisor = self._registration.find(id=None, name=host.name)
             if not self._registration.is_pooled(hypervisor):
+                came_back(host)
                 self._registration.ensure_entered(hypervisor)
             self.refresh_all((hypervisor,))
             failure = self._registration.failures((hypervisor,), self._store.holdings)[host.name]

@@ -155,7 +155,7 @@ class ManagerService:
 
     def refresh_host(self, host_id: str) -> Resource:
         """Read anew what the cloud tells of a host."""
-        host = self._hosts.refresh(host_id)
+        host = self._hosts.refresh(host_id, came_back=self._healing.note_lost)
         self.monitor.heal_soon()
         return host
 

@@ -11,7 +11,7 @@ import pytest
 from blazar.clouds.ports import Flavor
 from blazar.clouds.simulated import of_size
 from blazar.manager.settings import Settings
-from blazar.model.errors import CloudUnavailable, Conflict, NotEnoughResources, NotFound
+from blazar.model.errors import CloudUnavailable, Conflict, NotEnoughResources, NotFound, StaleLease
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import FloatingIpRequest, HostChange
 from blazar.model.resource import ResourceKind
@@ -876,6 +876,41 @@ def test_to_read_a_host_anew_is_a_look_at_it(world):
     assert world.manager.refresh_host("1").failure == "its nova-compute is down"
     world.simulated.host_up("node-1")
     assert world.manager.refresh_host("1").reservable
+
+
+@pytest.mark.parametrize("room", [a_host(1, needs=ON_NODE_1), instances(1, needs=ON_NODE_1)])
+def test_a_host_that_was_lost_and_is_back_between_two_looks_is_handed_over_again(world, room):
+    lease = world.lease(room)
+    waiting = world.lease(a_host(1, needs=ON_NODE_1), start=5 * HOUR)
+    world.run()
+    reservation = lease.reservations[0].id
+    assert world.pool(reservation) == {"node-1"}
+    world.simulated.host_returns(world.simulated.host_vanishes("node-1"))
+    assert world.pool(reservation) == frozenset()
+    assert world.manager.refresh_host("1").reservable
+    assert flags(world, lease) == (True, False, True)
+    assert flags(world, waiting) == (False, False, False)
+    world.manager.monitor.heal()
+    assert world.pool(reservation) == {"node-1"}
+    assert flags(world, lease) == (False, False, False)
+    assert world.notifier.types[-2:] == ["lease.degraded", "lease.healed"]
+
+
+def test_a_lease_that_is_busy_while_its_host_comes_back_is_asked_about_again(world, monkeypatch):
+    lease = world.lease(a_host(1, needs=ON_NODE_1))
+    world.run()
+    world.simulated.host_returns(world.simulated.host_vanishes("node-1"))
+    save, busy = world.store.save, [True, True]
+
+    def late(*args, **kwargs):
+        if busy:
+            busy.pop()
+            raise StaleLease("somebody was faster")
+        return save(*args, **kwargs)
+
+    monkeypatch.setattr(world.store, "save", late)
+    world.manager.refresh_host("1")
+    assert flags(world, lease)[0]
 
 
 def test_what_no_monitor_looks_at_is_tried_again_after_an_hour(a_world):
