@@ -138,11 +138,11 @@ class Monitor:
                     heal_at = now + (SOON if busy else self._settings.healing_interval or HOURLY)
             except BlazarError as error:
                 LOG.error("Nothing can be watched or healed (%s); trying again soon", error.message)
-                heal_at = now + SOON
+                look_at, heal_at = _soon(look_at, now), now + SOON
             except Exception:
                 # The border of the thread: it outlives whatever goes wrong in one round.
                 LOG.exception("A round of the monitor failed; trying again soon")
-                heal_at = now + SOON
+                look_at, heal_at = _soon(look_at, now), now + SOON
             self._rest(min(heal_at, look_at or heal_at))
 
     def _heard(self) -> bool:
@@ -153,3 +153,8 @@ class Monitor:
         wait = (until - self._clock.now()).total_seconds()
         if self._woken.wait(max(0.0, wait)) and not self._stopping.wait(BURST):
             self._woken.clear()
+
+
+def _soon(look_at: datetime | None, now: datetime) -> datetime | None:
+    """Return when to look after a round that failed: not at once if it was the look that did."""
+    return None if look_at is None else max(look_at, now + SOON)

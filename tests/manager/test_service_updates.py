@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from datetime import timedelta
+from itertools import pairwise
 
 import oslo_messaging
 import pytest
@@ -111,6 +112,24 @@ def test_the_thread_looks_by_itself_and_outlives_what_goes_wrong(a_world, monkey
         monitor.stop()
     assert "a bug" in caplog.text
     assert caplog.text.count("Nova is away") == 1
+
+
+def test_a_look_that_fails_for_a_bug_is_not_tried_again_at_once(a_world, monkeypatch):
+    world = watching(a_world, polling_interval=timedelta(seconds=60))
+    monitor, looks = world.manager.monitor, []
+
+    def fail(*_):
+        looks.append(time.monotonic())
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(monitor._health, "observe", fail)
+    monkeypatch.setattr("blazar.manager.monitor.SOON", timedelta(seconds=0.3))
+    monitor.start()
+    try:
+        eventually(lambda: len(looks) >= 3, patience=5)
+    finally:
+        monitor.stop()
+    assert all(later - earlier >= 0.25 for earlier, later in pairwise(looks))
 
 
 def test_what_was_said_while_nova_did_not_answer_is_looked_at_when_it_does(world):
