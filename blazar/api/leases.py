@@ -36,9 +36,14 @@ class Leases:
         services().policy.check("blazar:leases:get", caller())
         project_id = None if _is_operator() else caller().project_id
         texts = services().rendered[self._form.version].all(services().manager, project_id)
-        array = f"[{','.join(texts)}]"
         key = self._form.many
-        return Response(array if key is None else f'{{"{key}":{array}}}', mimetype="application/json")
+        opening, closing = (b"[", b"]") if key is None else (f'{{"{key}":['.encode(), b"]}")
+        if not texts:
+            return Response(opening + closing, mimetype="application/json")
+        # Put together in one go: a long list is tens of megabytes, and each copy of it costs milliseconds.
+        texts[0] = opening + texts[0]
+        texts[-1] += closing
+        return Response(b",".join(texts), mimetype="application/json")
 
     def create(self) -> tuple[Response, int]:
         """Create a lease."""

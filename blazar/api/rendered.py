@@ -35,11 +35,10 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 class _Kept:
     revision: int
     project_id: str
-    text: str
+    text: bytes
 
     @property
     def size(self) -> int:
-        # The encoder escapes whatever is not ASCII, so that a character is a byte.
         return len(self.text) + _OVERHEAD
 
 
@@ -64,8 +63,8 @@ class RenderedLeases:
         """The bytes that are kept, about."""
         return self._bytes
 
-    def all(self, manager: Manager, project_id: str | None) -> list[str]:
-        """Return the JSON texts of a project's leases (None: of all), oldest first."""
+    def all(self, manager: Manager, project_id: str | None) -> list[bytes]:
+        """Return the JSON texts of a project's leases (None: of all), oldest first; the list is the caller's own."""
         wanted = manager.lease_revisions(project_id)
         with self._lock:
             found = {w.id: kept.text for w in wanted if (kept := self._kept.get(w.id)) and kept.revision == w.revision}
@@ -100,8 +99,8 @@ class RenderedLeases:
             if not of_project:
                 del self._of_project[kept.project_id]
 
-    def _keep(self, lease: Lease) -> str:
-        text = _encode(self._shown(lease))
+    def _keep(self, lease: Lease) -> bytes:
+        text = _encode(self._shown(lease)).encode()
         kept = _Kept(lease.revision, lease.project_id, text)
         with self._lock:
             self._drop(lease.id)
