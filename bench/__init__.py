@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measurements: how long and how many statements requests take, and how that grows."""

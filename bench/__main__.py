@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``make bench``: print a table, or JSON."""
 
 from __future__ import annotations

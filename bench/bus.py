@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same requests with the message bus between API and manager, as a cloud runs them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is measured on: databases, clouds, and calendars full of leases."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is measured, type by type: another type is another entry."""
 
 from __future__ import annotations

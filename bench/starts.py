@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bursts: many starts at one instant, and starts beside ends that take minutes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Blazar, the reservation service of OpenStack clouds."""
 
 __version__ = "0.1.0"

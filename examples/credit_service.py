@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A small, strict credit service: every project has an account of resource-hours by resource class.
 
 It stands for the credit services that sites use, and is as strict as they are: it believes nothing that is not there,

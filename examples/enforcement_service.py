@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A small service that decides about leases: every project has a budget of host-hours.
 
 It shows the whole conversation with Blazar's ExternalServiceFilter, needs nothing but Python, and forgets everything

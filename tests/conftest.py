@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures that every kind of test may use: fresh databases on three servers, and a world on each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A manager that stands still in the middle of its work, while others go on: what it may touch when it wakes up.
 
 A ``Stage`` has two managers. The first one works on the lease of project ``physics`` until, at a certain call to the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may do what to whose lease: role, own or foreign, operation, version of the API. Data, for any cloud."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The test cloud (``make cloud``), as tests see it: logins, servers, and what to clean up afterwards."""
 
 from __future__ import annotations

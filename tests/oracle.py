@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must hold of a cloud at rest: it has what the live leases are promised, wholly, and nothing else of ours."""
 
 from __future__ import annotations

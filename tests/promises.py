@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must hold of the calendar at every instant, whoever books what: no resource is promised beyond what it has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A way to a server that can be cut: for the outage of a server that others use, too."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Databases with tables for tests, at once: making tables and putting statements into words is slow.
 
 A SQLite database is a copy of one that the migrations made. Engines on SQLite share what SQLAlchemy remembers of

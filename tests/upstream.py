@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What other people make to be used with us: clients of PyPI, unmodified, in a virtual environment of their own."""
 
 from __future__ import annotations

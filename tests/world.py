@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole service to test: a manager on a real database, a simulated cloud, and a clock that stands still."""
 
 from __future__ import annotations

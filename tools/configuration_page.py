@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes ``docs/configuration.md`` from the options themselves: ``make sample-config``.
 
 Only our own options are listed; those of libraries are described by the libraries.

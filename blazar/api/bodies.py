@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request bodies: from bytes to JSON that is safe to look at."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bodies of requests and answers as the OpenAPI document has them, each with an example that fits it."""
 
 from __future__ import annotations

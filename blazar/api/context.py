@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the handlers share: the manager, the policy, and who is asking."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors as clients read them: one place, four shapes.
 
 Shape A is ours (``error_message``), shape B is the framework's (an unknown URL, a wrong method, a body that is no

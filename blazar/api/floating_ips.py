@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``/v1/floatingips``: the addresses that can be reserved. Version 2 has none of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the versions of the API differ in, as values. What they have in common is done by the handlers, for all."""
 
 from __future__ import annotations

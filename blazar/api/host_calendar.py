@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What version 1 tells of hosts beside themselves, and does with what is promised of them."""
 
 from __future__ import annotations

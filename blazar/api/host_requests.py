@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What all versions take for a capability of a host, and what they take beside that."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``/v1/os-hosts`` and ``/v2/os-hosts``: the same requests and rules, in the form of either version."""
 
 from __future__ import annotations

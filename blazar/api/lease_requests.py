@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bodies that fit their schema as what a manager is asked for."""
 
 from __future__ import annotations

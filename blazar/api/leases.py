@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``/v1/leases`` and ``/v2/leases``: the same requests and rules, in the form of either version."""
 
 from __future__ import annotations

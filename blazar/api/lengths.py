@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A validator of JSON schemas that looks at how long a value is before it looks at what is in it.
 
 Without it a list of a hundred thousand items is checked item by item, and then refused for its length.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``OpenStack-API-Version``: which version of the API a request speaks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stands in front of the application in an OpenStack cloud, outermost first.
 
 CORS, the proxy's view of the URL, the health check of load balancers, and Keystone's check of the token. The

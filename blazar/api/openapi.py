@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The OpenAPI document that the service serves; every answer in the tests is held against it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What operations of the OpenAPI document are made of: headers, parameters, answers and refusals."""
 
 from __future__ import annotations

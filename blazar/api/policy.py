@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may do what: oslo.policy with the rules that operators know."""
 
 from __future__ import annotations

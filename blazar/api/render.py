@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values as JSON of API 1.0: keys, order and formats that clients parse."""
 
 from __future__ import annotations

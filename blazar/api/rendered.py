@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases as JSON texts, kept while they are true.
 
 What a lease looks like follows from its id and its revision alone. A list of thousands, of which a few have changed

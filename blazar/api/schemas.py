@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON schemas of request bodies, as data. A property's description is what its user is told when it does not fit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Version 1 as its clients know it: every answer in an envelope, capabilities beside a host's own keys."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is promised of each resource inside one window."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement: which resources to take for all demands of a lease together.
 
 Whole resources are a bipartite matching between demands (each standing for ``min_units`` seats) and resources;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the calendar is asked about: the resources of one kind and what is promised of them in a window."""
 
 from __future__ import annotations

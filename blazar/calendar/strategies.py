@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement strategies: in which order resources that fit are taken."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Places units, which share resources, and whole resources beside them.
 
 Taking what comes first serves nearly every lease, and a single demand always. Where it does not, a search goes back

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The small interfaces through which the life cycle acts on a cloud.
 
 Every call may raise ``CloudUnavailable`` (a passing fault) besides what it names. Calls are not idempotent by

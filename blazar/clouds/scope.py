@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On whose behalf, and until when, calls to a cloud are made.
 
 Set at the edges (an API request, an event that is worked on) and read by whatever calls out, so that no signature in

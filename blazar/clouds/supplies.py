@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What inventories, as Placement writes them, mean for the calendar."""
 
 from __future__ import annotations

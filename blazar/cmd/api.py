@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """blazar-api: the REST API as a process of its own, for sites that have no WSGI server."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts a manager together from its configuration, a database and a cloud."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of ``blazar.conf``, with the names that operators know."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A look at a database that the process itself has no use for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """blazar-db-manage: the database's tables, and the record of past leases."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """blazar-manager: leases, reservations and events. Any number of them share a database and a message bus."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keeps cookies out of the log: libraries write the headers of every call at level DEBUG, and mask tokens only."""
 
 from __future__ import annotations

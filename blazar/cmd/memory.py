@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The garbage collector and the allocator, told what kind of program this is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """blazar-standalone: API, manager and a simulated cloud in one process, for trying Blazar out.
 
 There is no Keystone here: whoever can reach the port is who they say they are. So it listens on loopback only.

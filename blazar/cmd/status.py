@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """blazar-status: tells an operator before an upgrade, or when something is odd, what is not as it should be."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manager's own way of proving to other services who it is."""
 
 from __future__ import annotations

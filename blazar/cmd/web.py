@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The HTTP server of blazar-api and blazar-standalone: waitress, with bounds on what connections can take.
 
 By itself waitress stops to listen when a hundred connections are open, whatever they are doing; nobody has to send

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Usage enforcement: may this project have this lease? And who is told of leases that were granted, and that ended.
 
 What may enter: filters, the values that they see, and what carries a question to another service. A filter decides

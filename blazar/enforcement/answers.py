@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an enforcement service answered: its status, the reason for the user, and whether it may have taken note.
 
 Little is read of an answer, and nothing of what we proved with who we are is repeated.

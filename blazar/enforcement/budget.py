@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A budget of resource-hours for each project and period."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The enabled filters, in their order."""
 
 from __future__ import annotations

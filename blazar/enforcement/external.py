@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The filter that asks a service of the operator's: a credit system, a portal, a course schedule.
 
 What comes back is believed as little as possible. To a check, 204 grants and 403 denies; to a message, 2xx accepts and

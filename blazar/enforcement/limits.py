@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filters that need nothing but what is known here: lengths, counts and dates.
 
 One rule holds for all of them: a change that asks for no more than the lease has is not denied, so that a limit that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the external service is sent: JSON with the names and forms that such services know.
 
 Dates of leases are written without a zone and mean UTC; the times of creation and change have a space in the middle.

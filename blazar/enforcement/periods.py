@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The periods for which a budget is: months and weeks of the calendar, or any so many days. All in UTC."""
 
 from __future__ import annotations

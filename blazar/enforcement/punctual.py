@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP with an end: no answer takes longer than it may, however slowly its bytes come.
 
 The time limits of the libraries are for each read of a socket, so that whoever sends one byte of a header now and then

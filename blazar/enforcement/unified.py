@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits that operators set in Keystone for each project: unified limits, read with oslo.limit.
 
 The library says what the limits are. Whether a lease keeps them is decided by our filters: what counts depends on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What filters see, and what a filter is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What many starts need to know, read for many of them at once: so each of a burst costs half the statements."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Booking: read the calendar, place, write; all or nothing, and again if somebody was faster.
 
 The scheme is Placement's: every resource has a generation, and a booking raises the generations of what it takes

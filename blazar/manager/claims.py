@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who works on what: claims, each with a token of its own, and the heartbeat that renews those that are held.
 
 A claim is written to its event with an end, by the clock that all managers share. Its holder knows when that is by a

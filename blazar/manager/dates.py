@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of dates in requests. Pure: the clock's reading is an argument.
 
 Users of API 1.0 speak in minutes, so a request is compared with the current minute: the minute that has begun is

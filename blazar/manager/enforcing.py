@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the manager shows to usage enforcement, and when it asks."""
 
 from __future__ import annotations

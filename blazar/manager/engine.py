@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The event engine: sleeps until something is due, and works through whatever is.
 
 Starts have their own threads, so that no number of slow ends can keep one waiting; projects take turns (``turns``), so

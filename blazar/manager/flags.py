@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a lease says of resources that have failed: two flags on each reservation, and one that follows from them.
 
 ``missing_resources`` means that something promised can not be used: it has failed and nothing has taken its place, or

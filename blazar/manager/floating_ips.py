@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The floating IP service: what operators do with the addresses that can be reserved."""
 
 from __future__ import annotations

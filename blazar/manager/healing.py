@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Healing: what is promised and has failed is exchanged for something else, by the same booking as everything else.
 
 A reservation that has not started gets others without a word. One in use keeps what it has, unless its operator wants

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Health: what monitors see of resources, and from when on that counts.
 
 One look that misses a host reshuffles nothing: a resource changes between well and failed when it was seen otherwise so

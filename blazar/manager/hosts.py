@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The host service: what operators do with the hosts that can be reserved."""
 
 from __future__ import annotations

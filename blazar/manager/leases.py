@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lease service: what users ask of their leases, each either done wholly or not at all."""
 
 from __future__ import annotations

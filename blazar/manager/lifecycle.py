@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The life of a lease: one table of moves, and the pure functions that make them.
 
 An event is *claimed* (by one manager, for a limited time), worked on, and then either *settled* or *postponed*.

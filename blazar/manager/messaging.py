@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """oslo.messaging on native threads, without eventlet.
 
 It takes eventlet along unless it is told otherwise before its import; libraries below it import eventlet wherever it

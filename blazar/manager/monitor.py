@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The monitor: looks at resources now and then, or when it is told to, and has leases healed.
 
 A thread of its own, beside events and requests. While the cloud does not answer nothing counts as failed: it is said

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Telling those who keep books about leases: written with the change itself, sent afterwards, apart from all else.
 
 A notice is a row of the database that the transaction writes which grants, changes or ends a lease. So it is there if

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What other services are told about leases, in the words that they know."""
 
 from __future__ import annotations

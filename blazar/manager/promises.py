@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is promised of the resources of a kind, as operators read it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other resources in the place of some that a lease holds: which, by the same calendar and booking as everything else.
 
 What is well stays. As much as can be had is taken; of the rest the lease keeps what it had, so that it has it again

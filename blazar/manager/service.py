@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manager as a whole: its parts put together, behind the interface that the API knows."""
 
 from __future__ import annotations

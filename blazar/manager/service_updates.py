@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Nova says of its compute services: a reason to look at once.
 
 A notification is taken as a hint only, whatever it says: what counts is what Nova answers then. So notifications may

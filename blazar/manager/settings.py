@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an operator may set about leases."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts when something that was promised can not be handed over: others take its place, or the start does without."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sweep: what carries our names in the cloud and belongs to no live lease is found, and ended by its type.
 
 A call to the cloud that was sent just before its sender was stopped, or that the cloud carries out after the sender has

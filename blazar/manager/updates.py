@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a lease.
 
 A change that only moves promises is one transaction. A change that also needs the cloud (a reservation in use gets

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who waits until something else is done with a lease: few at a time, as each holds a thread that others need."""
 
 from __future__ import annotations

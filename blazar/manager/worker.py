@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Works on one event of one lease: claim, act in the cloud, record what came of it."""
 
 from __future__ import annotations

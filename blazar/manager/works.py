@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reservations of a lease with what is promised to them."""
 
 from __future__ import annotations

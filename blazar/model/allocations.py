@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Allocations as operators read them: by resource."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vectors of amounts: what a resource has, and what one unit of a demand takes of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Until when somebody waits for the answer to what is being done.
 
 A request may lie with a manager that stands still, for as long as it does. Its caller has been told by then that

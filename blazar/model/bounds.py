@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What bounds the leases of one project, so that no member can fill the service or the cloud. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The only source of now."""
 
 from __future__ import annotations

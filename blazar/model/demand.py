@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a reservation asks of the calendar, and what the calendar promises it."""
 
 from __future__ import annotations

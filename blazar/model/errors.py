@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one tree of errors that cross a room's border.
 
 Every message is written for the person who reads it: what was wrong, which field, what would fit.

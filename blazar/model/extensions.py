@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Extensions that other packages bring, by their entry points. Only what is named is loaded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases, their reservations and their events."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What callers ask of the manager, parsed: types are right, rules of the domain are not yet checked."""
 
 from __future__ import annotations

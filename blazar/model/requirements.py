@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requirements language: which resources a reservation can use.
 
 Grammar, as JSON (a text that holds it, or the list itself)::

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Anything that can be promised."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resource-hours: how much of what a project holds for how long. Pure, exact, in whole seconds of UTC."""
 
 from __future__ import annotations

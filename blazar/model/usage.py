@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a project has of the cloud at a time: what limits on usage are held against, and what is told about it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Half-open spans of time, in which everything reservable is promised."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is done for a reservation when its end comes near.
 
 A reservation names its action as ``before_end`` or ``before_end_action``: two names that users know for one thing.

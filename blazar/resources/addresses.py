@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses that can be promised: which can be registered, and what has become of those that are.
 
 Neutron gives out addresses of its allocation pools to whoever comes; an address outside of them is given to nobody

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which properties of hosts a reservation asks about."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every resource type is to the life cycle."""
 
 from __future__ import annotations

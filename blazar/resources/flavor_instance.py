@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """flavor:instance: slots for servers of an existing flavor, with all that it asks of a host."""
 
 from __future__ import annotations

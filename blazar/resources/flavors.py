@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a server of a flavor takes of its host, by the rules of Nova (34).
 
 The rules are those of ``nova.scheduler.utils.ResourceRequest``: sizes of the flavor, unless its extra specs name the

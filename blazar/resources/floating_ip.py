@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """virtual:floatingip: addresses of an external network, handed over as floating IPs of the project."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Floating IPs on their way to a project and back.
 
 What is ours is told by the tag of the reservation, or by the description that a floating IP is created with: the tags

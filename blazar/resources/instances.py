@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What all types have in common that reserve room for servers on shared hosts."""
 
 from __future__ import annotations

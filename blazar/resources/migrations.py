@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moves of servers out of a reservation, made before it ends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the parameters of several resource types have in common: numbers, and requirements on hosts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """physical:host: whole compute hosts, handed over as a host aggregate of their own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Host aggregates as pools: the freepool, and one pool a reservation.
 
 Nova (34) refuses to let a host into an aggregate with an availability zone while another aggregate gives the host

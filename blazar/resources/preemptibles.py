@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Preemptible servers: they use hosts of the freepool until a lease needs them.
 
 A server is preemptible by its flavor: an operator has given that the extra spec ``blazar:preemptible``. Nothing else

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts entering and leaving the service: the freepool, and the reservation provider in Placement."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slots: room for one server each on hosts that reservations share, behind a private flavor of the reservation's own.
 
 What exists in the cloud goes by names that follow from the reservation's id, so that nothing has to be remembered: a

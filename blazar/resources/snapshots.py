@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images of servers, made before a reservation ends."""
 
 from __future__ import annotations

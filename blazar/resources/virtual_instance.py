@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """virtual:instance: slots for servers of one size, on hosts that are shared with other reservations of instances."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manager's interface as the API calls it over the message bus."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of the model as text for the message bus, and back.
 
 What arrives is data: it is checked against the types of the interface, and never says which code to run.

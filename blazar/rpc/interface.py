@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the API asks of a manager. Arguments and answers are values of ``blazar.model``.
 
 Every call may raise the errors of ``blazar.model.errors``; each carries its HTTP status and a message for the user.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A manager that answers over the message bus."""
 
 from __future__ import annotations

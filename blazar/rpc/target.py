@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where managers are on the message bus."""
 
 from __future__ import annotations

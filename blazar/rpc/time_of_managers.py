@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What time it is at the managers, as their answers tell: deadlines of requests are in it.
 
 The clocks of two machines differ, and a request's deadline is only as good as the clock that it is read on. Every

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Allocations: what is promised in a window, who has not left, and the generations that make a booking atomic."""
 
 from __future__ import annotations

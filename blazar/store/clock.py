@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clock that all managers of one database share: the database's own."""
 
 from __future__ import annotations

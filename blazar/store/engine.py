@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections: one way to read and one way to write, on each of the databases.
 
 A read is one consistent picture, however many statements it takes; a write is short and sees the newest rows.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Databases that are another program's: recognised before anything in them is touched."""
 
 from __future__ import annotations

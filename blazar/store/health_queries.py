@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which resources have failed, and whom that concerns."""
 
 from __future__ import annotations

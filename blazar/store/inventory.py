@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The resources of a kind, kept in the process while nothing about them changes.
 
 Every change of a resource raises its kind's version, so that one row tells whether what is kept is still true.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases with their reservations and events."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Migrations, over a connection of ours."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Notices: written with the change that they tell of, sent afterwards, each until it has been told once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The record of past leases grows; this takes the oldest part of it away for good."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources, their capabilities and properties."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store: what the rest of the service asks of the database, each question in one transaction."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables. The migrations make them; a test holds the two together.
 
 Times are naive UTC in the database and aware UTC outside (``UtcTime``). Texts compare byte by byte on every database;

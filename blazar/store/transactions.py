@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactions: read in one, write in one, and again where the database says that it was bad luck."""
 
 from __future__ import annotations

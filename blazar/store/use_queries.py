@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a project holds, and the version by which a limit on it stays kept when two requests come at once."""
 
 from __future__ import annotations

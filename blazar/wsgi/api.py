@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``blazar.wsgi.api:application``; reads ``$OS_BLAZAR_CONFIG_DIR/blazar.conf``, by default that of ``/etc/blazar``."""
 
 from blazar.cmd import config

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wait for consumers: bus.py PORT PASSWORD SECONDS QUEUE... (or EXCHANGE/)."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A smoke test of the cloud: it makes one of everything and deletes it all."""
 
 import contextlib

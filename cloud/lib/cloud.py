@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small, real OpenStack cloud on one machine: up, down, status, check."""
 
 import argparse

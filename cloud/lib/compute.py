@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run nova-compute with the fake driver of this cloud.
 
 Nova only loads drivers named under nova.virt, so the driver is put there.

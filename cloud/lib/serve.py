@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Serve one WSGI application: serve.py HOST PORT THREADS MODULE [ARGUMENT...]
 
 What follows the module becomes the command line that the application reads

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The API under gunicorn: ``gunicorn -c /etc/blazar/gunicorn.conf.py``, with OS_BLAZAR_CONFIG_DIR=/etc/blazar.
 
 Needs ``/opt/blazar/bin/pip install gunicorn``.

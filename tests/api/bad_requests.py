@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests that make no sense, each with the answer it gets. Data: who runs them brings the world.
 
 Placeholders in paths and bodies: ``{lease}`` pending and ours, ``{active}``, ``{ended}``, ``{foreign}`` of another

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests of version 2 that make no sense: those of version 1, but for what it differs in, and some of its own."""
 
 from __future__ import annotations

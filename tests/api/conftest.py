@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole service behind its HTTP interface; every answer is held against the OpenAPI document."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing that a user can send makes the service fail, and every answer says how to mend it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one caller can take from all: the memory of the API, the length of a lease; and what caches may keep."""
 
 from __future__ import annotations

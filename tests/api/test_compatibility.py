@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What programs written for the existing Blazar send at API 1.0, and what they get."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``/v1/floatingips``, and leases of addresses in both versions of the API."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may do what to whose lease, in both versions; the same tables hold on a real OpenStack (``tests/cloud``)."""
 
 from __future__ import annotations

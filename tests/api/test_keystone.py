@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The API behind Keystone: whom it believes, whom it answers, and what it keeps to itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The document that the service serves is valid, complete, and its examples are true."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may do what: the rules that operators know, by the names and defaults that their policy files build on."""
 
 from __future__ import annotations

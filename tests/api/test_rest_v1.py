@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """API 1.0 as its clients know it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Version 2 of the API: other keys and no envelopes, the same leases and hosts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine that reads our OpenAPI document finds nothing that makes the service fail."""
 
 from __future__ import annotations

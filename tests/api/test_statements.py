@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a request costs does not grow with hosts, leases or reservations."""
 
 from __future__ import annotations

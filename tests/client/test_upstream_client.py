@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The client that everybody has, unmodified, against standalone mode, as its users type it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Books leases with dates to the second, as the API would ask a manager to: API 1.0 itself speaks in minutes.
 
     python -m tests.cloud.book FILE_OF_BLAZAR_CONF < leases.json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deployments on the test cloud; see ``make test-cloud``."""
 
 from __future__ import annotations

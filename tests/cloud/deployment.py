@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Managers and API processes as an operator runs them, on the test cloud."""
 
 from __future__ import annotations

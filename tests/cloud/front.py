@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One address for the services of a cloud, each below a path, as DevStack has them: /compute, /reservation."""
 
 from __future__ import annotations

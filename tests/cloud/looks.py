@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests look at on the real cloud, as operators and users see it."""
 
 from __future__ import annotations

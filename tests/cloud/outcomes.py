@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what a run of tests told in the subunit protocol, with the Python of that run, and prints it as JSON.
 
 .venv-tempest/bin/python tests/cloud/outcomes.py < run.subunit

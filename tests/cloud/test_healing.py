@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A nova-compute that dies, on a real OpenStack: what is promised of its host moves, and says so where it can not."""
 
 from __future__ import annotations

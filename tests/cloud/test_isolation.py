@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may do what to whose lease, by tokens that Keystone gave: role, own or foreign, operation, version of the API.
 
 The tables are those of the fast tests in ``tests/api``.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How late starts and ends are on a real OpenStack, with two managers; half of the leases have a server to delete."""
 
 from __future__ import annotations

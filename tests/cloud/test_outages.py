@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two managers and two API processes, and what they need taken away from them in the middle of a start or an end."""
 
 from __future__ import annotations

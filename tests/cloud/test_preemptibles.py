@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Preemptible servers on a real OpenStack: they give way to leases, and nobody else's servers do."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lease of addresses from registration to release on a real OpenStack, by the programs that users have."""
 
 from __future__ import annotations

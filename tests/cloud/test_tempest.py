@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Upstream's own acceptance tests, the Tempest plugin of PyPI, unmodified.
 
 They were written for a DevStack with one compute host, and know three things about it that this cloud must imitate:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits that an operator sets in a real Keystone, read by a configured filter."""
 
 from __future__ import annotations

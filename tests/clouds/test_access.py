@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls to a cloud: what is sent, what is tried again, and what comes of answers that nobody wants."""
 
 from __future__ import annotations

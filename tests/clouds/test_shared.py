@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads of the cloud that those who ask at the same time share."""
 
 from __future__ import annotations

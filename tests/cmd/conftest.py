@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs with configurations of all kinds, and a cloud that answers as a test wants it."""
 
 from __future__ import annotations

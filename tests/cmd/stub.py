@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cloud of few words: a Keystone that lets in or does not, a Nova with aggregates, a Placement without providers."""
 
 from __future__ import annotations

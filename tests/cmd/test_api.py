@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """blazar-api and the WSGI module with configurations that work, and with some that can not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``blazar.conf`` as operators have it: what takes effect, what is told, what can not be."""
 
 from __future__ import annotations

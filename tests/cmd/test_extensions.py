@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resource types and filters of other packages: those for the existing Blazar are refused with their true reason."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many files a process may have open."""
 
 from __future__ import annotations

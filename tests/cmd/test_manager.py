@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """blazar-manager with a configuration that can not work: it says in one sentence why, or what it waits for."""
 
 from __future__ import annotations

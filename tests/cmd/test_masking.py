@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What libraries write to the log about the headers of their calls."""
 
 from __future__ import annotations

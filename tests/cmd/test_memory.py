@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory that was needed for a moment is given back."""
 
 from __future__ import annotations

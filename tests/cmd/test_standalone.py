@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Standalone mode as a process: its folder is its own, and the first lease is one command."""
 
 from __future__ import annotations

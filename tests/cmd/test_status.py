@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``blazar-status upgrade check``: what it finds, and its exit code."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the manager proves to a service of the operator's who it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What programs say when they are asked for their version."""
 
 from __future__ import annotations

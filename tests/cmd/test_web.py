@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The HTTP server: nobody keeps others away by being connected, and a request ends where it says."""
 
 from __future__ import annotations

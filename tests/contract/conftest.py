@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clouds that keep the contract: the simulated one, with either keeper, and the real one of ``make cloud``."""
 
 from __future__ import annotations

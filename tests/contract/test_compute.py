@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What reservations rely on in Nova's aggregates and servers."""
 
 from __future__ import annotations

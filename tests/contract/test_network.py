@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What reservations of addresses rely on: external networks, floating IPs by address and tag, ports that have one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What only a simulation does: keep its state, take its time, go wrong on demand."""
 
 from __future__ import annotations

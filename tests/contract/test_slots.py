@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What reservations of instances rely on: flavors, server groups, resource classes and inventories."""
 
 from __future__ import annotations

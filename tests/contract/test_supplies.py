@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What hosts have to share out, as Placement tells it."""
 
 from __future__ import annotations

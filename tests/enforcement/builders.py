@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions that filters are asked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The example service, over real HTTP, with bad manners where a test wants them."""
 
 from __future__ import annotations

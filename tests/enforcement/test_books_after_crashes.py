@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever a manager dies of and whenever: the books of a strict service agree with the leases that there are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Budgets of resource-hours: what a period has, what counts in it, and what a denial says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How an operator says which filters there are, and what is said of a slip."""
 
 from __future__ import annotations

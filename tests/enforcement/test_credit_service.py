@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A strict credit service and Blazar understand each other: the books are right whatever happens."""
 
 from __future__ import annotations

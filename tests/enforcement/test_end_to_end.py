@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What users and the service see, over HTTP on both sides."""
 
 from __future__ import annotations

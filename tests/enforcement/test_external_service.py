@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The filter that asks another service, over real HTTP: every answer that there can be."""
 
 from __future__ import annotations

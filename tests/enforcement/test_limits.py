@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each limit lets through, what it does not, and what it says then."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The external service over HTTPS: who is trusted, and that slow answers have an end there, too."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an enforcement service, and whoever listens to notifications, reads of leases of all types."""
 
 from __future__ import annotations

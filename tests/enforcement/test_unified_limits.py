@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits from Keystone: what is read of them, for how long, and what happens when there is no answer."""
 
 from __future__ import annotations

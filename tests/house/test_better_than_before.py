@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page that says what is better than before says the truth: every test that it names is there."""
 
 from __future__ import annotations

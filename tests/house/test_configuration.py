@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What operators read about the configuration is what the processes read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What operators copy names things that exist."""
 
 from __future__ import annotations

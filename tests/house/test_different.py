@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of what differs on purpose is where people look, and names what they ask about."""
 
 from __future__ import annotations

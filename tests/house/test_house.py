@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The house stands as the contributor page says."""
 
 from __future__ import annotations
@@ -73,11 +74,20 @@ def test_the_three_distributions_can_be_built_and_carry_what_they_need(tmp_path,
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     inside = subprocess.run([sys.executable, "-m", "zipfile", "-l", str(wheel)], capture_output=True, text=True).stdout
     assert f"{module}/__init__.py" in inside
+    assert module == "blazarclient" or f"{module}/py.typed" in inside
     if module == "blazar":
         assert "blazar/clouds/simulated/inventory.yaml" in inside
         assert "blazar/store/migrations/versions/0001_first_tables.py" in inside
         assert "blazar/store/migrations/script.py.mako" in inside
         assert "tests/" not in inside
+
+
+def test_every_file_says_under_which_licence_it_is():
+    tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [ROOT / name for name in tracked.splitlines()]
+    heads = {path: path.read_text(encoding="utf-8")[:200] for path in files if path.exists()}
+    assert heads
+    assert [path for path, head in heads.items() if head and "SPDX-License-Identifier: Apache-2.0" not in head] == []
 
 
 def test_entry_points_lead_somewhere():

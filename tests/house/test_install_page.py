@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What docs/install.md has people type."""
 
 from __future__ import annotations

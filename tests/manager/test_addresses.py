@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reservations of floating IPs, from registration to release."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All that can happen to a lease, in every order: no illegal move, nobody stuck, never two at work on one lease."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is done for a reservation when its end comes near."""
 
 from __future__ import annotations

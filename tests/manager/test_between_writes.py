@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A manager that dies, or stands still, before or after any operation on the database, while another goes on."""
 
 from __future__ import annotations

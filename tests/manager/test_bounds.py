@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one project may have at all: bounds that are always there, besides the filters that an operator enables."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many starts at one instant."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be changed, when, and what is refused."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims: who holds one knows when it ends, and what is done after that is done by nobody."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lease is granted, or changed, when those who keep books accept it: before the answer, and both or neither."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Managers that die, managers that meet, and bugs: nothing gets stuck, nothing is done twice, nobody else is harmed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When filters are asked, and what a denial leaves behind; who is told what, and that it is once."""
 
 from __future__ import annotations

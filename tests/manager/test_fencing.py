@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A manager that loses its claim in the middle of its work: points at which that once did harm.
 
 All points, of every type, are in ``tests/slow/test_fencing.py``.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reservations of instances of a flavor, from request to release, and beside those of other types."""
 
 from __future__ import annotations

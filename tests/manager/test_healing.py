@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is promised and fails is exchanged for something else, or said to be missing until it is back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts entering, changing and leaving."""
 
 from datetime import timedelta

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From request to release."""
 
 from datetime import timedelta

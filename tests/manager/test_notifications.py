@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the world is told, and how it gets there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nova's notifications on their way over a message bus to the monitor, and the monitor in its thread."""
 
 from __future__ import annotations

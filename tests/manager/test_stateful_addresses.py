@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any sequence of requests for addresses, of what users and operators do with them, and of trouble in the cloud."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any sequence of requests, passing time and trouble in the cloud: what must always hold, holds."""
 
 from __future__ import annotations

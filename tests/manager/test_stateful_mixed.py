@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reservations of every type on the same hosts, in any order: never is more promised than there is.
 
 Beside ``test_stateful_life``, which has trouble of all sorts, this one has no trouble at all but many more bookings.

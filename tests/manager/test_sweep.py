@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is left in the cloud of leases that are over is found and ended; what nobody knows is reported and stays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The filter on real nova objects where nova is installed, and on a stub of them where it is not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """As much of nova as the filter needs, for environments without nova: the names of its modules, and its manners."""
 
 from __future__ import annotations

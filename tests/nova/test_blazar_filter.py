@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The filter as nova-scheduler sees it: on nova's own objects where nova is installed, on a stub elsewhere."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules alone: every row of the decision table, and what holds for all of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What only a real nova can tell: that it finds the filter, and how it uses it. Skipped where nova is not installed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A manager at one end of a message bus in memory, and the API at the other."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes over the message bus comes out as it went in, and what is garbled comes to nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A request that nobody waits for any more is not carried out, whatever clocks show and wherever it lay."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The API with its manager in another process: the same answers, and a clear one when nobody answers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of the model as hypothesis makes them up: everything that a call may carry."""
 
 from __future__ import annotations

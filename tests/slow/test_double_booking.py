@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sixteen processes race for the last host of a window, the last room on it, the last address: nothing is ever
 promised twice.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A manager stands still at calls to the cloud of everything it does, while others take over and go on.
 
 Of all points every second one is taken; ``BLAZAR_FENCE_EVERY=1`` takes all.

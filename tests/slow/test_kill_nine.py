@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two managers on one PostgreSQL, one of them killed again and again, at any moment of anything."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RabbitMQ itself between the API and managers that stand still, and lists of the longest leases there are."""
 
 from __future__ import annotations

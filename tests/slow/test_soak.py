@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Three minutes of ``make soak``; the page of ``tests/soak`` tells what that is."""
 
 from __future__ import annotations

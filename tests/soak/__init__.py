@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real processes under real trouble, watched all the time: ``make soak MINUTES=15``.
 
 The API over HTTP, RabbitMQ, three managers, PostgreSQL or MariaDB, and a simulated cloud in a file that all of them

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``make soak MINUTES=15``; SEED and DATABASE as well."""
 
 from __future__ import annotations

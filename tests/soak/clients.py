@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Users: they book, change, use and give back reservations of every type, over HTTP and in the cloud."""
 
 from __future__ import annotations

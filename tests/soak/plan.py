@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the processes of a soak share, and how one of them begins."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The processes: managers and the API. Both are the real ones but for Keystone, and the cloud is simulated."""
 
 from __future__ import annotations

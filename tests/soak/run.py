@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A soak from its beginning to its end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The watcher: looks at the calendar and at the cloud as they are, past the service, and tells what must never be."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases, hosts and allocations made by hand, for tests that speak to the store alone."""
 
 from __future__ import annotations

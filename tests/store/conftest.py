@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One database with tables on each server for all tests of the store, emptied between them: making tables is slow."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the calendar shows of a window, and what stays of it when leases change, on each database."""
 
 from __future__ import annotations

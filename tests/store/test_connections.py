@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URLs that people write, databases that are gone, and values that none can keep."""
 
 from __future__ import annotations

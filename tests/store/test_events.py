@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is due, and whose claims live."""
 
 from __future__ import annotations

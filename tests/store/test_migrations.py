@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From nothing to the newest tables and back, on three databases and with data inside."""
 
 from __future__ import annotations

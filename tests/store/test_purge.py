@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``blazar-db-manage purge``: the oldest part of the record goes, with all that belongs to it, and nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts in the database: registered once, changed by many, gone but not forgotten."""
 
 from __future__ import annotations

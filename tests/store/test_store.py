@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the store promises: all or nothing, on one picture, and history."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small values for tests of pure code."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a server of a flavor takes of its host."""
 
 from __future__ import annotations

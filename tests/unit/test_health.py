@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one look after the other says of resources, and what Nova's notifications are about."""
 
 from __future__ import annotations

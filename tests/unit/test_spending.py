@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resource-hours, held against counting second by second."""
 
 from __future__ import annotations

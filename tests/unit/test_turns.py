@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose event is worked on next."""
 
 from __future__ import annotations

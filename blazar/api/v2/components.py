@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bodies of version 2 as the OpenAPI document has them: those of version 1, but for what differs."""
 
 from __future__ import annotations

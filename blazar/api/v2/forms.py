@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the handlers do differently in version 2."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The paths of version 2 in the OpenAPI document."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values as JSON of version 2: formats as in version 1, other keys."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON schemas of request bodies of version 2; those of leases are version 1's with other dates."""
 
 from __future__ import annotations

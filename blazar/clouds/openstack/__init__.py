@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The adapter to a real OpenStack cloud. Nothing else knows openstacksdk and keystoneauth."""
 
 from blazar.clouds.openstack.access import Access, Credentials, connect

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way into a cloud: one session that everything shares, and calls with limits.
 
 Every call has a time limit, is repeated a few times where that is safe, carries the global request id, and ends in one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real cloud behind our ports."""
 
 from __future__ import annotations

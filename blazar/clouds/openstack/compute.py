@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nova, and Glance for the snapshots of servers."""
 
 from __future__ import annotations

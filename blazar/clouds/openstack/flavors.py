@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nova's flavors and server groups."""
 
 from __future__ import annotations

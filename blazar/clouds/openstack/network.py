@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Neutron: networks, and the floating IPs on them."""
 
 from __future__ import annotations

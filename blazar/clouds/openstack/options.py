@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How an operator says where the cloud is and who we are in it.
 
 The names and defaults are those of ``blazar.conf`` as operators have it. Beside them there is ``[keystone]``, a section

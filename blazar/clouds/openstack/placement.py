@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement: reservation providers, and which hosts have room."""
 
 from __future__ import annotations

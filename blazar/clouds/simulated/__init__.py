@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small cloud that is not there: for trying Blazar out, for demos, and for fast tests.
 
 It keeps the rules of Nova, Placement and Neutron that reservations depend on (zones of aggregates, conflicts, slow

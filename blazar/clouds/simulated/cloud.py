@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulated Nova and Placement; ``network`` has the simulated Neutron."""
 
 from __future__ import annotations

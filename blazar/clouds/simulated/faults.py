@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trouble on demand: slow answers, refused calls, lost answers."""
 
 from __future__ import annotations

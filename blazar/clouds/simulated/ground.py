@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the parts of the simulated cloud stand on, and the cloud itself provides."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a simulated cloud begins with."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the state of a simulated cloud is kept."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulated Neutron: external networks, and the floating IPs on them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens to the hosts of the simulated cloud: they go down, are disabled, vanish, and come back."""
 
 from __future__ import annotations

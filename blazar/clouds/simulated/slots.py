@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the simulated cloud has for reservations of instances: flavors, server groups, classes and inventories."""
 
 from __future__ import annotations

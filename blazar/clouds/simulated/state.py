@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything the simulated cloud knows, and its way to JSON and back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run by Alembic: migrates over the connection that the caller hands in."""
 
 from alembic import context

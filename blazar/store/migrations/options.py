@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every table of MariaDB and MySQL is made with; give it to ``op.create_table`` in each migration."""
 
 from __future__ import annotations

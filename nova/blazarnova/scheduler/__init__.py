@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What nova-scheduler asks of Blazar: the rules, and the filters that apply them."""

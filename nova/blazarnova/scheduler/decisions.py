@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose server may run on which host: the rules of reservations, as pure functions.
 
 A pool is a host aggregate that Blazar keeps: the freepool, the aggregate of preemptible servers, and one aggregate for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a lease is promised while it is not known whether its change succeeds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement against a brute-force oracle: nothing that fits is refused, nothing is promised twice."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of a unit, traits, and resources that have shrunk below what is promised of them."""
 
 from __future__ import annotations

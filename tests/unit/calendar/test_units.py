@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Units of several classes beside whole resources, against a brute-force oracle."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Usage enforcement: versions of what projects hold, and notices for those who keep books about leases."""
 
 import sqlalchemy as sa

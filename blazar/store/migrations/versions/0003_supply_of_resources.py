@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What resources have beside their capacity: limits of a unit by class, and traits."""
 
 import sqlalchemy as sa

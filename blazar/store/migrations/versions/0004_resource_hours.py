@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resource-hours: since when something is held, and what a project has held since then."""
 
 import sqlalchemy as sa

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Healing: what has failed, what operators have taken out of use, and whom a resource is for."""
 
 import sqlalchemy as sa

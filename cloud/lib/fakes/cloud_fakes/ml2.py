@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An ML2 mechanism driver that binds every port on every host at once.
 
 There are no agents and no data path: a port asked for on a host is bound to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nova's fake virt driver, made usable by services that restart.
 
 Four things differ from nova.virt.fake:

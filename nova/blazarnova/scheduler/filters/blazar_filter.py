@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The filter itself: reads what nova-scheduler hands it, and answers what the rules decide."""
 
 from __future__ import annotations
