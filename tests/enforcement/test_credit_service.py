@@ -10,48 +10,26 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.enforcement import Identity, Occasion
-from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, Patience, StaticToken
-from tests.api.conftest import app_of
-from tests.enforcement.conftest import TOKEN, Service
+from blazar.enforcement import Identity
+from tests.enforcement.asking import ADMIN, ALICE, Users, asks_all
+from tests.enforcement.conftest import Service
 from tests.openstack import eventually
 from tests.world import World, of_hosts
 
-ALICE = {"X-Auth-Token": "alice:physics"}
-ADMIN = {"X-Auth-Token": "root:operators:admin"}
 HOUR = timedelta(hours=1)
 HERE = Identity(auth_url="http://127.0.0.1:1234", region_name="standalone")
 
 
-class Bank:
+class Bank(Users):
     """A world whose leases cost credits, and its API. Hosts have 16 VCPUs, and budgets are in hours of hosts."""
 
     def __init__(self, engine, service: Service, *, beside: Bank | None = None, seconds=1.0, hosts=3, **wishes) -> None:
-        names = (CHECK_CREATE, CHECK_UPDATE, *map(str, Occasion))
-        rule = ExternalServiceFilter(
-            {name: service.url + name for name in names},
-            credential=StaticToken("X-Auth-Token", TOKEN),
-            patience=Patience(seconds, 2),
-            **wishes,
-        )
         shared = {"register": False, "cloud": beside.world.simulated, "clock": beside.world.clock} if beside else {}
-        self.world = World(engine, filters=[rule], identity=HERE, state=of_hosts(*[{}] * hosts), hosts=hosts, **shared)
+        rule = asks_all(service, seconds=seconds, **wishes)
+        super().__init__(
+            World(engine, filters=[rule], identity=HERE, state=of_hosts(*[{}] * hosts), hosts=hosts, **shared)
+        )
         self.service = service
-        self.http = app_of(self.world.manager).test_client()
-
-    def create(self, *, hosts: int = 1, start: str = "now", end: str = "2030-04-01 20:00", headers=ALICE):
-        room = {
-            "resource_type": "physical:host",
-            "min": hosts,
-            "max": hosts,
-            "hypervisor_properties": "",
-            "resource_properties": "",
-        }
-        body = {"name": "lab", "start_date": start, "end_date": end, "reservations": [room]}
-        return self.http.post("/v1/leases", json=body, headers=headers)
-
-    def change(self, lease, headers=ALICE, **changes):
-        return self.http.put(f"/v1/leases/{lease['id']}", json=changes, headers=headers)
 
     def grow(self, lease, hosts: int):
         return self.change(lease, reservations=[{"id": lease["reservations"][0]["id"], "min": hosts, "max": hosts}])

@@ -8,9 +8,7 @@ from itertools import combinations, product
 
 import pytest
 
-from blazar.enforcement import Occasion
 from blazar.enforcement.budget import ResourceHoursFilter
-from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, Patience, StaticToken
 from blazar.enforcement.limits import (
     MaxConcurrentLeasesFilter,
     MaxLeaseDurationFilter,
@@ -19,42 +17,18 @@ from blazar.enforcement.limits import (
 )
 from blazar.enforcement.periods import parse
 from tests.api.conftest import app_of
-from tests.enforcement.conftest import TOKEN
+from tests.enforcement.asking import ADMIN, ALICE, Users, asks_all
 from tests.world import World
 
-ALICE = {"X-Auth-Token": "alice:physics"}
 HOUR = timedelta(hours=1)
-ADMIN = {"X-Auth-Token": "root:operators:admin"}
 
 
-class House:
+class House(Users):
     """A world that asks the service, and its API."""
 
     def __init__(self, engine, service, *, beside: House | None = None, **wishes) -> None:
-        names = (CHECK_CREATE, CHECK_UPDATE, *map(str, Occasion))
-        rule = ExternalServiceFilter(
-            {name: service.url + name for name in names},
-            credential=StaticToken("X-Auth-Token", TOKEN),
-            patience=Patience(0.5, 2),
-            **wishes,
-        )
         shared = {"register": False, "cloud": beside.world.simulated} if beside else {}
-        self.world = World(engine, filters=[rule], **shared)
-        self.http = app_of(self.world.manager).test_client()
-
-    def create(self, *, hosts: int = 1, end: str = "2030-04-01 20:00", start: str = "now"):
-        room = {
-            "resource_type": "physical:host",
-            "min": hosts,
-            "max": hosts,
-            "hypervisor_properties": "",
-            "resource_properties": "",
-        }
-        body = {"name": "lab", "start_date": start, "end_date": end, "reservations": [room]}
-        return self.http.post("/v1/leases", json=body, headers=ALICE)
-
-    def change(self, lease, headers=ALICE, **changes):
-        return self.http.put(f"/v1/leases/{lease['id']}", json=changes, headers=headers)
+        super().__init__(World(engine, filters=[asks_all(service, seconds=0.5, **wishes)], **shared))
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_windows_that_touch_do_not_stand_in_each_others_way(store, host, whole):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_the_cleaning_time_is_kept_after_the_user_before_and_before_the_user_after(store, host, whole, engine):
+def test_the_cleaning_time_is_kept_after_the_user_before_and_before_the_user_after(host, whole, engine):
     store = Store(engine, cleaning_time=HOUR)
     booked(store, hours(2, 4), host)
     for window, expected in (
@@ -118,7 +118,7 @@ def test_the_allocations_of_a_lease_do_not_stand_in_its_own_way(store, host, who
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_the_room_beside_a_window_is_known_with_the_cleaning_time(store, whole, engine):
+def test_the_room_beside_a_window_is_known_with_the_cleaning_time(whole, engine):
     store = Store(engine, cleaning_time=HOUR)
     hosts = [a_host(store, number) for number in range(1, 7)]
     before, after, both, past, gone, shared = hosts
@@ -177,7 +177,7 @@ def test_a_host_that_takes_no_more_bookings_loses_those_under_way(store, host):
     assert store.leases(None) == ()
 
 
-def test_a_longer_lease_keeps_its_hosts_in_a_few_statements(store, engine):
+def test_a_longer_lease_keeps_its_hosts_in_a_few_statements(engine):
     store = Store(engine, cleaning_time=HOUR)
     hosts = [a_host(store, number) for number in range(1, 6)]
     lease = booked(store, hours(0, 2), *hosts)
@@ -220,7 +220,7 @@ def test_a_change_that_loses_a_race_writes_nothing(store):
     assert [a.lease_id for a in store.live_allocations(HOST, resource_id=second.id)] == [rival.id]
 
 
-def test_an_end_before_its_time_is_recorded_and_cleaned_up_after(store, host, engine):
+def test_an_end_before_its_time_is_recorded_and_cleaned_up_after(host, engine):
     store = Store(engine, cleaning_time=HOUR)
     lease = booked(store, hours(0, 4), host)
     store.save(lease, lease, release=[lease.reservations[0].id], at=NOON + 2 * HOUR)
@@ -229,7 +229,7 @@ def test_an_end_before_its_time_is_recorded_and_cleaned_up_after(store, host, en
     assert taken(store, hours(3, 4), now=NOON + 2 * HOUR) == frozenset()
 
 
-def test_a_use_that_was_given_up_before_it_began_blocks_nothing(store, host, engine):
+def test_a_use_that_was_given_up_before_it_began_blocks_nothing(host, engine):
     store = Store(engine, cleaning_time=HOUR)
     lease = booked(store, hours(1, 4), host)
     store.save(lease, lease, release=[lease.reservations[0].id], at=NOON)
@@ -238,7 +238,7 @@ def test_a_use_that_was_given_up_before_it_began_blocks_nothing(store, host, eng
 
 
 @pytest.mark.parametrize("unit", [None, HALF])
-def test_a_use_that_was_given_up_in_the_second_it_began_blocks_for_the_cleaning(store, host, unit, engine):
+def test_a_use_that_was_given_up_in_the_second_it_began_blocks_for_the_cleaning(host, unit, engine):
     store = Store(engine, cleaning_time=HOUR)
     lease = booked(store, hours(0, 4), host, unit=unit)
     store.save(lease, lease, release=[lease.reservations[0].id], at=NOON)
@@ -258,7 +258,7 @@ def test_the_users_who_have_not_left_a_host_are_known_to_the_next(store):
     assert later.id not in in_the_way(store, following)
 
 
-def test_a_host_that_was_left_late_is_in_the_way_until_it_is_clean(store, engine):
+def test_a_host_that_was_left_late_is_in_the_way_until_it_is_clean(engine):
     store = Store(engine, cleaning_time=10 * MINUTE)
     cleaning, late, free = 10 * MINUTE, a_host(store, 1), a_host(store, 2)
     earlier = booked(store, hours(0, 1), late)
@@ -274,7 +274,7 @@ def test_a_host_that_was_left_late_is_in_the_way_until_it_is_clean(store, engine
     assert user.clean_at == at + cleaning
 
 
-def test_a_part_that_is_being_cleaned_is_in_the_way_only_where_there_is_no_room_beside_it(store, host, engine):
+def test_a_part_that_is_being_cleaned_is_in_the_way_only_where_there_is_no_room_beside_it(host, engine):
     store = Store(engine, cleaning_time=10 * MINUTE)
     cleaning = 10 * MINUTE
     earlier = booked(store, hours(0, 1), host, unit=HALF)
@@ -303,7 +303,7 @@ def test_units_come_back_as_they_were_promised(store, host):
     assert store.lease_allocations(lease.id) == promised(lease, [host], unit=HALF)
 
 
-def test_more_or_less_of_a_host_is_a_change_and_no_departure(store, host, engine):
+def test_more_or_less_of_a_host_is_a_change_and_no_departure(host, engine):
     store = Store(engine, cleaning_time=10 * MINUTE)
     lease = booked(store, hours(0, 2), host, unit=HALF)
     (was,) = store.lease_allocations(lease.id)
@@ -349,7 +349,7 @@ def test_large_requests_are_asked_in_parts(store, monkeypatch):
         store.book(a_lease(hours(5, 6)), Plan((), {**generations(store, hosts), hosts[4].id: 0}))
 
 
-def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(store, host, engine):
+def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(host, engine):
     store = Store(engine, cleaning_time=10 * MINUTE)
     lease = booked(store, hours(0, 2), host, unit=HALF.times(2))
     (held,) = store.lease_allocations(lease.id)
