@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
@@ -26,6 +26,9 @@ Row = Sequence[Any]
 
 Reader = Callable[[list[Any]], list[Use]]
 """Makes uses of rows of what is shared."""
+
+Instant = TypeVar("Instant")
+"""An instant in the form in which it was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +55,17 @@ class Occupancy:
 
         Windows may have been widened by the cleaning time before.
         """
-        within, room = [], Room(window)
+        within: list[Use] = []
+        ends: dict[int, datetime] = {}
+        starts: dict[int, datetime] = {}
         for a in allocations:
             if a.window.overlaps(window):
                 within.append((a.resource_id, a.window.start, a.window.end, a.units, a.unit))
             elif a.window.end <= window.start:
-                room.ends_before(a.resource_id, a.window.end)
+                ends[a.resource_id] = max(a.window.end, ends.get(a.resource_id, a.window.end))
             else:
-                room.starts_after(a.resource_id, a.window.start)
-        return replace(cls.of_uses(within), room=room.found)
+                starts[a.resource_id] = min(a.window.start, starts.get(a.resource_id, a.window.start))
+        return replace(cls.of_uses(within), room=Room(window.start, window.end, ends, starts, lambda instant: instant))
 
     @classmethod
     def of_uses(cls, uses: Iterable[Use]) -> Occupancy:
@@ -99,23 +104,41 @@ class Occupancy:
         return resource.units_beside(self.peaks.get(resource.id, Amounts()), unit)
 
 
-class Room:
-    """How long resources are free beside a window, as it is found out use by use."""
+class Room(Mapping[int, timedelta], Generic[Instant]):
+    """How long resources are free beside a window, on the side on which that is less.
 
-    def __init__(self, window: Window) -> None:
-        self.found: dict[int, timedelta] = {}
-        self._window = window
+    Has those that are used before or after it. A search on a large calendar looks at few of them: hence it is made of
+    the last end before the window and the first start after it by resource, each in the form in which it was found,
+    and one is read only when it is asked for. All that ``read`` returns, ``start`` and ``end`` are aware, or none is.
+    """
 
-    def ends_before(self, resource_id: int, end: datetime) -> None:
-        """Note that a use of a resource ends before the window."""
-        self._note(resource_id, self._window.start - end)
+    def __init__(
+        self,
+        start: datetime,
+        end: datetime,
+        ends: Mapping[int, Instant],
+        starts: Mapping[int, Instant],
+        read: Callable[[Instant], datetime],
+    ) -> None:
+        self._start, self._end = start, end
+        self._ends, self._starts = ends, starts
+        self._read = read
 
-    def starts_after(self, resource_id: int, start: datetime) -> None:
-        """Note that a use of a resource starts after the window."""
-        self._note(resource_id, start - self._window.end)
+    def __getitem__(self, resource_id: int) -> timedelta:
+        end, start = self._ends.get(resource_id), self._starts.get(resource_id)
+        if end is None:
+            return self._read(self._starts[resource_id]) - self._end
+        before = self._start - self._read(end)
+        return before if start is None else min(before, self._read(start) - self._end)
 
-    def _note(self, resource_id: int, room: timedelta) -> None:
-        self.found[resource_id] = min(room, self.found.get(resource_id, room))
+    def __contains__(self, resource_id: object) -> bool:
+        return resource_id in self._ends or resource_id in self._starts
+
+    def __iter__(self) -> Iterator[int]:
+        return iter({**self._ends, **self._starts})
+
+    def __len__(self) -> int:
+        return len(self._ends.keys() | self._starts.keys())
 
 
 class _Peaks(Mapping[int, Amounts]):

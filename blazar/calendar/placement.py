@@ -61,9 +61,11 @@ def place(
     find = matching or (lambda requirement: _matching(snapshot.resources, requirement))
     if any(demand.required for demand in demands):
         demands = _with_required(demands, snapshot, find)
-    candidates = [_candidates(demand, snapshot, strategy, seed, find) for demand in demands]
-    units = [index for index, demand in enumerate(demands) if not demand.whole]
-    if not units:
+    only_whole = all(demand.whole for demand in demands)
+    # What the others take of a demand's first candidates, it finds among as many that follow.
+    enough = sum(demand.max_units for demand in demands) if only_whole else None
+    candidates = [_candidates(demand, snapshot, strategy, seed, find, enough) for demand in demands]
+    if only_whole:
         return _place_whole(demands, candidates, snapshot, find)
     return _place_mixed(demands, candidates, snapshot, find)
 
@@ -107,16 +109,17 @@ def _check_required(demand: Demand, named: Mapping[str, Resource], claimed: Set[
             raise NotEnoughResources(f"{', '.join(names)} {reason}; require another {noun}, or none")
 
 
-def _candidates(demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: int, find: Matching) -> list[Resource]:
-    """Return what the demand could take, in the order in which it would: pinned, preferred, by strategy."""
+def _candidates(
+    demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: int, find: Matching, enough: int | None
+) -> list[Resource]:
+    """Return what the demand could take, in the order in which it would: pinned, preferred, by strategy.
+
+    Beyond ``enough`` of those that come by strategy the order may be any.
+    """
     occupancy = snapshot.occupancy
-    if demand.whole:
-        fitting = [
-            r for r in _eligible(demand, find) if r.reservable and occupancy.is_free(r.id) and r.id not in demand.pinned
-        ]
-    else:
-        fitting = [r for r in _eligible(demand, find) if r.reservable and r.id not in occupancy.taken]
-    ordered = _roomiest(in_order(fitting, strategy, seed), occupancy)
+    out = occupancy.taken.union(occupancy.peaks, demand.pinned) if demand.whole else occupancy.taken
+    fitting = [r for r in _eligible(demand, find) if r.reservable and r.id not in out]
+    ordered = _roomiest(in_order(fitting, strategy, seed), occupancy, None if demand.preferred else enough)
     if strategy is Strategy.PACK and not demand.whole:
         # What is shared already is filled up first, so that whole resources stay free for those who need them.
         ordered = sorted(ordered, key=lambda r: r.id not in occupancy.peaks)
@@ -129,16 +132,19 @@ def _candidates(demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: in
     return [*pinned, *ordered]
 
 
-def _roomiest(ordered: Sequence[Resource], occupancy: Occupancy) -> Sequence[Resource]:
+def _roomiest(ordered: Sequence[Resource], occupancy: Occupancy, enough: int | None) -> Sequence[Resource]:
     """Put resources first that nobody uses before or after, and then those that are free longest beside the window.
 
-    So leases that run can be prolonged, and so can this one.
+    So leases that run can be prolonged, and so can this one. Where nobody comes further than to the first ``enough``,
+    the others are in no order.
     """
     room = occupancy.room
-    if not room:
-        return ordered
-    used = sorted((r for r in ordered if r.id in room), key=lambda r: room[r.id], reverse=True)
-    return [*(r for r in ordered if r.id not in room), *used] if used else ordered
+    used = frozenset(room)
+    unused = [r for r in ordered if r.id not in used]
+    others = [r for r in ordered if r.id in used]
+    if enough is None or len(unused) < enough:
+        others.sort(key=lambda r: room[r.id], reverse=True)
+    return unused + others
 
 
 def _place_whole(

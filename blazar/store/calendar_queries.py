@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -33,9 +33,9 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _WHOLE_COLUMNS = (
     allocations.c.resource_id,
-    # Where there is a use before or after the window, its end or start.
-    sa.cast(sa.null(), allocations.c.starts_at.type).label("ends"),
-    sa.cast(sa.null(), allocations.c.starts_at.type).label("starts"),
+    # Where there is a use before or after the window, its start or end.
+    sa.cast(sa.null(), sa.Text()).label("starts"),
+    sa.cast(sa.null(), sa.Text()).label("ends"),
 )
 _OF_LEASE = (
     sa.select(*ALLOCATION_COLUMNS)
@@ -45,6 +45,19 @@ _OF_LEASE = (
     )
     .order_by(allocations.c.id)
 )
+# Statements of every booking, made once: to put one together costs as much as to run it.
+_GENERATIONS = sa.select(resources.c.id, resources.c.generation).where(
+    resources.c.id.in_(sa.bindparam("ids", expanding=True))
+)
+_RAISE = (
+    resources.update()
+    .where(
+        resources.c.live == 1,
+        sa.tuple_(resources.c.id, resources.c.generation).in_(sa.bindparam("expected", expanding=True)),
+    )
+    .values(generation=resources.c.generation + 1)
+)
+_INSERT = allocations.insert()
 _USE_COLUMNS = (
     allocations.c.resource_id,
     # Of thousands of rows few are looked into: as texts, which cost least and are read later.
@@ -74,47 +87,59 @@ def occupancy(
     """
     begin = max(window.start, to_second(now))
     span = Window(begin, max(window.end, begin + _SECOND))
-    mine = () if besides is None else (allocations.c.lease_id != besides,)
-    of_kind = (allocations.c.kind == str(kind), *mine)
-    columns: tuple[Any, ...] = _WHOLE_COLUMNS if whole_only else _USE_COLUMNS
-    end = later(span.end, cleaning)
-    promised = sa.select(*columns).where(*of_kind, allocations.c.blocks_until > begin, allocations.c.starts_at < end)
-    parts: list[Any] = [promised.distinct() if whole_only else promised]
-    if window.start <= now:
-        parts.append(
-            sa.select(*columns).where(
-                *of_kind,
-                allocations.c.released_at.is_(None),
-                allocations.c.ends_at <= now,
-                allocations.c.blocks_until <= begin,
-            )
-        )
-    else:
-        earlier = (allocations.c.blocks_until > now, allocations.c.blocks_until <= begin)
-        parts.append(_nearest(whole_only, before=True).where(*of_kind, *earlier))
-    following = (allocations.c.blocks_until > end, allocations.c.starts_at >= end)
-    parts.append(_nearest(whole_only, before=False).where(*of_kind, *following))
-    rows = connection.execute(sa.union_all(*parts)).all()
-    room = Room(window)
+    query = _promised(whole_only, begun=window.start <= now, besides=besides is not None)
+    values = {"kind": str(kind), "now": now, "begin": begin, "end": later(span.end, cleaning), "besides": besides}
+    rows = connection.execute(query, values).all()
+    starts: dict[int, str] = {}
+    ends: dict[int, str] = {}
+    room = Room(_naive(window.start), _naive(later(window.end, cleaning)), ends, starts, datetime.fromisoformat)
     if whole_only:
         busy = []
-        for resource_id, ends, starts in rows:
-            if ends is not None:
-                room.ends_before(resource_id, ends)
-            elif starts is not None:
-                room.starts_after(resource_id, starts - cleaning)
+        for resource_id, start, end in rows:
+            if end is not None:
+                ends[resource_id] = end
+            elif start is not None:
+                starts[resource_id] = start
             else:
                 busy.append(resource_id)
-        return Occupancy.of_busy(busy, room.found)
+        return Occupancy.of_busy(busy, room)
 
     def beside(row: Any) -> None:
-        if row[1] is None:
-            room.ends_before(row[0], _instant(row[2]))
+        resource_id, start, end, _, _ = row
+        if end is not None:
+            ends[resource_id] = end
         else:
-            room.starts_after(row[0], _instant(row[1]) - cleaning)
+            starts[resource_id] = start
 
-    within = Occupancy.of_rows(rows, _reader(span, cleaning), beside)
-    return dataclasses.replace(within, room=room.found)
+    return dataclasses.replace(Occupancy.of_rows(rows, _reader(span, cleaning), beside), room=room)
+
+
+@cache
+def _promised(whole_only: bool, *, begun: bool, besides: bool) -> sa.CompoundSelect[Any]:
+    """Return the statement for what is promised in a window and what is nearest to it.
+
+    Made once: to put it together costs more than to find what is promised.
+    """
+    instant = allocations.c.starts_at.type
+    now, begin, end = (sa.bindparam(name, type_=instant) for name in ("now", "begin", "end"))
+    of_kind = [allocations.c.kind == sa.bindparam("kind", type_=allocations.c.kind.type)]
+    if besides:
+        of_kind.append(allocations.c.lease_id != sa.bindparam("besides", type_=allocations.c.lease_id.type))
+    columns: tuple[Any, ...] = _WHOLE_COLUMNS if whole_only else _USE_COLUMNS
+    promised = sa.select(*columns).where(*of_kind, allocations.c.blocks_until > begin, allocations.c.starts_at < end)
+    late = sa.select(*columns).where(
+        *of_kind,
+        allocations.c.released_at.is_(None),
+        allocations.c.ends_at <= now,
+        allocations.c.blocks_until <= begin,
+    )
+    before = _nearest(whole_only, before=True).where(
+        *of_kind, allocations.c.blocks_until > now, allocations.c.blocks_until <= begin
+    )
+    after = _nearest(whole_only, before=False).where(
+        *of_kind, allocations.c.blocks_until > end, allocations.c.starts_at >= end
+    )
+    return sa.union_all(promised.distinct() if whole_only else promised, late if begun else before, after)
 
 
 def _nearest(whole_only: bool, *, before: bool) -> sa.Select[Any]:
@@ -125,34 +150,27 @@ def _nearest(whole_only: bool, *, before: bool) -> sa.Select[Any]:
     """
     by_resource = allocations.c.resource_id
     instant = sa.func.max(allocations.c.blocks_until) if before else sa.func.min(allocations.c.starts_at)
-    if whole_only:
-        none = sa.cast(sa.null(), allocations.c.starts_at.type)
-        columns: tuple[Any, ...] = (instant, none) if before else (none, instant)
-        return sa.select(by_resource, *columns).group_by(by_resource)
-    nothing = sa.cast(sa.null(), sa.Text())
-    text = sa.cast(instant, sa.Text())
+    # As texts, too: few of them are looked at.
+    nothing, text = sa.cast(sa.null(), sa.Text()), sa.cast(instant, sa.Text())
     columns = (nothing, text) if before else (text, nothing)
+    if whole_only:
+        return sa.select(by_resource, *columns).group_by(by_resource)
     whole = sa.select(by_resource, *columns, sa.literal_column("0"), nothing)
     return whole.where(allocations.c.unit.is_(None)).group_by(by_resource)
 
 
 def generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
     """Return the generations of resources."""
-    query = sa.select(resources.c.id, resources.c.generation)
     found: dict[int, int] = {}
     for part in chunks(sorted(ids)):
-        found.update((id_, generation) for id_, generation in connection.execute(query.where(resources.c.id.in_(part))))
+        found.update((id_, generation) for id_, generation in connection.execute(_GENERATIONS, {"ids": part}))
     return found
 
 
 def raise_generations(connection: Connection, expected: Mapping[int, int]) -> None:
     """Raise the generations of resources where they are still as expected; StaleCalendar if one is not."""
     for chunk in chunks(sorted(expected.items())):
-        raised = connection.execute(
-            resources.update()
-            .where(resources.c.live == 1, sa.tuple_(resources.c.id, resources.c.generation).in_(chunk))
-            .values(generation=resources.c.generation + 1)
-        )
+        raised = connection.execute(_RAISE, {"expected": chunk})
         if raised.rowcount != len(chunk):
             raise StaleCalendar("a resource was booked by somebody else in the meantime")
 
@@ -177,7 +195,7 @@ def insert(
         for a in new
     ]
     if rows:
-        connection.execute(allocations.insert(), rows)
+        connection.execute(_INSERT, rows)
 
 
 def replace(
@@ -277,7 +295,7 @@ def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> 
         for each in past
     ]
     if rows:
-        connection.execute(allocations.insert(), rows)
+        connection.execute(_INSERT, rows)
 
 
 def release(connection: Connection, which: sa.ColumnElement[bool], *, at: datetime, cleaning: timedelta) -> None:
@@ -475,7 +493,7 @@ def _where(allocation: Allocation) -> tuple[int, str]:
 
 def _reader(span: Window, cleaning: timedelta) -> Callable[[Iterable[Any]], list[Use]]:
     """Return what makes uses of rows: of what stands in the way of a use of this span, each for the time it does."""
-    begin, end_of_span = span.start.replace(tzinfo=None), span.end.replace(tzinfo=None)
+    begin, end_of_span = _naive(span.start), _naive(span.end)
     instant = datetime.fromisoformat
 
     def read(rows: Iterable[Any]) -> list[Use]:
@@ -494,8 +512,9 @@ def _reader(span: Window, cleaning: timedelta) -> Callable[[Iterable[Any]], list
     return read
 
 
-def _instant(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+def _naive(instant: datetime) -> datetime:
+    """Return an instant as the database has it: in UTC, and without saying so."""
+    return instant.replace(tzinfo=None)
 
 
 @lru_cache(maxsize=1024)

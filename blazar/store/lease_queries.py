@@ -25,6 +25,7 @@ from blazar.store.rows import (
 )
 from blazar.store.tables import allocations, events, leases, reservations
 
+_INSERT_LEASE, _INSERT_RESERVATION, _INSERT_EVENT = leases.insert(), reservations.insert(), events.insert()
 _THIS = sa.bindparam("lease_id", type_=leases.c.id.type)
 _ONE = sa.select(*LEASE_COLUMNS).where(leases.c.id == _THIS)
 _ONE_SHOWN = _ONE.where(leases.c.deleted_at.is_(None))
@@ -92,13 +93,13 @@ def past(
 
 def insert(connection: Connection, lease: Lease) -> None:
     """Insert a lease with everything, in three statements."""
-    connection.execute(leases.insert(), [lease_row(lease)])
+    connection.execute(_INSERT_LEASE, [lease_row(lease)])
     kept = [reservation_row(lease.id, position, r) for position, r in enumerate(lease.reservations)]
     if kept:
-        connection.execute(reservations.insert(), kept)
+        connection.execute(_INSERT_RESERVATION, kept)
     due = [event_row(lease.id, position, event) for position, event in enumerate(lease.events)]
     if due:
-        connection.execute(events.insert(), due)
+        connection.execute(_INSERT_EVENT, due)
 
 
 def save(connection: Connection, before: Lease, after: Lease, revision: int) -> None:
@@ -176,7 +177,7 @@ def _save_events(connection: Connection, before: Lease, after: Lease) -> None:
     _update(connection, events, [row for e, row in rows if e.id in known])
     new = [row for e, row in rows if e.id not in known]
     if new:
-        connection.execute(events.insert(), new)
+        connection.execute(_INSERT_EVENT, new)
 
 
 def _update(connection: Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:

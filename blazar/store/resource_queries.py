@@ -23,13 +23,15 @@ from blazar.model.resource import (
 from blazar.store.rows import chunks, facts_row, property_of, resource_of
 from blazar.store.tables import inventory_versions, resource_capabilities, resource_properties, resources
 
+# Asked for by every request.
+_VERSION = sa.select(inventory_versions.c.version).where(
+    inventory_versions.c.kind == sa.bindparam("of", type_=inventory_versions.c.kind.type)
+)
+
 
 def version(connection: Connection, kind: ResourceKind) -> int:
     """Return the version of a kind's inventory."""
-    found = connection.execute(
-        sa.select(inventory_versions.c.version).where(inventory_versions.c.kind == str(kind))
-    ).scalar()
-    return found or 0
+    return connection.execute(_VERSION, {"of": str(kind)}).scalar() or 0
 
 
 def load(connection: Connection, kind: ResourceKind, *conditions: sa.ColumnElement[bool]) -> tuple[Resource, ...]:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import itertools
 import os
 from dataclasses import replace
+from unittest.mock import patch
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given, settings
 
 from blazar.calendar.occupancy import Occupancy
-from blazar.calendar.placement import place
+from blazar.calendar.placement import _roomiest, place
 from blazar.calendar.snapshot import Snapshot
 from blazar.calendar.strategies import Strategy
 from blazar.model.amounts import Amounts
@@ -282,6 +283,26 @@ def test_no_resource_is_taken_beside_another_use_while_one_is_free_all_the_time(
     idle = can - {a.resource_id for a in allocations}
     placement = place([demand], a_snapshot(hosts, allocations), strategy=strategy, seed=seed)
     assert placement.resource_ids <= idle or placement.resource_ids >= idle
+
+
+@settings(max_examples=CASES)
+@given(whole_cases(), st.sampled_from(list(Strategy)), st.integers(0, 5), st.sets(st.integers(1, 6), max_size=3))
+def test_to_leave_the_rest_unsorted_changes_nothing(case, strategy, seed, preferred):
+    hosts, allocations, demands = case
+    demands = [replace(demands[0], preferred=frozenset(preferred)), *demands[1:]]
+
+    def outcome():
+        try:
+            return place(demands, a_snapshot(hosts, allocations), strategy=strategy, seed=seed)
+        except NotEnoughResources as error:
+            return str(error)
+
+    def all_sorted(ordered, occupancy, enough):
+        return _roomiest(ordered, occupancy, None)
+
+    with patch("blazar.calendar.placement._roomiest", all_sorted):
+        expected = outcome()
+    assert outcome() == expected
 
 
 def test_servers_are_packed_beside_others_rather_than_on_a_host_that_a_lease_has_just_left():
