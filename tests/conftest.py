@@ -141,4 +141,4 @@ def world(sqlite: Engine) -> World:
 @pytest.fixture
 def a_world(sqlite: Engine) -> Callable[..., World]:
     """Make a world on SQLite as the test wants it."""
-    return lambda **wishes: World(sqlite, **wishes)
+    return lambda **requests: World(sqlite, **requests)

@@ -11,7 +11,7 @@ from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.window import Window
 
-Shares = Mapping[str, Amounts]
+PerReservation = Mapping[str, Amounts]
 """Reservation → what it takes of one resource."""
 
 
@@ -64,7 +64,7 @@ class _Layers:
     """What reservations take of one resource in each of some windows, which add up where they overlap."""
 
     like: Mapping[str, Allocation]
-    layers: Mapping[Window, Shares]
+    layers: Mapping[Window, PerReservation]
 
     def allocations(self) -> Iterator[Allocation]:
         for window, shares in self.layers.items():
@@ -100,7 +100,7 @@ def _layers(
     return _Layers({a.reservation_id: a for a in (*held, *planned)}, layers)
 
 
-def _without(shares: Shares, amounts: Amounts) -> tuple[dict[str, Amounts], dict[str, Amounts]]:
+def _without(shares: PerReservation, amounts: Amounts) -> tuple[dict[str, Amounts], dict[str, Amounts]]:
     """Return shares with so much less in all, and what was taken from each."""
     left, taken = {}, {}
     for id_, share in shares.items():
@@ -110,7 +110,7 @@ def _without(shares: Shares, amounts: Amounts) -> tuple[dict[str, Amounts], dict
     return left, taken
 
 
-def _shares(allocations: Iterable[Allocation]) -> Shares:
+def _shares(allocations: Iterable[Allocation]) -> PerReservation:
     found: dict[str, Amounts] = {}
     for allocation in allocations:
         found[allocation.reservation_id] = found.get(allocation.reservation_id, Amounts()) + _amounts(allocation)

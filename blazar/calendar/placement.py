@@ -24,7 +24,7 @@ Matching = Callable[[Requirement], Sequence[Resource]]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Assignment:
     """Units of one resource for one demand."""
 
     resource_id: int
@@ -35,12 +35,12 @@ class Share:
 class Placement:
     """For every demand, in the order they were given, what it gets."""
 
-    shares: tuple[tuple[Share, ...], ...]
+    assignments: tuple[tuple[Assignment, ...], ...]
 
     @property
     def resource_ids(self) -> frozenset[int]:
         """All resources that are taken."""
-        return frozenset(share.resource_id for shares in self.shares for share in shares)
+        return frozenset(assignment.resource_id for assignments in self.assignments for assignment in assignments)
 
 
 def place(
@@ -155,10 +155,10 @@ def _place_whole(
         if len(candidates[index]) < demand.min_units:
             raise _not_enough(index, demands, len(candidates[index]), find)
     if len(demands) == 1:
-        return Placement((_shares(candidates[0][: demands[0].max_units]),))
+        return Placement((_assignments(candidates[0][: demands[0].max_units]),))
     owner = _matched(demands, candidates, find)
     return Placement(
-        tuple(_shares([r for r in candidates[index] if owner.get(r.id) == index]) for index in range(len(demands)))
+        tuple(_assignments([r for r in candidates[index] if owner.get(r.id) == index]) for index in range(len(demands)))
     )
 
 
@@ -251,14 +251,14 @@ def _place_mixed(
     search.top_up()
     return Placement(
         tuple(
-            tuple(Share(resource_id, units) for resource_id, units in search.given(index).items())
+            tuple(Assignment(resource_id, units) for resource_id, units in search.given(index).items())
             for index in range(len(demands))
         )
     )
 
 
-def _shares(resources: Sequence[Resource]) -> tuple[Share, ...]:
-    return tuple(Share(resource.id, 1) for resource in resources)
+def _assignments(resources: Sequence[Resource]) -> tuple[Assignment, ...]:
+    return tuple(Assignment(resource.id, 1) for resource in resources)
 
 
 def _check_pinned(index: int, demands: Sequence[Demand], candidates: Sequence[Resource], snapshot: Snapshot) -> None:

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlacementRequest:
     """What one reservation asks of the calendar."""
 
     reservation_id: str
@@ -56,13 +56,13 @@ class Booking:
         self,
         lease_id: str,
         window: Window,
-        wishes: Sequence[Wish],
+        requests: Sequence[PlacementRequest],
         *,
         now: datetime,
         attempt: int,
         project_id: str,
         is_new: bool = False,
-        shun: frozenset[int] = frozenset(),
+        excluded: frozenset[int] = frozenset(),
     ) -> Plan:
         """Find resources for all wishes of a lease together. NotEnoughResources says what is missing.
 
@@ -72,34 +72,34 @@ class Booking:
         allocations: list[Allocation] = []
         generations: dict[int, int] = {}
         strategy = self._settings.strategy if attempt == 0 else Strategy.RANDOM
-        for kind in _kinds(wishes):
-            mine = [wish for wish in wishes if wish.demand.kind is kind]
+        for kind in _kinds(requests):
+            mine = [request for request in requests if request.demand.kind is kind]
             with self._store.calendar(
                 kind,
                 window,
-                whole_only=all(wish.demand.whole for wish in mine),
+                whole_only=all(request.demand.whole for request in mine),
                 now=now,
                 besides=None if is_new else lease_id,
             ) as view:
                 placement = place(
-                    [wish.demand for wish in mine],
+                    [request.demand for request in mine],
                     view.snapshot,
                     strategy=strategy,
                     seed=0 if attempt == 0 else random.getrandbits(32),
-                    matching=_visible(view.inventory, project_id, shun),
+                    matching=_visible(view.inventory, project_id, excluded),
                 )
                 generations.update(view.generations(placement.resource_ids))
-            for wish, shares in zip(mine, placement.shares, strict=True):
-                for share in shares:
+            for request, assignments in zip(mine, placement.assignments, strict=True):
+                for assignment in assignments:
                     allocations.append(
                         Allocation(
                             kind=kind,
-                            resource_id=share.resource_id,
+                            resource_id=assignment.resource_id,
                             lease_id=lease_id,
-                            reservation_id=wish.reservation_id,
+                            reservation_id=request.reservation_id,
                             window=window,
-                            units=share.units,
-                            unit=wish.demand.unit,
+                            units=assignment.units,
+                            unit=request.demand.unit,
                         )
                     )
         return Plan(tuple(allocations), generations)
@@ -135,13 +135,13 @@ def _commit_in_time(commit: Callable[[D], T], prepared: D) -> T:
     return done
 
 
-def _visible(inventory: Inventory, project_id: str, shun: frozenset[int]) -> Matching:
-    if not shun and not inventory.restricted:
+def _visible(inventory: Inventory, project_id: str, excluded: frozenset[int]) -> Matching:
+    if not excluded and not inventory.restricted:
         return inventory.matching
     return lambda requirement: [
-        r for r in inventory.matching(requirement) if r.id not in shun and r.is_open_to(project_id)
+        r for r in inventory.matching(requirement) if r.id not in excluded and r.is_open_to(project_id)
     ]
 
 
-def _kinds(wishes: Sequence[Wish]) -> list[ResourceKind]:
-    return sorted({wish.demand.kind for wish in wishes})
+def _kinds(requests: Sequence[PlacementRequest]) -> list[ResourceKind]:
+    return sorted({request.demand.kind for request in requests})

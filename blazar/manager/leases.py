@@ -13,7 +13,7 @@ from datetime import datetime
 from blazar.clouds.scope import scope
 from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
-from blazar.manager.booking import Booking, Wish
+from blazar.manager.booking import Booking, PlacementRequest
 from blazar.manager.claims import Claim, Claims
 from blazar.manager.enforcing import Gate
 from blazar.manager.healing import Healing
@@ -124,12 +124,12 @@ class LeaseService:
             now=now,
             until=now + self._claims.ttl,
         )
-        wishes = [
-            Wish(reservation.id, self._demand(kind, reservation.parameters, private=request.operator))
+        placement_requests = [
+            PlacementRequest(reservation.id, self._demand(kind, reservation.parameters, private=request.operator))
             for reservation, (kind, _, _) in zip(lease.reservations, checked, strict=True)
         ]
         with scope(limit=self._settings.request_limit):
-            booked, plan = self._grant(lease, wishes, claim)
+            booked, plan = self._grant(lease, placement_requests, claim)
             with self._claims.held(claim):
                 created = self._prepare(booked, plan, claim)
         self._notices.wake()
@@ -224,7 +224,7 @@ class LeaseService:
             )
         return self._types[resource_type]
 
-    def _grant(self, lease: Lease, wishes: list[Wish], claim: Claim) -> tuple[Lease, Plan]:
+    def _grant(self, lease: Lease, placement_requests: list[PlacementRequest], claim: Claim) -> tuple[Lease, Plan]:
         """Find resources, ask whether the project may have them, and book them."""
         gate = Gate(self._enforcement, self._store, self._clock)
         actor = Actor(lease.user_id, lease.project_id)
@@ -232,7 +232,7 @@ class LeaseService:
 
         def prepare(attempt: int) -> Plan:
             # What was granted once is tried again first, so that nobody has to be asked anew.
-            again = _preferring(wishes, asked[-1]) if asked else wishes
+            again = _preferring(placement_requests, asked[-1]) if asked else placement_requests
             return self._booking.plan(
                 lease.id,
                 lease.window,
@@ -313,15 +313,23 @@ class LeaseService:
             raise
 
 
-def _preferring(wishes: list[Wish], plan: Plan) -> list[Wish]:
+def _preferring(placement_requests: list[PlacementRequest], plan: Plan) -> list[PlacementRequest]:
     """Return the wishes with the resources of a plan put first."""
     chosen = {
-        wish.reservation_id: {a.resource_id for a in plan.allocations if a.reservation_id == wish.reservation_id}
-        for wish in wishes
+        placement_request.reservation_id: {
+            a.resource_id for a in plan.allocations if a.reservation_id == placement_request.reservation_id
+        }
+        for placement_request in placement_requests
     }
     return [
-        replace(wish, demand=replace(wish.demand, preferred=wish.demand.preferred | chosen[wish.reservation_id]))
-        for wish in wishes
+        replace(
+            placement_request,
+            demand=replace(
+                placement_request.demand,
+                preferred=placement_request.demand.preferred | chosen[placement_request.reservation_id],
+            ),
+        )
+        for placement_request in placement_requests
     ]
 
 

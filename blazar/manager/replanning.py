@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from blazar.manager.booking import Booking, Wish
+from blazar.manager.booking import Booking, PlacementRequest
 from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.lease import ReservationStatus
@@ -56,18 +56,18 @@ class Replanner:
         can not be either, each in turn gets as much as there is.
         """
         held = {w.reservation.id: tuple(a for a in allocations if a.reservation_id == w.reservation.id) for w in works}
-        shun = frozenset().union(*lost.values()) if avoid else frozenset()
+        excluded = frozenset().union(*lost.values()) if avoid else frozenset()
         generations: dict[int, int] = {}
         for kind in sorted({kind for w in works if lost.get(w.reservation.id) and (kind := self._kind(w))}):
             mine = [work for work in works if self._kind(work) is kind and held[work.reservation.id]]
             known = self._store.inventory(kind).keys(private=True)
             rooms = [self._room(work, held[work.reservation.id], lost, known) for work in mine]
-            search = _Search(self._booking, kind, rooms, shun, now, attempt)
+            search = _Search(self._booking, kind, rooms, excluded, now, attempt)
             held |= search.placed()
             generations |= search.generations
-        before = {allocation.share for allocation in allocations}
+        before = {allocation.assignment for allocation in allocations}
         after = tuple(allocation for parts in held.values() for allocation in parts)
-        new = [allocation for allocation in after if allocation.share not in before]
+        new = [allocation for allocation in after if allocation.assignment not in before]
         taken = {allocation.resource_id for allocation in new}
         fresh = {id_: generation for id_, generation in generations.items() if id_ in taken}
         return Exchange(Plan(after, fresh), frozenset(allocation.reservation_id for allocation in new))
@@ -117,13 +117,13 @@ class _Room:
     def hopeless(self) -> bool:
         return bool(self.lost) and self.demand is None
 
-    def firm(self, kind: ResourceKind, least: int | None = None) -> Wish:
+    def firm(self, kind: ResourceKind, least: int | None = None) -> PlacementRequest:
         """Ask for what is kept and, in the place of what is lost, for anything: at least ``least`` in all."""
         kept = {a.resource_id: a.units for a in self.held if a.resource_id not in self.lost or self.hopeless}
         unit = self.held[0].unit
         base = self.demand or Demand(kind, self.total, self.total, unit=unit)
         fixed = frozenset(kept) if unit is None else frozenset()
-        return Wish(
+        return PlacementRequest(
             self.id,
             replace(
                 base,
@@ -138,13 +138,13 @@ class _Room:
             ),
         )
 
-    def loose(self, kind: ResourceKind) -> Wish:
+    def loose(self, kind: ResourceKind) -> PlacementRequest:
         """Ask for as much as there is, of anything, before the start; what is kept comes first."""
         waits = self.work.reservation.status is ReservationStatus.PENDING
         if not waits or self.demand is None or self.demand.required:
             return self.firm(kind)
         kept = frozenset(a.resource_id for a in self.held if a.resource_id not in self.lost)
-        return Wish(
+        return PlacementRequest(
             self.id,
             replace(
                 self.demand, min_units=self.total, max_units=self.total, preferred=kept, pinned=frozenset(), kept={}
@@ -169,7 +169,7 @@ class _Search:
     booking: Booking
     kind: ResourceKind
     rooms: list[_Room]
-    shun: frozenset[int]
+    excluded: frozenset[int]
     now: datetime
     attempt: int
     generations: dict[int, int] = field(default_factory=dict)
@@ -192,25 +192,26 @@ class _Search:
                 rooms[room.id] = room.having(found[room.id])
         return {room.id: room.held for room in rooms.values()}
 
-    def _planned(self, wishes: Iterable[Wish]) -> Mapping[str, tuple[Allocation, ...]] | None:
+    def _planned(self, placement_requests: Iterable[PlacementRequest]) -> Mapping[str, tuple[Allocation, ...]] | None:
         lease = self.rooms[0].work.lease
-        wishes = list(wishes)
+        placement_requests = list(placement_requests)
         try:
             plan = self.booking.plan(
                 lease.id,
                 lease.window,
-                wishes,
+                placement_requests,
                 now=self.now,
                 attempt=self.attempt,
                 project_id=lease.project_id,
-                shun=self.shun,
+                excluded=self.excluded,
             )
         except NotEnoughResources:
             return None
         # What was read first counts: everything since was decided on it.
         self.generations = {**plan.generations, **self.generations}
         return {
-            w.reservation_id: tuple(a for a in plan.allocations if a.reservation_id == w.reservation_id) for w in wishes
+            w.reservation_id: tuple(a for a in plan.allocations if a.reservation_id == w.reservation_id)
+            for w in placement_requests
         }
 
 

@@ -20,7 +20,7 @@ from blazar.calendar.changing import union
 from blazar.clouds.scope import scope
 from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
-from blazar.manager.booking import Booking, Wish
+from blazar.manager.booking import Booking, PlacementRequest
 from blazar.manager.claims import Claim, Claims
 from blazar.manager.enforcing import Gate
 from blazar.manager.flags import left_out
@@ -327,7 +327,7 @@ class Updates:
         if not draft.replan:
             # The same resources for a part of the time that they are held anyway: nothing to look up, nothing to lose.
             return Plan(tuple(replace(a, window=after.window) for a in allocations))
-        wishes = []
+        placement_requests = []
         for work in works:
             reservation = after.reservation(work.reservation.id)
             assert reservation is not None
@@ -340,9 +340,13 @@ class Updates:
             known = inventory.keys(private=private) | granted
             demand = kind.demand_again(was, reservation.parameters, known=known)
             # For the time that it has already, nobody has to give up what a host that shrank can no longer bear.
-            wishes.append(Wish(reservation.id, replace(demand, entitled=lease.window.covers(after.window))))
-        plan = self._booking.plan(lease.id, after.window, wishes, now=now, attempt=attempt, project_id=lease.project_id)
-        held = {a.share for a in allocations}
+            placement_requests.append(
+                PlacementRequest(reservation.id, replace(demand, entitled=lease.window.covers(after.window)))
+            )
+        plan = self._booking.plan(
+            lease.id, after.window, placement_requests, now=now, attempt=attempt, project_id=lease.project_id
+        )
+        held = {a.assignment for a in allocations}
         if lease.window.covers(after.window):
             # What is asked for anew must still be so on what is held, too, when it is written.
             anew = {
@@ -350,7 +354,7 @@ class Updates:
                 for work in works
                 if (r := after.reservation(work.reservation.id)) and asks_otherwise(work.reservation, r)
             }
-            fresh = {a.resource_id for a in plan.allocations if a.reservation_id in anew or a.share not in held}
+            fresh = {a.resource_id for a in plan.allocations if a.reservation_id in anew or a.assignment not in held}
             return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 

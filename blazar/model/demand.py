@@ -24,7 +24,7 @@ class Affinity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TraitNeeds:
+class TraitRequirements:
     """Traits that a resource must have, and traits that it must not have."""
 
     required: frozenset[str] = frozenset()
@@ -60,7 +60,7 @@ class Demand:
     pinned: frozenset[int] = frozenset()
     preferred: frozenset[int] = frozenset()
     kept: Mapping[int, int] = field(default_factory=dict)
-    traits: TraitNeeds = TraitNeeds()
+    traits: TraitRequirements = TraitRequirements()
     entitled: bool = False
     required: frozenset[str] = frozenset()
 
@@ -103,7 +103,7 @@ class Allocation:
         return None if self.unit is None else self.unit.times(self.units)
 
     @property
-    def share(self) -> tuple[str, int, int, Amounts | None]:
+    def assignment(self) -> tuple[str, int, int, Amounts | None]:
         """What of which resource is promised to which reservation, whenever that is."""
         return self.reservation_id, self.resource_id, self.units, self.unit
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from blazar.clouds.ports import Flavor
 from blazar.clouds.supplies import OUR_CLASSES
 from blazar.model.amounts import Amounts
-from blazar.model.demand import TraitNeeds
+from blazar.model.demand import TraitRequirements
 from blazar.model.errors import InvalidInput
 from blazar.resources.parameters import MOST, quoted
 
@@ -67,7 +67,7 @@ def unit_of(flavor: Flavor) -> Amounts:
     return Amounts.of(amounts)
 
 
-def traits_of(flavor: Flavor) -> TraitNeeds:
+def traits_of(flavor: Flavor) -> TraitRequirements:
     """Return the traits that a host must and must not have. InvalidInput if that is not to be understood."""
     wanted: dict[bool, set[str]] = {True: set(), False: set()}
     specs = dict(flavor.extra_specs)
@@ -81,7 +81,7 @@ def traits_of(flavor: Flavor) -> TraitNeeds:
             if value not in ("required", "forbidden") or not _NAME.fullmatch(key.removeprefix("trait:")):
                 raise _unusable(flavor, key, f"is {quoted(value)}; a trait can be 'required' or 'forbidden'")
             wanted[value == "required"].add(key.removeprefix("trait:"))
-    return TraitNeeds(frozenset(wanted[True]), frozenset(wanted[False]))
+    return TraitRequirements(frozenset(wanted[True]), frozenset(wanted[False]))
 
 
 def disk_gb(flavor: Flavor) -> int:

@@ -214,7 +214,7 @@ def replace(
     new = Counter(wanted)
     # The same for the same time first, then for another time, then another size: so that each row changes least.
     _, others = _matched(held, new, lambda allocation: allocation)
-    moved, others = _matched(others, new, lambda allocation: allocation.share)
+    moved, others = _matched(others, new, lambda allocation: allocation.assignment)
     resized, gone = _matched(others, new, _where)
     changed: dict[tuple[Window, int, Amounts | None], list[int]] = defaultdict(list)
     for row, kept in (*moved, *resized):

@@ -242,9 +242,11 @@ class Deployment:
     def book(self, *leases: tuple[str, float, float]) -> list[str]:
         """Book leases of a host each, from and until so many seconds from now; return their ids."""
         project = str(openstack.access("demo").session.get_project_id())
-        wishes = [{"project": project, "host": host, "start": start, "end": end} for host, start, end in leases]
+        requests = [{"project": project, "host": host, "start": start, "end": end} for host, start, end in leases]
         command = [sys.executable, "-m", "tests.cloud.book", str(self.conf)]
-        done = subprocess.run(command, input=json.dumps(wishes), capture_output=True, text=True, timeout=300, cwd=ROOT)
+        done = subprocess.run(
+            command, input=json.dumps(requests), capture_output=True, text=True, timeout=300, cwd=ROOT
+        )
         assert done.returncode == 0, done.stderr
         return list(json.loads(done.stdout))
 
@@ -300,10 +302,10 @@ def a_host(minimum: int = 1, maximum: int = 1, *, host: str | None = None, **mor
 
 
 @contextlib.contextmanager
-def deployed(folder: Path, database: str, *, hosts: int = 3, **wishes: Any) -> Iterator[Deployment]:
+def deployed(folder: Path, database: str, *, hosts: int = 3, **requests: Any) -> Iterator[Deployment]:
     """A deployment in the catalog of the test cloud, with a freepool and registered hosts; all gone afterwards."""
     openstack.tidy()
-    service = Deployment(folder, database, **wishes)
+    service = Deployment(folder, database, **requests)
     compute = openstack.admin_compute()
     with _endpoint(service), _freepool(compute):
         try:

@@ -78,9 +78,9 @@ def web(monkeypatch):
         yield mock
 
 
-def an_access(**wishes):
+def an_access(**requests):
     auth = v3.Password(auth_url=KEYSTONE, username="blazar", password="very-secret-password", project_name="service")
-    return connect(Credentials(auth=auth, **{"region": "RegionOne", "interfaces": {"compute": "internal"}, **wishes}))
+    return connect(Credentials(auth=auth, **{"region": "RegionOne", "interfaces": {"compute": "internal"}, **requests}))
 
 
 @pytest.fixture
@@ -202,9 +202,9 @@ def test_a_changing_call_with_an_old_token_is_sent_once_more_after_another_check
         ({"region": "RegionTwo", "interfaces": {"compute": "public"}}, FAR_NOVA),
     ],
 )
-def test_region_and_interface_are_those_of_the_configuration(web, wishes, where):
+def test_region_and_interface_are_those_of_the_configuration(web, requests, where):
     web.get(f"{where}/servers/1", json={"server": {}})
-    an_access(**wishes).compute.get("/servers/1")
+    an_access(**requests).compute.get("/servers/1")
     assert sent(web)[0].url == f"{where}/servers/1"
 
 

@@ -23,9 +23,11 @@ HERE = Identity(auth_url="http://127.0.0.1:1234", region_name="standalone")
 class Bank(Users):
     """A world whose leases cost credits, and its API. Hosts have 16 VCPUs, and budgets are in hours of hosts."""
 
-    def __init__(self, engine, service: Service, *, beside: Bank | None = None, seconds=1.0, hosts=3, **wishes) -> None:
+    def __init__(
+        self, engine, service: Service, *, beside: Bank | None = None, seconds=1.0, hosts=3, **requests
+    ) -> None:
         shared = {"register": False, "cloud": beside.world.simulated, "clock": beside.world.clock} if beside else {}
-        rule = asks_all(service, seconds=seconds, **wishes)
+        rule = asks_all(service, seconds=seconds, **requests)
         super().__init__(
             World(engine, filters=[rule], identity=HERE, state=of_hosts(*[{}] * hosts), hosts=hosts, **shared)
         )

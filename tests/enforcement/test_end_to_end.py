@@ -26,9 +26,9 @@ HOUR = timedelta(hours=1)
 class House(Users):
     """A world that asks the service, and its API."""
 
-    def __init__(self, engine, service, *, beside: House | None = None, **wishes) -> None:
+    def __init__(self, engine, service, *, beside: House | None = None, **requests) -> None:
         shared = {"register": False, "cloud": beside.world.simulated} if beside else {}
-        super().__init__(World(engine, filters=[asks_all(service, seconds=0.5, **wishes)], **shared))
+        super().__init__(World(engine, filters=[asks_all(service, seconds=0.5, **requests)], **shared))
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ FAST = Flavor("fast", "c1.fast", 4, 1024, 0, public=True, extra_specs={"trait:HW
 def shop(a_world):
     """Make a world with flavors to choose from."""
 
-    def make(**wishes) -> World:
-        world = a_world(**wishes)
+    def make(**requests) -> World:
+        world = a_world(**requests)
         for flavor in (SMALL, FAST):
             world.simulated.offer_flavor(flavor)
         return world

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from blazar.clouds.ports import Flavor
-from blazar.model.demand import TraitNeeds
+from blazar.model.demand import TraitRequirements
 from blazar.model.errors import InvalidInput
 from blazar.resources.flavors import of_text, text_of, traits_of, unit_of
 
@@ -114,7 +114,7 @@ def test_what_can_not_be_promised_is_refused_by_name(specs):
     ids=lambda given: str(given) if isinstance(given, dict) else str(sorted(given)),
 )
 def test_traits_are_those_of_the_extra_specs(specs, required, forbidden):
-    assert traits_of(a_flavor(**specs)) == TraitNeeds(frozenset(required), frozenset(forbidden))
+    assert traits_of(a_flavor(**specs)) == TraitRequirements(frozenset(required), frozenset(forbidden))
 
 
 @pytest.mark.parametrize(

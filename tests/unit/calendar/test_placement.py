@@ -38,7 +38,7 @@ def a_snapshot(hosts, allocations=()) -> Snapshot:
 
 
 def units(placement) -> list[int]:
-    return [sum(share.units for share in shares) for shares in placement.shares]
+    return [sum(share.units for share in assignments) for assignments in placement.assignments]
 
 
 def test_min_one_max_three_with_three_free_hosts_gets_three():
@@ -54,7 +54,7 @@ def test_two_demands_never_share_the_last_host():
 def test_the_choosy_demand_gets_what_only_it_can_use():
     hosts = a_snapshot([a_host(1, zone="a"), a_host(2, zone="b")])
     placement = place([ask(1), ask(1, zones="a")], hosts)
-    assert [shares[0].resource_id for shares in placement.shares] == [2, 1]
+    assert [assignments[0].resource_id for assignments in placement.assignments] == [2, 1]
 
 
 def test_a_demand_that_could_take_all_leaves_the_others_their_minimum():
@@ -97,7 +97,7 @@ def test_units_together_and_apart():
     hosts = a_snapshot([a_host(1, vcpus=4), a_host(2, vcpus=8)])
     assert place([ask(4, vcpus=2, affinity=Affinity.TOGETHER)], hosts).resource_ids == {2}
     apart = place([ask(2, vcpus=2, affinity=Affinity.APART)], hosts)
-    assert sorted((share.resource_id, share.units) for share in apart.shares[0]) == [(1, 1), (2, 1)]
+    assert sorted((share.resource_id, share.units) for share in apart.assignments[0]) == [(1, 1), (2, 1)]
     with pytest.raises(NotEnoughResources):
         place([ask(3, vcpus=2, affinity=Affinity.APART)], hosts)
 
@@ -111,13 +111,13 @@ def test_required_resources_are_among_the_chosen_ones():
     assert place([ask(3, required=names(4, 5))], hosts).resource_ids > {4, 5}
     assert place([ask(2, required=names(4, 5))], hosts, strategy=Strategy.RANDOM).resource_ids == {4, 5}
     placement = place([ask(1, 9), ask(2, required=names(1, 2)), ask(1)], hosts)
-    assert {share.resource_id for share in placement.shares[1]} == {1, 2}
+    assert {share.resource_id for share in placement.assignments[1]} == {1, 2}
 
 
 def test_required_resources_are_left_to_those_who_require_them_beside_shared_ones():
     hosts = a_snapshot([a_host(1, vcpus=8), a_host(2, vcpus=8)])
     placement = place([ask(1, vcpus=1), ask(1, required=names(1))], hosts)
-    assert [shares[0].resource_id for shares in placement.shares] == [2, 1]
+    assert [assignments[0].resource_id for assignments in placement.assignments] == [2, 1]
     with pytest.raises(NotEnoughResources):
         place([ask(2, vcpus=1, affinity=Affinity.APART), ask(1, required=names(1))], hosts)
 
@@ -222,11 +222,11 @@ def test_whole_resources_are_placed_as_well_as_can_be(case, strategy, seed):
         assert most is None
         return
     assert sum(units(placement)) == most
-    given_ = [share.resource_id for shares in placement.shares for share in shares]
+    given_ = [share.resource_id for assignments in placement.assignments for share in assignments]
     assert len(given_) == len(set(given_)), "a host is given twice"
-    for demand, shares, can in zip(demands, placement.shares, able, strict=True):
-        assert demand.min_units <= len(shares) <= demand.max_units
-        assert {share.resource_id for share in shares} <= can
+    for demand, assignments, can in zip(demands, placement.assignments, able, strict=True):
+        assert demand.min_units <= len(assignments) <= demand.max_units
+        assert {share.resource_id for share in assignments} <= can
 
 
 @settings(max_examples=CASES)
@@ -257,7 +257,7 @@ def test_required_resources_are_placed_wherever_there_is_a_way(case, data, strat
         assert most is None
         return
     assert sum(units(placement)) == most
-    chosen = [{share.resource_id for share in shares} for shares in placement.shares]
+    chosen = [{share.resource_id for share in assignments} for assignments in placement.assignments]
     assert sum(map(len, chosen)) == len(set().union(*chosen)), "a host is given twice"
     for demand, mine, wanted, can in zip(demands, chosen, required, able, strict=True):
         assert wanted <= mine <= can
@@ -326,7 +326,7 @@ def test_a_chain_of_many_reservations_moves_up_by_one():
     chain = [ask(1, zones=[f"z{n}", f"z{n + 1}"]) for n in range(1, count)]
     # Each would take the first of its two; the last one wants the first of all.
     placement = place([*chain, ask(1, zones=["z1"])], hosts)
-    assert [shares[0].resource_id for shares in placement.shares] == [*range(2, count + 1), 1]
+    assert [assignments[0].resource_id for assignments in placement.assignments] == [*range(2, count + 1), 1]
 
 
 @settings(max_examples=CASES)
@@ -346,7 +346,7 @@ def test_pinned_resources_stay_wherever_there_is_a_way(case, data):
         assert most is None
         return
     assert sum(units(placement)) == most
-    assert {share.resource_id for share in placement.shares[index]} >= own
+    assert {share.resource_id for share in placement.assignments[index]} >= own
 
 
 @st.composite
@@ -423,8 +423,8 @@ def test_units_and_wholes_are_placed_wherever_there_is_a_way(case):
         return
     assert possible
     counts = [
-        [sum(share.units for share in shares if share.resource_id == host.id) for host in hosts]
-        for shares in placement.shares
+        [sum(share.units for share in assignments if share.resource_id == host.id) for host in hosts]
+        for assignments in placement.assignments
     ]
     assert fits(demands, hosts, allocations, counts)
     for demand, row in zip(demands, counts, strict=True):

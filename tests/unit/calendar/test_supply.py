@@ -11,7 +11,7 @@ from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.placement import place
 from blazar.calendar.snapshot import Snapshot
 from blazar.model.amounts import Amounts
-from blazar.model.demand import Demand, TraitNeeds
+from blazar.model.demand import Demand, TraitRequirements
 from blazar.model.errors import NotEnoughResources
 from blazar.model.resource import Resource, ResourceKind, UnitLimits
 from tests.unit.builders import a_host, hours, promised
@@ -25,8 +25,8 @@ def ask(count: int, vcpus: int | None = 2, **more) -> Demand:
 
 
 def given(demand: Demand, *hosts: Resource, allocations=()) -> dict[int, int]:
-    (shares,) = place([demand], Snapshot(hosts, Occupancy.of_allocations(WINDOW, allocations))).shares
-    return {share.resource_id: share.units for share in shares}
+    (assignments,) = place([demand], Snapshot(hosts, Occupancy.of_allocations(WINDOW, allocations))).assignments
+    return {share.resource_id: share.units for share in assignments}
 
 
 def limited(id: int, vcpus: int = 8, **limits: int) -> Resource:
@@ -63,12 +63,12 @@ def test_a_demand_goes_where_the_traits_are():
     fast = replace(a_host(1), traits=frozenset({"FAST", "HOT"}))
     cool = replace(a_host(2), traits=frozenset({"FAST"}))
     plain = a_host(3)
-    needs = TraitNeeds(frozenset({"FAST"}), frozenset({"HOT"}))
+    needs = TraitRequirements(frozenset({"FAST"}), frozenset({"HOT"}))
     for vcpus in (2, None):
         assert set(given(ask(1, vcpus, traits=needs), fast, cool, plain)) == {2}
         with pytest.raises(NotEnoughResources, match=r"\b1 (match|hosts match)"):
             given(ask(9, vcpus, traits=needs), fast, cool, plain)
-    assert set(given(ask(1, traits=TraitNeeds(forbidden=frozenset({"FAST"}))), fast, cool, plain)) == {3}
+    assert set(given(ask(1, traits=TraitRequirements(forbidden=frozenset({"FAST"}))), fast, cool, plain)) == {3}
 
 
 def test_a_resource_that_shrank_has_no_room_and_breaks_nothing():

@@ -17,7 +17,7 @@ from blazar.calendar.placement import place
 from blazar.calendar.snapshot import Snapshot
 from blazar.calendar.strategies import Strategy
 from blazar.model.amounts import Amounts
-from blazar.model.demand import Affinity, Allocation, Demand, TraitNeeds
+from blazar.model.demand import Affinity, Allocation, Demand, TraitRequirements
 from blazar.model.errors import NotEnoughResources
 from blazar.model.resource import Resource, ResourceKind, UnitLimits
 from tests.unit.builders import a_host, hours
@@ -49,14 +49,14 @@ def a_snapshot(hosts, allocations=(), window=WINDOW) -> Snapshot:
 
 def counts_of(placement, hosts):
     return [
-        [sum(share.units for share in shares if share.resource_id == host.id) for host in hosts]
-        for shares in placement.shares
+        [sum(share.units for share in assignments if share.resource_id == host.id) for host in hosts]
+        for assignments in placement.assignments
     ]
 
 
 def test_each_class_counts_for_itself():
     hosts = [a_sized_host(1, 8, 4)]
-    assert len(place([ask(4, amounts(1, 1))], a_snapshot(hosts)).shares[0]) == 1
+    assert len(place([ask(4, amounts(1, 1))], a_snapshot(hosts)).assignments[0]) == 1
     with pytest.raises(NotEnoughResources, match="4 units fit"):
         place([ask(5, amounts(1, 1))], a_snapshot(hosts))
 
@@ -97,7 +97,7 @@ def test_thousands_of_hosts_and_of_units_are_placed(affinity):
     count = 8 if affinity is Affinity.TOGETHER else 900
     demand = ask(count, amounts(1, 1), affinity=affinity)
     placement = place([demand, ask(50, None)], a_snapshot(hosts, full))
-    assert [sum(share.units for share in shares) for shares in placement.shares] == [count, 50]
+    assert [sum(share.units for share in assignments) for assignments in placement.assignments] == [count, 50]
     with pytest.raises(NotEnoughResources):
         place([replace(demand, min_units=10**9, max_units=10**9)], a_snapshot(hosts, full))
 
@@ -106,7 +106,7 @@ def test_who_takes_anything_leaves_room_for_who_does_not():
     hosts = [a_sized_host(n, 4, 4) for n in range(1, 201)]
     demands = [ask(600, amounts(1, 1)), ask(4, amounts(1, 1), affinity=Affinity.TOGETHER), ask(40, None)]
     placement = place(demands, a_snapshot(hosts))
-    assert [sum(share.units for share in shares) for shares in placement.shares] == [600, 4, 40]
+    assert [sum(share.units for share in assignments) for assignments in placement.assignments] == [600, 4, 40]
 
 
 # Against brute force
@@ -117,7 +117,8 @@ limits = st.dictionaries(
 )
 traits = st.frozensets(st.just("FAST"))
 needs = st.sampled_from(
-    [TraitNeeds()] * 4 + [TraitNeeds(frozenset({"FAST"})), TraitNeeds(forbidden=frozenset({"FAST"}))]
+    [TraitRequirements()] * 4
+    + [TraitRequirements(frozenset({"FAST"})), TraitRequirements(forbidden=frozenset({"FAST"}))]
 )
 spans = st.tuples(st.integers(0, 11), st.integers(1, 5)).map(lambda t: (t[0], t[0] + t[1]))
 
@@ -242,7 +243,7 @@ def test_no_sequence_of_bookings_promises_more_than_there_is_at_any_moment(raw, 
             placement = place([demand], a_snapshot(hosts, booked, hours(*span)), strategy=strategy, seed=number)
         except NotEnoughResources:
             continue
-        for share in placement.shares[0]:
+        for share in placement.assignments[0]:
             booked.append(promised(share.resource_id, hours(*span), unit, share.units, lease=str(number)))
     for host in hosts:
         for hour in range(17):
