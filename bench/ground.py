@@ -172,7 +172,7 @@ class Ground:
     def _insert(self, numbers: range, slot: timedelta) -> None:
         rows: dict[sa.Table, list[dict[str, object]]] = {leases: [], reservations: [], events: [], allocations: []}
         now = datetime.now(UTC)
-        unit = None if self.kind.unit is None else dict(self.kind.unit.items)
+        per_instance = None if self.kind.per_instance is None else dict(self.kind.per_instance.items)
         for number in numbers:
             start = (BEGIN + slot * (number // len(self.busy))).replace(microsecond=0)
             end = max((start + slot).replace(microsecond=0), start + timedelta(seconds=1))
@@ -202,7 +202,7 @@ class Ground:
                     "lease_id": lease_id,
                 }
                 | {"reservation_id": reservation_id, "starts_at": start, "ends_at": end, "blocks_until": end}
-                | {"units": self.kind.units, "unit": unit, "released_at": None}
+                | {"units": self.kind.count, "unit": per_instance, "released_at": None}
             )
         with self.engine.execution_options(**{WRITES: True}).begin() as connection:
             for table, values in rows.items():

@@ -27,7 +27,7 @@ SERVER = Amounts.of({"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 10})
 class Kind:
     """A resource type as it is measured, on a ground of so many ``resources``.
 
-    ``filled`` are the parameters of the leases that the calendar is full of, each with ``units`` of ``unit`` (None:
+    ``filled`` are the parameters of the leases that the calendar is full of, ``count`` of ``per_instance`` each (None:
     whole) of one resource; ``creates`` what is asked for, by the name it has in the table; ``starts`` what is due in a
     burst.
     """
@@ -38,8 +38,8 @@ class Kind:
     creates: Mapping[str, Room]
     make: Callable[[Cloud, HostSettings], ResourceType]
     resources: ResourceKind = ResourceKind.HOST
-    units: int = 1
-    unit: Amounts | None = None
+    count: int = 1
+    per_instance: Amounts | None = None
     least_free: Mapping[str, int] = field(default_factory=dict)
     """How many resources without a lease a request needs; it is left out where there are fewer."""
     lists: Mapping[str, str] = field(default_factory=lambda: {"allocations": "/v1/os-hosts/allocations"})
@@ -91,8 +91,8 @@ KINDS: Mapping[str, Kind] = {
             },
             least_free={"create 4 apart": 4},
             make=VirtualInstance,
-            units=4,
-            unit=SERVER,
+            count=4,
+            per_instance=SERVER,
         ),
         Kind(
             "flavor:instance",
@@ -100,8 +100,8 @@ KINDS: Mapping[str, Kind] = {
             starts=_of_flavor(4),
             creates={"create 4 servers": _of_flavor(4)},
             make=FlavorInstance,
-            units=4,
-            unit=SERVER,
+            count=4,
+            per_instance=SERVER,
         ),
         Kind(
             "virtual:floatingip",

@@ -382,7 +382,7 @@ def check_usable(stage: Stage) -> None:
             r.resource_type not in (HOST, ADDRESS) for r in lease.reservations
         ):
             has = [s for s in stage.cloud.list_servers() if s.project_id == lease.project_id]
-            room = sum(a.units for a in stage.store.lease_allocations(lease.id))
+            room = sum(a.count for a in stage.store.lease_allocations(lease.id))
             assert len(stage.use(lease)) == room - len(has), "the users of an active lease can not boot servers"
 
 

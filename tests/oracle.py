@@ -82,8 +82,8 @@ def check_cloud(
             assert inside == set(room), "a reservation of servers has other hosts than promised"
             assert not set(room) & held, "a host is shared and alone"
             assert projects == [lease.project_id], "the project of an active lease can not boot servers"
-            for host, units in room.items():
-                slots.setdefault(host, {})[resource_class(reservation.id)] = units
+            for host, count in room.items():
+                slots.setdefault(host, {})[resource_class(reservation.id)] = count
         else:
             assert (inside, projects) == (set(), []), "a reservation that has not started is open"
     totals = {host: found for host, found in state.inventories.items() if found}
@@ -135,4 +135,4 @@ def promised(store: Store, lease: Lease, reservation: Reservation) -> dict[str, 
     """Return the units that the calendar has promised to a reservation, by resource."""
     mine = [a for a in store.lease_allocations(lease.id) if a.reservation_id == reservation.id]
     names = {key: resource.name for key, resource in store.resources_by_id({a.resource_id for a in mine}).items()}
-    return dict(sum((Counter({names[a.resource_id]: a.units}) for a in mine), Counter()))
+    return dict(sum((Counter({names[a.resource_id]: a.count}) for a in mine), Counter()))

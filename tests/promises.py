@@ -31,7 +31,7 @@ def check(allocations: Iterable[Allocation], resources: Mapping[int, Resource], 
         # What is promised grows only where a window starts.
         for instant in {since, *(a.window.start for a in held if a.window.start > since)}:
             here = [a for a in held if a.window.contains(instant)]
-            wholes = [a for a in here if a.unit is None]
+            wholes = [a for a in here if a.per_instance is None]
             assert not wholes or here == wholes[:1], (instant, here)
             promised: Counter[str] = Counter()
             for allocation in here:

@@ -84,7 +84,7 @@ def allocation(value: ResourceAllocations) -> Json:
                 "end_date": iso(a.window.end),
             }
             for a in value.allocations
-            for _ in range(a.units)
+            for _ in range(a.count)
         ],
     }
 

@@ -47,7 +47,7 @@ def _joined(
     held: Collection[Allocation], planned: Collection[Allocation], old: Window, new: Window
 ) -> Iterator[Allocation]:
     both = Window(min(old.start, new.start), max(old.end, new.end))
-    had_whole, gets_whole = (any(a.unit is None for a in each) for each in (held, planned))
+    had_whole, gets_whole = (any(a.per_instance is None for a in each) for each in (held, planned))
     if had_whole and gets_whole:
         # The reservation that gets it has it on record, so that an undo knows where it may be by then.
         yield from (replace(a, window=both) for a in planned)
@@ -123,13 +123,12 @@ def _amounts(allocation: Allocation) -> Amounts:
 
 def _sized(like: Allocation, window: Window, amounts: Amounts) -> Allocation:
     """Return an allocation of these amounts: as a number of the units that the reservation has, if that is possible."""
-    units, unit = 1, amounts
-    if like.unit:
-        name, amount = like.unit.items[0]
+    if like.per_instance:
+        name, amount = like.per_instance.items[0]
         count = amounts.get(name) // amount
-        if like.unit.times(count) == amounts:
-            units, unit = count, like.unit
-    return replace(like, window=window, units=units, unit=unit)
+        if like.per_instance.times(count) == amounts:
+            return replace(like, window=window, count=count)
+    return replace(like, window=window, count=1, per_instance=amounts)
 
 
 def _outside(window: Window, other: Window) -> Iterator[Window]:

@@ -60,7 +60,7 @@ class Occupancy:
         starts: dict[int, datetime] = {}
         for a in allocations:
             if a.window.overlaps(window):
-                within.append((a.resource_id, a.window.start, a.window.end, a.units, a.unit))
+                within.append((a.resource_id, a.window.start, a.window.end, a.count, a.per_instance))
             elif a.window.end <= window.start:
                 ends[a.resource_id] = max(a.window.end, ends.get(a.resource_id, a.window.end))
             else:
@@ -94,14 +94,14 @@ class Occupancy:
         """Tell whether nothing at all is promised of the resource in the window."""
         return resource_id not in self.taken and resource_id not in self.peaks
 
-    def units_free(self, resource: Resource, unit: Amounts) -> int:
+    def count_free(self, resource: Resource, per_instance: Amounts) -> int:
         """Return how many such units fit on the resource throughout the window.
 
         None at all where more is promised than there is, as when a resource has shrunk since.
         """
         if resource.id in self.taken:
             return 0
-        return resource.units_beside(self.peaks.get(resource.id, Amounts()), unit)
+        return resource.count_beside(self.peaks.get(resource.id, Amounts()), per_instance)
 
 
 class Room(Mapping[int, timedelta], Generic[Instant]):
@@ -168,13 +168,13 @@ class _Peaks(Mapping[int, Amounts]):
 def _peak(uses: list[Use]) -> Amounts:
     """Return of each class the most that is taken of a resource at any one instant."""
     first = uses[0][4] or Amounts()
-    if all(unit is first or unit == first for _, _, _, _, unit in uses):
+    if all(per_instance is first or per_instance == first for _, _, _, _, per_instance in uses):
         # Servers of one size, as they mostly are: what is counted is servers.
-        return _times(first, _most([(start, end, units) for _, start, end, units, _ in uses]))
+        return _times(first, _most([(start, end, count) for _, start, end, count, _ in uses]))
     by_class: dict[str, list[Span]] = defaultdict(list)
-    for _, start, end, units, unit in uses:
-        for name, amount in unit or ():
-            by_class[name].append((start, end, units * amount))
+    for _, start, end, count, per_instance in uses:
+        for name, amount in per_instance or ():
+            by_class[name].append((start, end, count * amount))
     return Amounts.of({name: _most(spans) for name, spans in by_class.items()})
 
 
@@ -194,5 +194,5 @@ def _most(spans: list[Span]) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _times(unit: Amounts, count: int) -> Amounts:
-    return unit.times(count)
+def _times(per_instance: Amounts, count: int) -> Amounts:
+    return per_instance.times(count)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement: which resources to take for all demands of a lease together.
 
-Whole resources are a bipartite matching between demands (each standing for ``min_units`` seats) and resources;
+Whole resources are a bipartite matching between demands (each standing for ``min_count`` seats) and resources;
 it is solved exactly with augmenting paths (Berge, 1957), each of which is found breadth first. Units that share
-resources are placed in ``units``.
+resources are placed in ``count``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from blazar.calendar.occupancy import Occupancy
+from blazar.calendar.shared import SharedSearch
 from blazar.calendar.snapshot import Snapshot
 from blazar.calendar.strategies import Strategy, in_order
-from blazar.calendar.units import UnitSearch
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.requirements import Anything, Requirement, matches
@@ -28,7 +28,7 @@ class Assignment:
     """Units of one resource for one demand."""
 
     resource_id: int
-    units: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ def place(
     Whole resources are shared with nobody, neither inside nor outside the lease. ``matching`` may give the
     resources that meet a requirement faster than by trying each. Raises NotEnoughResources with the counts of what
     there is, or InvalidInput if what is required is not there at all. Exact for whole resources; for shared ones within
-    the bounds of ``units``.
+    the bounds of ``count``.
     """
     find = matching or (lambda requirement: _matching(snapshot.resources, requirement))
     if any(demand.required for demand in demands):
         demands = _with_required(demands, snapshot, find)
     only_whole = all(demand.whole for demand in demands)
     # What the others take of a demand's first candidates, it finds among as many that follow.
-    enough = sum(demand.max_units for demand in demands) if only_whole else None
+    enough = sum(demand.max_count for demand in demands) if only_whole else None
     candidates = [_candidates(demand, snapshot, strategy, seed, find, enough) for demand in demands]
     if only_whole:
         return _place_whole(demands, candidates, snapshot, find)
@@ -152,10 +152,10 @@ def _place_whole(
 ) -> Placement:
     for index, demand in enumerate(demands):
         _check_pinned(index, demands, candidates[index], snapshot)
-        if len(candidates[index]) < demand.min_units:
+        if len(candidates[index]) < demand.min_count:
             raise _not_enough(index, demands, len(candidates[index]), find)
     if len(demands) == 1:
-        return Placement((_assignments(candidates[0][: demands[0].max_units]),))
+        return Placement((_assignments(candidates[0][: demands[0].max_count]),))
     owner = _matched(demands, candidates, find)
     return Placement(
         tuple(_assignments([r for r in candidates[index] if owner.get(r.id) == index]) for index in range(len(demands)))
@@ -168,14 +168,14 @@ def _matched(demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]
     # The choosiest demand first: fewer seats have to be moved later.
     order = sorted(range(len(demands)), key=lambda i: len(candidates[i]))
     for index in order:
-        while seats.held[index] < demands[index].min_units:
+        while seats.held[index] < demands[index].min_count:
             if not seats.add(index):
                 together = len({r.id for resources in candidates for r in resources})
                 raise _not_enough(index, demands, together, find, jointly=True)
     growing = order
     while growing:
         # Who can not grow now never can again: every further seat leaves others at least as little choice.
-        growing = [index for index in growing if seats.held[index] < demands[index].max_units and seats.add(index)]
+        growing = [index for index in growing if seats.held[index] < demands[index].max_count and seats.add(index)]
     return seats.owner
 
 
@@ -238,7 +238,7 @@ def _place_mixed(
     for index, demand in enumerate(demands):
         if demand.whole:
             _check_pinned(index, demands, candidates[index], snapshot)
-    search = UnitSearch(demands, candidates, snapshot)
+    search = SharedSearch(demands, candidates, snapshot)
     if lost := search.overdrawn():
         raise NotEnoughResources(
             f"{', '.join(lost)} is in use by the reservation and too much of it is promised to other leases in "
@@ -246,12 +246,12 @@ def _place_mixed(
         )
     if not search.fill():
         rooms = [search.room(index) for index in range(len(demands))]
-        worst = max(range(len(demands)), key=lambda i: demands[i].min_units - rooms[i])
+        worst = max(range(len(demands)), key=lambda i: demands[i].min_count - rooms[i])
         raise _not_enough(worst, demands, rooms[worst], find, jointly=len(demands) > 1)
     search.top_up()
     return Placement(
         tuple(
-            tuple(Assignment(resource_id, units) for resource_id, units in search.given(index).items())
+            tuple(Assignment(resource_id, count) for resource_id, count in search.given(index).items())
             for index in range(len(demands))
         )
     )
@@ -279,7 +279,7 @@ def _not_enough(
     which = f"reservation {index + 1} of the lease: " if len(demands) > 1 else ""
     together = " beside the lease's other reservations" if jointly else ""
     if demand.whole:
-        text = f"at least {demand.min_units} asked for, {matching} match, {free} of them free in that time{together}"
+        text = f"at least {demand.min_count} asked for, {matching} match, {free} of them free in that time{together}"
     else:
-        text = f"{demand.min_units} units asked for, {matching} {demand.kind.noun}s match, {free} units fit{together}"
+        text = f"{demand.min_count} units asked for, {matching} {demand.kind.noun}s match, {free} units fit{together}"
     return NotEnoughResources(f"Not enough {demand.kind.noun}s available: {which}{text}.")

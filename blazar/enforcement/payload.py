@@ -80,7 +80,7 @@ def _reservation(view: LeaseView, reservation: Reservation) -> Json:
         "resources_changed": reservation.resources_changed,
         "created_at": _spaced(reservation.created_at),
         "updated_at": _spaced(reservation.updated_at),
-        "allocations": [_resource(holding) for holding in held for _ in range(holding.units)],
+        "allocations": [_resource(holding) for holding in held for _ in range(holding.count)],
     }
 
 

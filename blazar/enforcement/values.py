@@ -50,9 +50,9 @@ class Holding:
 
     reservation_id: str
     resource: Resource
-    units: int = 1
+    count: int = 1
     whole: bool = True
-    unit: Amounts | None = None
+    per_instance: Amounts | None = None
     """What one unit takes of the resource, where that is not all of it."""
 
 
@@ -77,7 +77,7 @@ class LeaseView:
     def hosts(self) -> int:
         """Return how many whole hosts it has."""
         hosts = (h for h in self.holdings if h.whole and h.resource.kind is ResourceKind.HOST)
-        return sum(holding.units for holding in hosts)
+        return sum(holding.count for holding in hosts)
 
     @property
     def resource_requests(self) -> Amounts:
@@ -88,7 +88,11 @@ class LeaseView:
         total = Amounts()
         for holding in self.holdings:
             if holding.resource.kind is ResourceKind.HOST:
-                total += holding.resource.capacity if holding.unit is None else holding.unit.times(holding.units)
+                total += (
+                    holding.resource.capacity
+                    if holding.per_instance is None
+                    else holding.per_instance.times(holding.count)
+                )
         return total
 
     @property
@@ -96,12 +100,12 @@ class LeaseView:
         """Return how much of what it has, as Hold counts."""
         total: Counter[str] = Counter()
         for holding in self.holdings:
-            total.update(measured(str(holding.resource.kind), holding.units, holding.unit))
+            total.update(measured(str(holding.resource.kind), holding.count, holding.per_instance))
         return total
 
     def holds(self, window: Window) -> list[Hold]:
         """Return what it holds for a part of its time."""
-        return [Hold(self.lease.id, str(h.resource.kind), window, h.units, h.unit) for h in self.holdings]
+        return [Hold(self.lease.id, str(h.resource.kind), window, h.count, h.per_instance) for h in self.holdings]
 
     @property
     def before_end(self) -> datetime | None:
@@ -113,7 +117,7 @@ class LeaseView:
     def substance(self) -> tuple[object, ...]:
         """Return what an answer depends on: all but the marks of when we looked."""
         reservations = tuple((r.id, r.resource_type, r.parameters) for r in self.lease.reservations)
-        held = tuple((h.reservation_id, h.resource.external_id, h.units) for h in self.holdings)
+        held = tuple((h.reservation_id, h.resource.external_id, h.count) for h in self.holdings)
         return self.lease.name, self.lease.window, self.before_end, reservations, held
 
 

@@ -98,8 +98,8 @@ class Booking:
                             lease_id=lease_id,
                             reservation_id=request.reservation_id,
                             window=window,
-                            units=assignment.units,
-                            unit=request.demand.unit,
+                            count=assignment.count,
+                            per_instance=request.demand.per_instance,
                         )
                     )
         return Plan(tuple(allocations), generations)

@@ -27,7 +27,10 @@ def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> Lea
         found |= store.resources_by_id(gone)
     return LeaseView(
         lease,
-        tuple(Holding(a.reservation_id, found[a.resource_id], a.units, a.unit is None, a.unit) for a in allocations),
+        tuple(
+            Holding(a.reservation_id, found[a.resource_id], a.count, a.per_instance is None, a.per_instance)
+            for a in allocations
+        ),
     )
 
 

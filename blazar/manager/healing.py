@@ -272,7 +272,7 @@ class Healing:
     def _used(self, work: Work) -> frozenset[int]:
         """Return which resources of a reservation in use have somebody's work on them."""
         in_use = self._worker.type_of(work.reservation).in_use(work)
-        return frozenset(id_ for id_, units in in_use.items() if units)
+        return frozenset(id_ for id_, count in in_use.items() if count)
 
     def _check_free(self, lease: Lease, reservation_id: str, host: Resource) -> None:
         works = self._worker.works(lease)

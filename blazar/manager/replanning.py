@@ -111,7 +111,7 @@ class _Room:
 
     @property
     def total(self) -> int:
-        return sum(allocation.units for allocation in self.held)
+        return sum(allocation.count for allocation in self.held)
 
     @property
     def hopeless(self) -> bool:
@@ -119,20 +119,20 @@ class _Room:
 
     def firm(self, kind: ResourceKind, least: int | None = None) -> PlacementRequest:
         """Ask for what is kept and, in the place of what is lost, for anything: at least ``least`` in all."""
-        kept = {a.resource_id: a.units for a in self.held if a.resource_id not in self.lost or self.hopeless}
-        unit = self.held[0].unit
-        base = self.demand or Demand(kind, self.total, self.total, unit=unit)
-        fixed = frozenset(kept) if unit is None else frozenset()
+        kept = {a.resource_id: a.count for a in self.held if a.resource_id not in self.lost or self.hopeless}
+        per_instance = self.held[0].per_instance
+        base = self.demand or Demand(kind, self.total, self.total, per_instance=per_instance)
+        fixed = frozenset(kept) if per_instance is None else frozenset()
         return PlacementRequest(
             self.id,
             replace(
                 base,
-                min_units=self.total if least is None or self.hopeless else max(least, sum(kept.values())),
-                max_units=self.total,
+                min_count=self.total if least is None or self.hopeless else max(least, sum(kept.values())),
+                max_count=self.total,
                 preferred=frozenset(),
                 pinned=fixed,
                 required=frozenset(),
-                kept={} if unit is None else kept,
+                kept={} if per_instance is None else kept,
                 # It was promised for all of this time, and is not given up because its resource has shrunk.
                 entitled=True,
             ),
@@ -147,18 +147,18 @@ class _Room:
         return PlacementRequest(
             self.id,
             replace(
-                self.demand, min_units=self.total, max_units=self.total, preferred=kept, pinned=frozenset(), kept={}
+                self.demand, min_count=self.total, max_count=self.total, preferred=kept, pinned=frozenset(), kept={}
             ),
         )
 
     def having(self, given: tuple[Allocation, ...]) -> _Room:
         """Return the reservation with what was found, and of what is lost so much that nothing is given up for less."""
-        rest = self.total - sum(allocation.units for allocation in given)
+        rest = self.total - sum(allocation.count for allocation in given)
         left = []
         for allocation in self.held:
             if allocation.resource_id in self.lost and rest > 0:
-                left.append(replace(allocation, units=min(rest, allocation.units)))
-                rest -= left[-1].units
+                left.append(replace(allocation, count=min(rest, allocation.count)))
+                rest -= left[-1].count
         return replace(self, held=(*given, *left), lost=frozenset(), demand=None)
 
 

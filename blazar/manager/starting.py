@@ -86,5 +86,5 @@ def doing_without(work: Work, ids: frozenset[int]) -> Work:
     return replace(
         work,
         resources=tuple(resource for resource in work.resources if resource.id not in ids),
-        units={id_: units for id_, units in work.units.items() if id_ not in ids},
+        counts={id_: count for id_, count in work.counts.items() if id_ not in ids},
     )

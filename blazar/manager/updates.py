@@ -571,12 +571,12 @@ def _asks_anew(before: Parameters, after: Parameters) -> bool:
 
 def _changed_in_use(after: Lease, works: Collection[Work], planned: Collection[Allocation]) -> frozenset[str]:
     """Return the reservations in use that get other resources, or more or fewer units of one, than they hold."""
-    units: dict[str, dict[int, int]] = {work.reservation.id: {} for work in works}
+    counts: dict[str, dict[int, int]] = {work.reservation.id: {} for work in works}
     for allocation in planned:
-        units[allocation.reservation_id][allocation.resource_id] = allocation.units
+        counts[allocation.reservation_id][allocation.resource_id] = allocation.count
     active = {r.id for r in after.reservations if r.status is ReservationStatus.ACTIVE}
     return frozenset(
         work.reservation.id
         for work in works
-        if work.reservation.id in active and units[work.reservation.id] != dict(work.units)
+        if work.reservation.id in active and counts[work.reservation.id] != dict(work.counts)
     )

@@ -506,7 +506,7 @@ def memo_of(allocations: Collection[Allocation]) -> Mapping[str, object]:
     """Return what an update has to note of what the lease held before."""
     return {
         "held": [
-            [a.reservation_id, a.resource_id, a.units, None if a.unit is None else dict(a.unit.items)]
+            [a.reservation_id, a.resource_id, a.count, None if a.per_instance is None else dict(a.per_instance.items)]
             for a in allocations
         ]
     }
@@ -528,16 +528,16 @@ def held_before(lease: Lease, event: Event, kinds: Mapping[str, ResourceKind]) -
             lease.id,
             reservation_id,
             lease.window,
-            units,
-            None if unit is None else Amounts.of(unit),
+            count,
+            None if per_instance is None else Amounts.of(per_instance),
         )
-        for reservation_id, resource_id, units, unit in held
+        for reservation_id, resource_id, count, per_instance in held
     )
 
 
 def _without(work: Work, ids: frozenset[int]) -> Work:
     """Return a reservation to be started without some of what is promised to it, and that notes so."""
-    out = ids & work.units.keys()
+    out = ids & work.counts.keys()
     return doing_without(replace(work, reservation=leaving_out(work.reservation, out)), out)
 
 

@@ -23,9 +23,9 @@ def works_of(lease: Lease, allocations: Collection[Allocation], resources: Mappi
     """Return the reservations of a lease, each with the resources of its part of the allocations."""
     works = []
     for reservation in lease.reservations:
-        units: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for allocation in allocations:
             if allocation.reservation_id == reservation.id:
-                units[allocation.resource_id] += allocation.units
-        works.append(Work(lease, reservation, tuple(resources[id_] for id_ in units), units))
+                counts[allocation.resource_id] += allocation.count
+        works.append(Work(lease, reservation, tuple(resources[id_] for id_ in counts), counts))
     return tuple(works)

@@ -57,7 +57,7 @@ class Amounts:
         """Return ``count`` times these amounts."""
         return Amounts.of({name: amount * count for name, amount in self.items})
 
-    def units_within(self, capacity: Amounts, used: Amounts) -> int:
+    def times_within(self, capacity: Amounts, used: Amounts) -> int:
         """Return how many units of these amounts fit into ``capacity`` beside what is ``used``.
 
         Raises ValueError if these amounts are all zero: then the answer would be endless.

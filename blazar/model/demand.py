@@ -40,9 +40,9 @@ class TraitRequirements:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """``min_units`` to ``max_units`` units of a kind of resource that meets ``requirement`` and ``traits``.
+    """``min_count`` to ``max_count`` units of a kind of resource that meets ``requirement`` and ``traits``.
 
-    ``unit`` says what one unit takes of a resource; None means the *whole* resource, which then is shared
+    ``per_instance`` says what one unit takes of a resource; None means the *whole* resource, which then is shared
     with nobody (so whole units always lie apart). ``preferred`` resources are chosen before others if they can be.
     What is in use stays: whole resources that are ``pinned`` must be among the chosen ones, and of shared ones at
     least the units in ``kept``. All three go by calendar ids. ``entitled``: what is kept was promised for the whole
@@ -52,10 +52,10 @@ class Demand:
     """
 
     kind: ResourceKind
-    min_units: int
-    max_units: int
+    min_count: int
+    max_count: int
     requirement: Requirement = Anything()
-    unit: Amounts | None = None
+    per_instance: Amounts | None = None
     affinity: Affinity = Affinity.ANY
     pinned: frozenset[int] = frozenset()
     preferred: frozenset[int] = frozenset()
@@ -65,28 +65,28 @@ class Demand:
     required: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if not 1 <= self.min_units <= self.max_units:
-            raise ValueError(f"a demand for {self.min_units} to {self.max_units} units makes no sense")
-        if self.unit is not None and not self.unit:
+        if not 1 <= self.min_count <= self.max_count:
+            raise ValueError(f"a demand for {self.min_count} to {self.max_count} units makes no sense")
+        if self.per_instance is not None and not self.per_instance:
             raise ValueError("a unit must take something")
-        if self.unit is None and self.affinity is Affinity.TOGETHER and self.max_units > 1:
+        if self.per_instance is None and self.affinity is Affinity.TOGETHER and self.max_count > 1:
             raise ValueError("several whole resources can not lie on one resource")
-        if self.kept if self.unit is None else self.pinned:
+        if self.kept if self.per_instance is None else self.pinned:
             raise ValueError("whole resources are pinned, units are kept")
-        if self.required and (self.unit is not None or len(self.required) + len(self.pinned) > self.min_units):
+        if self.required and (self.per_instance is not None or len(self.required) + len(self.pinned) > self.min_count):
             raise ValueError("only whole resources are required, and no more than there are to be with those pinned")
 
     @property
     def whole(self) -> bool:
         """Tell whether each unit is a whole resource."""
-        return self.unit is None
+        return self.per_instance is None
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Promises ``units`` units of one resource of a kind to one reservation for one window.
+    """Promises ``count`` units of one resource of a kind to one reservation for one window.
 
-    ``unit`` is as in Demand: None is the whole resource, and then ``units`` is 1.
+    ``per_instance`` is as in Demand: None is the whole resource, and then ``count`` is 1.
     """
 
     kind: ResourceKind
@@ -94,18 +94,18 @@ class Allocation:
     lease_id: str
     reservation_id: str
     window: Window
-    units: int = 1
-    unit: Amounts | None = None
+    count: int = 1
+    per_instance: Amounts | None = None
 
     @property
     def amounts(self) -> Amounts | None:
         """What the allocation takes of its resource; None is all of it."""
-        return None if self.unit is None else self.unit.times(self.units)
+        return None if self.per_instance is None else self.per_instance.times(self.count)
 
     @property
     def assignment(self) -> tuple[str, int, int, Amounts | None]:
         """What of which resource is promised to which reservation, whenever that is."""
-        return self.reservation_id, self.resource_id, self.units, self.unit
+        return self.reservation_id, self.resource_id, self.count, self.per_instance
 
 
 @dataclass(frozen=True, slots=True)

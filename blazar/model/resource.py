@@ -111,13 +111,13 @@ class Resource:
         """What the cloud told of it when it was last asked."""
         return Facts(self.attributes, Supply(self.capacity, self.limits, self.traits))
 
-    def units_beside(self, used: Amounts, unit: Amounts) -> int:
+    def count_beside(self, used: Amounts, per_instance: Amounts) -> int:
         """Return how many such units fit beside what is used: none if one of them would break a limit."""
         if self.limits and not all(
-            self.limits[name].allow(amount) for name, amount in unit.items if name in self.limits
+            self.limits[name].allow(amount) for name, amount in per_instance.items if name in self.limits
         ):
             return 0
-        return unit.units_within(self.capacity, used)
+        return per_instance.times_within(self.capacity, used)
 
     def is_open_to(self, project_id: str) -> bool:
         """Tell whether a project may see the resource and be promised it."""

@@ -22,25 +22,25 @@ which may be dedicated ones."""
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """So many units of a kind of resource, held by a lease for a time; ``unit`` is as in Allocation."""
+    """So many units of a kind of resource, held by a lease for a time; ``per_instance`` is as in Allocation."""
 
     lease_id: str
     kind: str
     window: Window
-    units: int = 1
-    unit: Amounts | None = None
+    count: int = 1
+    per_instance: Amounts | None = None
 
     @property
     def measures(self) -> Mapping[str, int]:
         """Return how much of what it is."""
-        return measured(self.kind, self.units, self.unit)
+        return measured(self.kind, self.count, self.per_instance)
 
 
-def measured(kind: str, units: int, unit: Amounts | None) -> Mapping[str, int]:
+def measured(kind: str, count: int, per_instance: Amounts | None) -> Mapping[str, int]:
     """Return how much of what some units of a kind of resource are."""
-    if kind == ResourceKind.HOST and unit is not None:
-        return {INSTANCE: units, VCPU: units * (unit.get("VCPU") + unit.get("PCPU"))}
-    return {kind: units}
+    if kind == ResourceKind.HOST and per_instance is not None:
+        return {INSTANCE: count, VCPU: count * (per_instance.get("VCPU") + per_instance.get("PCPU"))}
+    return {kind: count}
 
 
 class Load:

@@ -50,14 +50,14 @@ class Action(StrEnum):
 class Work:
     """One reservation to act on, with the resources that are promised to it.
 
-    ``units`` says how many units of each, by calendar id; ``in_use`` how many of these are in use, where somebody
+    ``counts`` says how many of each, by calendar id; ``in_use`` how many of these are in use, where somebody
     has looked.
     """
 
     lease: Lease
     reservation: Reservation
     resources: tuple[Resource, ...]
-    units: Mapping[int, int] = field(default_factory=dict)
+    counts: Mapping[int, int] = field(default_factory=dict)
     in_use: Mapping[int, int] | None = None
 
 

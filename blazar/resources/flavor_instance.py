@@ -12,7 +12,7 @@ from blazar.model.lease import Parameters, Reservation
 from blazar.model.requirements import Anything, parse_requirement
 from blazar.resources.actions import BEFORE_END, with_action
 from blazar.resources.base import ResolveFirst
-from blazar.resources.flavors import of_text, text_of, traits_of, unit_of
+from blazar.resources.flavors import of_text, per_instance_of, text_of, traits_of
 from blazar.resources.instances import (
     Instances,
     affinity_of,
@@ -102,9 +102,9 @@ class FlavorInstance(Instances):
         flavor = of_text(parameters[SOURCE])
         return Demand(
             kind=self.kind,
-            min_units=parameters["amount"],
-            max_units=parameters["amount"],
-            unit=unit_of(flavor),
+            min_count=parameters["amount"],
+            max_count=parameters["amount"],
+            per_instance=per_instance_of(flavor),
             affinity=affinity_of(parameters),
             traits=traits_of(flavor),
         )
@@ -148,7 +148,7 @@ def _chosen(flavor: object) -> Parameters:
 def _checked(parameters: Parameters) -> Parameters:
     flavor = of_text(parameters[SOURCE])
     # Said now, and not when the calendar is asked.
-    unit_of(flavor)
+    per_instance_of(flavor)
     traits_of(flavor)
     action = checked_before_end(parameters)
     return {

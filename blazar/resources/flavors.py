@@ -45,7 +45,7 @@ _TRAITS: Mapping[tuple[str, str], tuple[str, bool]] = {
 """Extra specs that Nova turns into traits, and whether the host must have or must not have these."""
 
 
-def unit_of(flavor: Flavor) -> Amounts:
+def per_instance_of(flavor: Flavor) -> Amounts:
     """Return what one server takes of a host. InvalidInput if that is nothing, or can not be promised."""
     for key, value in flavor.extra_specs.items():
         _check_reservable(flavor, key, value)

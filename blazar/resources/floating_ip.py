@@ -73,24 +73,24 @@ class VirtualFloatingIp:
         network_id = parameters["network_id"]
         return Demand(
             kind=self.kind,
-            min_units=parameters["amount"],
-            max_units=parameters["amount"],
+            min_count=parameters["amount"],
+            max_count=parameters["amount"],
             requirement=Membership(NETWORK, (network_id,)),
             required=frozenset(name_of(network_id, address) for address in parameters[REQUIRED]),
         )
 
     def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
         """Ask for the addresses held, and more or fewer; in use, none that is attached goes."""
-        fresh, held = self.demand(parameters, known=known), frozenset(work.units)
+        fresh, held = self.demand(parameters, known=known), frozenset(work.counts)
         if work.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=held)
         before = self.demand(work.reservation.parameters, known=known)
-        if (fresh.min_units, fresh.required) == (before.min_units, before.required):
+        if (fresh.min_count, fresh.required) == (before.min_count, before.required):
             # New dates alone bring no new addresses, even if some were lost.
             count = max(1, len(held))
-            return replace(fresh, min_units=count, max_units=count, pinned=held, required=frozenset())
+            return replace(fresh, min_count=count, max_count=count, pinned=held, required=frozenset())
         new = fresh.required - {resource.name for resource in work.resources}
-        room = fresh.min_units - len(new)
+        room = fresh.min_count - len(new)
         kept = held if len(held) <= room else _fewer(work, room, fresh)
         return replace(fresh, pinned=kept, required=new)
 
@@ -146,10 +146,10 @@ def _fewer(work: Work, room: int, fresh: Demand) -> frozenset[int]:
         attached = sum(1 for resource in work.resources if work.in_use.get(resource.id))
         more = f", and {len(stays) - attached} more are required" if len(stays) > attached else ""
         raise Conflict(
-            f"amount {fresh.min_units}: {max(0, room)} of the addresses that reservation {work.reservation.id} has "
+            f"amount {fresh.min_count}: {max(0, room)} of the addresses that reservation {work.reservation.id} has "
             f"could stay, but {attached} are attached to ports{more}; detach {len(stays) - room} of them first"
         )
-    others = sorted(frozenset(work.units) - stays)
+    others = sorted(frozenset(work.counts) - stays)
     return frozenset((*stays, *others[: room - len(stays)]))
 
 

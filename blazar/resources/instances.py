@@ -83,14 +83,14 @@ class Instances(ABC):
         """Ask for the slots held, and more or fewer; a reservation in use keeps every slot that is in use."""
         fresh = self.demand(parameters, known=known)
         if work.reservation.status is ReservationStatus.PENDING:
-            return replace(fresh, preferred=frozenset(work.units))
+            return replace(fresh, preferred=frozenset(work.counts))
         self._check_changeable(work, parameters, fresh)
-        held = sum(work.units.values())
-        amount = fresh.min_units
+        held = sum(work.counts.values())
+        amount = fresh.min_count
         if amount == work.reservation.parameters["amount"]:
             # New dates alone bring no new slots, even if some were lost.
-            return replace(fresh, min_units=max(1, held), max_units=max(1, held), kept=dict(work.units))
-        return replace(fresh, kept=dict(work.units) if amount >= held else _fewer(work, amount))
+            return replace(fresh, min_count=max(1, held), max_count=max(1, held), kept=dict(work.counts))
+        return replace(fresh, kept=dict(work.counts) if amount >= held else _fewer(work, amount))
 
     def in_use(self, work: Work) -> Mapping[int, int]:
         """Return how many slots have a server."""
@@ -203,14 +203,14 @@ def _fewer(work: Work, amount: int) -> Mapping[int, int]:
     """Return which slots to keep of more, so that none in use goes, and as few hosts as can be have any."""
     if work.in_use is None:
         raise LookFirst(work)
-    kept = {id_: min(units, work.in_use.get(id_, 0)) for id_, units in work.units.items()}
+    kept = {id_: min(count, work.in_use.get(id_, 0)) for id_, count in work.counts.items()}
     used = sum(kept.values())
     if used > amount:
         raise Conflict(
             f"amount can not be {amount}: {used} servers use reservation {work.reservation.id}; delete "
             f"{used - amount} of them first"
         )
-    for id_ in sorted(kept, key=lambda id_: (-kept[id_], -work.units[id_], id_)):
-        more = min(work.units[id_], kept[id_] + amount - sum(kept.values()))
+    for id_ in sorted(kept, key=lambda id_: (-kept[id_], -work.counts[id_], id_)):
+        more = min(work.counts[id_], kept[id_] + amount - sum(kept.values()))
         kept[id_] = more
-    return {id_: units for id_, units in kept.items() if units}
+    return {id_: count for id_, count in kept.items() if count}

@@ -90,8 +90,8 @@ class PhysicalHost:
         check_known(requirement, known, REQUIREMENTS)
         return Demand(
             kind=self.kind,
-            min_units=parameters["min"],
-            max_units=parameters["max"],
+            min_count=parameters["min"],
+            max_count=parameters["max"],
             requirement=requirement,
         )
 
@@ -101,10 +101,10 @@ class PhysicalHost:
         held = frozenset(resource.id for resource in work.resources)
         if work.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=held)
-        if fresh.max_units < len(held):
+        if fresh.max_count < len(held):
             raise NotEnoughResources(
                 f"reservation {work.reservation.id} is in use on {len(held)} hosts and can not shrink to "
-                f"max {fresh.max_units}; a reservation can only grow while it is active"
+                f"max {fresh.max_count}; a reservation can only grow while it is active"
             )
         if fresh.requirement != requirement_of(work.reservation.parameters, REQUIREMENTS):
             misfits = sorted(r.name for r in work.resources if not matches(fresh.requirement, r.properties))
@@ -117,8 +117,8 @@ class PhysicalHost:
         grows = asked != {key: work.reservation.parameters[key] for key in ("min", "max")}
         if not grows:
             # New dates alone never bring new hosts into a reservation that people work on.
-            return replace(fresh, min_units=max(1, len(held)), max_units=max(1, len(held)), pinned=held)
-        return replace(fresh, min_units=max(fresh.min_units, len(held)), pinned=held)
+            return replace(fresh, min_count=max(1, len(held)), max_count=max(1, len(held)), pinned=held)
+        return replace(fresh, min_count=max(fresh.min_count, len(held)), pinned=held)
 
     def in_use(self, work: Work) -> Mapping[int, int]:
         """Return one of each host on which servers are."""

@@ -16,7 +16,7 @@ from blazar.clouds.supplies import OUR_CLASSES, reservation_of
 from blazar.model.amounts import Amounts
 from blazar.model.errors import InvalidInput
 from blazar.model.resource import Resource
-from blazar.resources.flavors import unit_of
+from blazar.resources.flavors import per_instance_of
 
 LOG = logging.getLogger(__name__)
 
@@ -93,9 +93,9 @@ def takes(flavor: Flavor) -> Amounts:
     """Return what a server takes of a host; of what can not be promised anyway only its sizes count."""
     plain = replace(flavor, extra_specs={k: v for k, v in flavor.extra_specs.items() if not k.startswith(OURS)})
     try:
-        return unit_of(plain)
+        return per_instance_of(plain)
     except InvalidInput:
-        return unit_of(replace(plain, extra_specs={}))
+        return per_instance_of(replace(plain, extra_specs={}))
 
 
 def _taken(server: Server) -> Amounts:

@@ -122,11 +122,11 @@ class Slots:
         lost = set()
         for resource in work.resources:
             try:
-                self._set(resource.name, name, work.units[resource.id])
+                self._set(resource.name, name, work.counts[resource.id])
             except NotFound as error:
                 LOG.warning("Reservation %s has no slots on %s: %s", work.reservation.id, resource.name, error.message)
                 lost.add(resource.id)
-        room = Counter({str(r.attributes["service_name"]): work.units[r.id] for r in work.resources})
+        room = Counter({str(r.attributes["service_name"]): work.counts[r.id] for r in work.resources})
         left = 0
         for server in reversed(self.servers(work)):
             if server.host is None:
@@ -279,7 +279,7 @@ class Slots:
         self._pools.admit(aggregate, hosts=hosts, aggregates=aggregates)
         name = resource_class(work.reservation.id)
         for resource in work.resources:
-            self._ensure_inventory(resource, name, work.units[resource.id])
+            self._ensure_inventory(resource, name, work.counts[resource.id])
         leaving = [host for host in aggregate.hosts if host not in hosts]
         for host, hypervisor in self._hypervisors(leaving).items():
             if not self._drop(hypervisor, name):

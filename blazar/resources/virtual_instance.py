@@ -62,10 +62,10 @@ class VirtualInstance(Instances):
         check_known(requirement, known, REQUIREMENTS)
         return Demand(
             kind=self.kind,
-            min_units=parameters["amount"],
-            max_units=parameters["amount"],
+            min_count=parameters["amount"],
+            max_count=parameters["amount"],
             requirement=requirement,
-            unit=Amounts.of({name: parameters[field] for field, (name, _, _) in SIZES.items()}),
+            per_instance=Amounts.of({name: parameters[field] for field, (name, _, _) in SIZES.items()}),
             affinity=affinity_of(parameters),
         )
 

@@ -188,8 +188,8 @@ def insert(
             "starts_at": a.window.start,
             "ends_at": a.window.end,
             "blocks_until": later(a.window.end, cleaning),
-            "units": a.units,
-            "unit": None if a.unit is None else dict(a.unit.items),
+            "units": a.count,
+            "unit": None if a.per_instance is None else dict(a.per_instance.items),
             "added_at": added_at,
         }
         for a in new
@@ -218,13 +218,13 @@ def replace(
     resized, gone = _matched(others, new, _where)
     changed: dict[tuple[Window, int, Amounts | None], list[int]] = defaultdict(list)
     for row, kept in (*moved, *resized):
-        changed[kept.window, kept.units, kept.unit].append(row.key)
+        changed[kept.window, kept.count, kept.per_instance].append(row.key)
     past = [row for row, _ in resized if row.since < to_second(at)]
     begun = [row.key for row in past]
     for part in chunks([row.key for row in gone]):
         release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
     # As many statements as there are sizes, and windows: one, or while a lease is changed three.
-    for (window, units, unit), keys in changed.items():
+    for (window, count, per_instance), keys in changed.items():
         for part in chunks(keys):
             connection.execute(
                 allocations.update()
@@ -233,8 +233,8 @@ def replace(
                     starts_at=window.start,
                     ends_at=window.end,
                     blocks_until=later(window.end, cleaning),
-                    units=units,
-                    unit=None if unit is None else dict(unit.items),
+                    units=count,
+                    unit=None if per_instance is None else dict(per_instance.items),
                 )
             )
     for part in chunks(begun):
@@ -287,8 +287,8 @@ def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> 
             "starts_at": each.allocation.window.start,
             "ends_at": min(each.allocation.window.end, to_second(at)),
             "blocks_until": LONG_AGO,
-            "units": each.allocation.units,
-            "unit": None if each.allocation.unit is None else dict(each.allocation.unit.items),
+            "units": each.allocation.count,
+            "unit": None if each.allocation.per_instance is None else dict(each.allocation.per_instance.items),
             "added_at": each.added_at,
             "released_at": at,
         }
@@ -404,12 +404,14 @@ def earlier_users(
         query = _LATE_OR_CLEANED
         values |= {"now": now, "since": now - cleaning - _SECOND}
     found = connection.execute(query, values).all()
-    shared = {resource_id for _, resource_id, unit, mine, _ in found if unit is not None and mine is not None}
+    shared = {
+        resource_id for _, resource_id, per_instance, mine, _ in found if per_instance is not None and mine is not None
+    }
     full = _full(connection, shared, before, now, cleaning) if shared else frozenset()
     users = {
         EarlierUser(who, clean_at)
-        for who, resource_id, unit, mine, clean_at in found
-        if unit is None or mine is None or resource_id in full
+        for who, resource_id, per_instance, mine, clean_at in found
+        if per_instance is None or mine is None or resource_id in full
     }
     return tuple(sorted(users, key=lambda user: (user.clean_at is not None, user.clean_at or now, user.lease_id)))
 
@@ -480,9 +482,9 @@ def _full(
     )
     taken: dict[int, Amounts] = defaultdict(Amounts)
     capacities: dict[int, Amounts] = {}
-    for id_, capacity, units, unit in rows:
+    for id_, capacity, count, per_instance in rows:
         capacities[id_] = Amounts.of(capacity)
-        taken[id_] += Amounts.of(unit or {}).times(units)
+        taken[id_] += Amounts.of(per_instance or {}).times(count)
     return frozenset(id_ for id_, sum_ in taken.items() if any(n > capacities[id_].get(name) for name, n in sum_))
 
 
@@ -498,7 +500,7 @@ def _reader(span: Window, cleaning: timedelta) -> Callable[[Iterable[Any]], list
 
     def read(rows: Iterable[Any]) -> list[Use]:
         uses: list[Use] = []
-        for resource_id, starts_at, blocks_until, count, unit in rows:
+        for resource_id, starts_at, blocks_until, count, per_instance in rows:
             start, end = instant(starts_at) - cleaning, instant(blocks_until)
             if end <= begin:
                 # A late user, who should have left, is in the way from now on.
@@ -506,7 +508,7 @@ def _reader(span: Window, cleaning: timedelta) -> Callable[[Iterable[Any]], list
             if start >= end:
                 # A use that was given up in the second it began has no length of its own, only the cleaning after it.
                 start = end - _SECOND
-            uses.append((resource_id, start, end, count, _unit(unit)))
+            uses.append((resource_id, start, end, count, _per_instance(per_instance)))
         return uses
 
     return read
@@ -518,5 +520,5 @@ def _naive(instant: datetime) -> datetime:
 
 
 @lru_cache(maxsize=1024)
-def _unit(text: str) -> Amounts:
+def _per_instance(text: str) -> Amounts:
     return Amounts.of(json.loads(text))

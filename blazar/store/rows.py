@@ -179,15 +179,15 @@ def event_row(lease_id: str, position: int, event: Event) -> dict[str, Any]:
 
 def allocation_of(row: Sequence[Any]) -> Allocation:
     """Return an allocation."""
-    kind, resource_id, lease_id, reservation_id, starts_at, ends_at, units, unit = row
+    kind, resource_id, lease_id, reservation_id, starts_at, ends_at, count, per_instance = row
     return Allocation(
         _KINDS[kind],
         resource_id,
         lease_id,
         reservation_id,
         Window(starts_at, ends_at),
-        units,
-        None if unit is None else Amounts.of(unit),
+        count,
+        None if per_instance is None else Amounts.of(per_instance),
     )
 
 

@@ -89,7 +89,15 @@ def over_time(
     a, second = allocations.c, to_second(now)
     rows = connection.execute(
         sa.select(
-            leases.c.id, leases.c.status, a.kind, a.starts_at, a.ends_at, a.added_at, a.released_at, a.units, a.unit
+            leases.c.id,
+            leases.c.status,
+            a.kind,
+            a.starts_at,
+            a.ends_at,
+            a.added_at,
+            a.released_at,
+            a.units,
+            a.unit,
         )
         .join(leases, leases.c.id == a.lease_id)
         .where(
@@ -105,13 +113,13 @@ def over_time(
     )
     held: list[Hold] = []
     mine: list[Hold] = []
-    for lease_id, status, kind, starts_at, ends_at, added_at, released_at, units, unit in rows:
+    for lease_id, status, kind, starts_at, ends_at, added_at, released_at, count, per_instance in rows:
         start = starts_at if added_at is None else max(starts_at, to_second(added_at))
         end = min(ends_at, second) if released_at is None and status in GIVEN_BACK else ends_at
         if start < end:
-            amounts = None if unit is None else Amounts.of(unit)
+            amounts = None if per_instance is None else Amounts.of(per_instance)
             own = lease_id == besides and released_at is None
-            (mine if own else held).append(Hold(lease_id, kind, Window(start, end), units, amounts))
+            (mine if own else held).append(Hold(lease_id, kind, Window(start, end), count, amounts))
     return tuple(held), tuple(mine)
 
 

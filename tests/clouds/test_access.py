@@ -202,9 +202,9 @@ def test_a_changing_call_with_an_old_token_is_sent_once_more_after_another_check
         ({"region": "RegionTwo", "interfaces": {"compute": "public"}}, FAR_NOVA),
     ],
 )
-def test_region_and_interface_are_those_of_the_configuration(web, requests, where):
+def test_region_and_interface_are_those_of_the_configuration(web, wishes, where):
     web.get(f"{where}/servers/1", json={"server": {}})
-    an_access(**requests).compute.get("/servers/1")
+    an_access(**wishes).compute.get("/servers/1")
     assert sent(web)[0].url == f"{where}/servers/1"
 
 

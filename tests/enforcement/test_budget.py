@@ -108,7 +108,7 @@ def test_a_running_lease_with_hosts_that_came_later_counts_them_from_then():
 
 
 def test_instances_count_by_their_number_and_their_vcpus():
-    holding = Holding("r-1", a_host(), 3, whole=False, unit=Amounts.of({"VCPU": 4}))
+    holding = Holding("r-1", a_host(), 3, whole=False, per_instance=Amounts.of({"VCPU": 4}))
     view = replace(a_view(hours(1, 11)), holdings=(holding,))
     ResourceHoursFilter({"host": 0, "vcpu": 120, "instance": 30}, Calendar()).check(asked(view))
     assert "120 vcpu-hours" in denial(ResourceHoursFilter({"vcpu": 119}, Calendar()), asked(view))

@@ -151,8 +151,10 @@ class TestMaxUnitsOfOtherThings:
     rule = MaxUnitsFilter(0, of={"instance": 6, "vcpu": 16})
 
     def servers(self, window, number: int, vcpus: int = 2):
-        unit = Amounts.of({"VCPU": vcpus})
-        return replace(a_view(window), holdings=(Holding("r-1", a_host(), number, whole=False, unit=unit),))
+        per_instance = Amounts.of({"VCPU": vcpus})
+        return replace(
+            a_view(window), holdings=(Holding("r-1", a_host(), number, whole=False, per_instance=per_instance),)
+        )
 
     def held(self, window, number: int, vcpus: int = 2) -> Hold:
         return Hold("other", "host", window, number, Amounts.of({"VCPU": vcpus}))

@@ -125,7 +125,7 @@ def test_filters_take_their_number_from_keystone_and_name_it(keystone):
 
 
 def test_other_units_have_a_limit_if_one_is_registered(keystone):
-    servers = Holding("r-1", a_host(), 3, whole=False, unit=Amounts.of({"VCPU": 4}))
+    servers = Holding("r-1", a_host(), 3, whole=False, per_instance=Amounts.of({"VCPU": 4}))
     question = asking(replace(a_view(), holdings=(servers,)))
     MaxUnitsFilter(None, unified=limits(keystone)).check(question)
     keystone.registered["blazar:vcpus"] = 11

@@ -162,7 +162,7 @@ def check(world: World, survivor, books: Credits) -> None:
     leases = world.store.leases(None)
     assert {lease.status for lease in leases} <= lifecycle.STABLE
     assert books.held == {
-        lease.id: (lease.window.end, sum(a.unit is None for a in world.store.lease_allocations(lease.id)))
+        lease.id: (lease.window.end, sum(a.per_instance is None for a in world.store.lease_allocations(lease.id)))
         for lease in leases
         if lease.status is not LeaseStatus.TERMINATED
     }

@@ -74,10 +74,10 @@ def test_a_lease_that_moves_to_another_day_has_each_of_its_hosts_once(world, day
 
 def test_servers_that_move_to_another_day_keep_their_number(world):
     lease = world.lease(instances(4, vcpus=16), start=HOUR)
-    before = Counter((a.resource_id, a.units) for a in world.store.lease_allocations(lease.id))
+    before = Counter((a.resource_id, a.count) for a in world.store.lease_allocations(lease.id))
     world.change(lease, start=NOON + timedelta(days=1), end=NOON + timedelta(days=1, hours=2))
-    assert Counter((a.resource_id, a.units) for a in world.store.lease_allocations(lease.id)) == before
-    assert sum(a.units for a in world.store.lease_allocations(lease.id)) == 4
+    assert Counter((a.resource_id, a.count) for a in world.store.lease_allocations(lease.id)) == before
+    assert sum(a.count for a in world.store.lease_allocations(lease.id)) == 4
 
 
 def test_a_full_cloud_does_not_stand_in_the_way_of_a_legal_change(world):
@@ -187,8 +187,8 @@ def test_growth_of_two_reservations_is_undone_in_both_when_the_cloud_refuses_the
     after = world.now(lease)
     assert after.status is LeaseStatus.ACTIVE
     assert [r.parameters for r in after.reservations] == [r.parameters for r in before[0].reservations]
-    assert {(a.resource_id, a.units) for a in world.store.lease_allocations(lease.id)} == {
-        (a.resource_id, a.units) for a in before[1]
+    assert {(a.resource_id, a.count) for a in world.store.lease_allocations(lease.id)} == {
+        (a.resource_id, a.count) for a in before[1]
     }
     assert (world.pool(), world.pool(hosts.id)) == before[2:]
 

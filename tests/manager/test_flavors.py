@@ -80,8 +80,8 @@ def test_the_flavor_of_a_reservation_is_its_source_with_all_specs_and_those_of_t
     )
     assert group.policy == "anti-affinity"
     assert world.simulated.flavor_access(id_of(lease)) == frozenset()
-    (unit,) = {a.unit for a in world.store.lease_allocations(lease.id)}
-    assert dict(unit) == {"VCPU": 3, "MEMORY_MB": 1000, "DISK_GB": 10}
+    (per_instance,) = {a.per_instance for a in world.store.lease_allocations(lease.id)}
+    assert dict(per_instance) == {"VCPU": 3, "MEMORY_MB": 1000, "DISK_GB": 10}
 
 
 def test_a_reservation_keeps_its_source_as_it_was(world):

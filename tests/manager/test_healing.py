@@ -310,7 +310,7 @@ def test_instances_move_slot_by_slot_and_keep_their_affinity(a_world):
         assert lost not in world.hosts_of(lease)
         assert kept <= world.hosts_of(lease)
         assert len(world.hosts_of(lease)) == (2 if lease is apart else 1)
-        assert sum(a.units for a in world.store.lease_allocations(lease.id)) == 2
+        assert sum(a.count for a in world.store.lease_allocations(lease.id)) == 2
         assert not world.now(lease).degraded
         world.simulated.host_up(lost)
         look(world)
@@ -325,8 +325,8 @@ def test_slots_for_which_there_is_no_room_are_missing_and_the_others_move(a_worl
     assert world.hosts_of(lease) == {"node-1", "node-2"}
     world.simulated.host_down("node-1")
     look(world)
-    units = {a.resource_id: a.units for a in world.store.lease_allocations(lease.id)}
-    assert units == {world.manager.host("1").id: 1, world.manager.host("2").id: 4}
+    count = {a.resource_id: a.count for a in world.store.lease_allocations(lease.id)}
+    assert count == {world.manager.host("1").id: 1, world.manager.host("2").id: 4}
     assert flags(world, lease) == (True, False, True)
 
 

@@ -41,7 +41,7 @@ def promised(world: World, lease) -> dict[str, int]:
     """The slots that the calendar has promised, by host."""
     allocations = world.store.lease_allocations(lease.id)
     names = {id_: r.name for id_, r in world.store.resources_by_id({a.resource_id for a in allocations}).items()}
-    return dict(Counter({names[a.resource_id]: a.units for a in allocations}))
+    return dict(Counter({names[a.resource_id]: a.count for a in allocations}))
 
 
 def boot(world: World, lease, name="work"):
@@ -523,7 +523,7 @@ def test_an_active_reservation_grows_on_its_host_and_on_others(world):
     assert (grown.status, grown.reservations[0].parameters["amount"]) == (LeaseStatus.ACTIVE, 5)
     after = promised(world, lease)
     assert sum(after.values()) == 5
-    assert all(after[host] >= units for host, units in before.items())
+    assert all(after[host] >= count for host, count in before.items())
     assert slots(world, lease) == after
     assert world.pool(id_of(lease)) == set(after)
     for _ in range(5):
@@ -585,7 +585,7 @@ def test_many_reservations_of_a_lease_shrink_together(world):
     server = boot(world, lease)
     changes = tuple(ReservationChange(r.id, {"amount": 1}) for r in lease.reservations)
     assert world.change(lease, reservations=changes).status is LeaseStatus.ACTIVE
-    assert sum(a.units for a in world.store.lease_allocations(lease.id)) == 8
+    assert sum(a.count for a in world.store.lease_allocations(lease.id)) == 8
     assert [s.id for s in world.simulated.list_servers()] == [server.id]
 
 

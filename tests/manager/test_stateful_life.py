@@ -328,7 +328,7 @@ class Life(RuleBasedStateMachine):
             return
         names = {r.id: r.name for r in self.world.store.resources(ResourceKind.HOST)}
         promised = {
-            (names[a.resource_id], resource_class(a.reservation_id)): a.units
+            (names[a.resource_id], resource_class(a.reservation_id)): a.count
             for a in self.world.store.live_allocations(ResourceKind.HOST)
         }
         with self.world.simulated._keeper.open(to_change=False) as state:

@@ -155,8 +155,8 @@ allocations = st.builds(
     lease_id=texts,
     reservation_id=texts,
     window=windows,
-    units=st.integers(1, 99),
-    unit=st.none() | amounts,
+    count=st.integers(1, 99),
+    per_instance=st.none() | amounts,
 )
 properties = st.builds(
     ResourceProperty,

@@ -304,4 +304,4 @@ def check_told(store: Store, service: Service, leases: tuple[Lease, ...]) -> Non
     now = [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED]
     held = [a for lease in now for a in store.lease_allocations(lease.id)]
     hosts = {resource.id for resource in store.resources(ResourceKind.HOST)}
-    assert sum(a.unit is None and a.resource_id in hosts for a in held) <= LIMIT
+    assert sum(a.per_instance is None and a.resource_id in hosts for a in held) <= LIMIT

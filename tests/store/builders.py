@@ -61,8 +61,12 @@ def a_lease(window: Window, *, project: str = "physics") -> Lease:
     )
 
 
-def promised(lease: Lease, hosts: Collection[Resource], *, unit: Amounts | None = None) -> tuple[Allocation, ...]:
-    return tuple(Allocation(HOST, h.id, lease.id, lease.reservations[0].id, lease.window, 1, unit) for h in hosts)
+def promised(
+    lease: Lease, hosts: Collection[Resource], *, per_instance: Amounts | None = None
+) -> tuple[Allocation, ...]:
+    return tuple(
+        Allocation(HOST, h.id, lease.id, lease.reservations[0].id, lease.window, 1, per_instance) for h in hosts
+    )
 
 
 def generations(store: Store, hosts: Collection[Resource]) -> dict[int, int]:
@@ -70,10 +74,10 @@ def generations(store: Store, hosts: Collection[Resource]) -> dict[int, int]:
         return dict(view.generations([host.id for host in hosts]))
 
 
-def booked(store: Store, window: Window, *hosts: Resource, unit: Amounts | None = None) -> Lease:
+def booked(store: Store, window: Window, *hosts: Resource, per_instance: Amounts | None = None) -> Lease:
     """Book hosts for a new lease, whatever the calendar says."""
     lease = a_lease(window)
-    plan = Plan(promised(lease, hosts, unit=unit), generations(store, hosts))
+    plan = Plan(promised(lease, hosts, per_instance=per_instance), generations(store, hosts))
     return store.book(lease, plan)
 
 

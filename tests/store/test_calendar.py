@@ -93,9 +93,9 @@ def test_a_user_who_should_have_left_is_in_the_way_of_those_who_come_now_only(st
 
 
 def test_a_late_user_counts_with_what_it_has_and_until_the_window_ends(store, host):
-    booked(store, hours(0, 1), host, unit=HALF)
+    booked(store, hours(0, 1), host, per_instance=HALF)
     with store.calendar(HOST, hours(2, 3), whole_only=False, now=NOON + 2 * HOUR, besides=None) as view:
-        assert view.snapshot.occupancy.units_free(host, HALF) == 1
+        assert view.snapshot.occupancy.count_free(host, HALF) == 1
 
 
 def test_a_window_that_has_begun_counts_from_now_on(store, host):
@@ -127,7 +127,7 @@ def test_the_room_beside_a_window_is_known_with_the_cleaning_time(whole, engine)
     booked(store, hours(-3, -2), past)
     given_up = booked(store, hours(1, 2), gone)
     store.save(given_up, given_up, release=[given_up.reservations[0].id], at=NOON)
-    booked(store, hours(1, 2), shared, unit=HALF)
+    booked(store, hours(1, 2), shared, per_instance=HALF)
     with store.calendar(HOST, hours(5, 7), whole_only=whole, now=NOON, besides=None) as view:
         occupancy = view.snapshot.occupancy
     expected = {before.id: 2 * HOUR, after.id: HOUR, both.id: HOUR / 2, shared.id: 2 * HOUR}
@@ -237,10 +237,10 @@ def test_a_use_that_was_given_up_before_it_began_blocks_nothing(host, engine):
     assert history(store, lease) == [(1, 4, 0)]
 
 
-@pytest.mark.parametrize("unit", [None, HALF])
-def test_a_use_that_was_given_up_in_the_second_it_began_blocks_for_the_cleaning(host, unit, engine):
+@pytest.mark.parametrize("per_instance", [None, HALF])
+def test_a_use_that_was_given_up_in_the_second_it_began_blocks_for_the_cleaning(host, per_instance, engine):
     store = Store(engine, cleaning_time=HOUR)
-    lease = booked(store, hours(0, 4), host, unit=unit)
+    lease = booked(store, hours(0, 4), host, per_instance=per_instance)
     store.save(lease, lease, release=[lease.reservations[0].id], at=NOON)
     for whole in (True, False):
         assert taken(store, hours(0.5, 4), whole=whole) == {host.id}
@@ -277,12 +277,12 @@ def test_a_host_that_was_left_late_is_in_the_way_until_it_is_clean(engine):
 def test_a_part_that_is_being_cleaned_is_in_the_way_only_where_there_is_no_room_beside_it(host, engine):
     store = Store(engine, cleaning_time=10 * MINUTE)
     cleaning = 10 * MINUTE
-    earlier = booked(store, hours(0, 1), host, unit=HALF)
+    earlier = booked(store, hours(0, 1), host, per_instance=HALF)
     start = Window(NOON + HOUR + cleaning, NOON + 3 * HOUR)
-    beside = booked(store, start, host, unit=HALF)
+    beside = booked(store, start, host, per_instance=HALF)
     store.save(earlier, earlier, release=[earlier.reservations[0].id], at=start.start)
     assert in_the_way(store, beside) == ()
-    more = booked(store, start, host, unit=Amounts.of({"VCPU": 1}))
+    more = booked(store, start, host, per_instance=Amounts.of({"VCPU": 1}))
     assert in_the_way(store, more) == (earlier.id,)
     assert in_the_way(store, more, now=start.start + cleaning) == ()
 
@@ -299,18 +299,18 @@ def test_live_allocations_can_be_asked_for_by_host_lease_reservation_and_time(st
 
 
 def test_units_come_back_as_they_were_promised(store, host):
-    lease = booked(store, hours(0, 1), host, unit=HALF)
-    assert store.lease_allocations(lease.id) == promised(lease, [host], unit=HALF)
+    lease = booked(store, hours(0, 1), host, per_instance=HALF)
+    assert store.lease_allocations(lease.id) == promised(lease, [host], per_instance=HALF)
 
 
 def test_more_or_less_of_a_host_is_a_change_and_no_departure(host, engine):
     store = Store(engine, cleaning_time=10 * MINUTE)
-    lease = booked(store, hours(0, 2), host, unit=HALF)
+    lease = booked(store, hours(0, 2), host, per_instance=HALF)
     (was,) = store.lease_allocations(lease.id)
-    more = replace(was, units=2)
+    more = replace(was, count=2)
     saved = store.rebook(lease, lease, Plan((more,)), at=NOON + HOUR)
     assert store.lease_allocations(lease.id) == (more,)
-    other = replace(was, units=1, unit=Amounts.of({"VCPU": 1}))
+    other = replace(was, count=1, per_instance=Amounts.of({"VCPU": 1}))
     store.rebook(saved, saved, Plan((other,)), at=NOON + HOUR)
     assert store.lease_allocations(lease.id) == (other,)
     # What it had before stays on record, and in nobody's way.
@@ -320,14 +320,14 @@ def test_more_or_less_of_a_host_is_a_change_and_no_departure(host, engine):
 
 def test_late_users_of_a_part_are_in_the_way_only_where_there_is_no_room_beside_them(store):
     late_on, free = a_host(store, 1), a_host(store, 2)
-    late = booked(store, hours(0, 1), late_on, unit=Amounts.of({"VCPU": 10}))
-    beside = booked(store, hours(1, 2), late_on, unit=Amounts.of({"VCPU": 6}))
+    late = booked(store, hours(0, 1), late_on, per_instance=Amounts.of({"VCPU": 10}))
+    beside = booked(store, hours(1, 2), late_on, per_instance=Amounts.of({"VCPU": 6}))
     assert in_the_way(store, beside) == ()
-    more = booked(store, hours(1, 2), late_on, free, unit=Amounts.of({"VCPU": 1}))
+    more = booked(store, hours(1, 2), late_on, free, per_instance=Amounts.of({"VCPU": 1}))
     assert in_the_way(store, more) == (late.id,)
     whole = booked(store, hours(3, 4), late_on)
     assert set(in_the_way(store, whole)) == {late.id, beside.id, more.id}
-    after = booked(store, hours(4, 5), late_on, unit=Amounts.of({"VCPU": 1}))
+    after = booked(store, hours(4, 5), late_on, per_instance=Amounts.of({"VCPU": 1}))
     assert whole.id in in_the_way(store, after)
 
 
@@ -351,18 +351,18 @@ def test_large_requests_are_asked_in_parts(store, monkeypatch):
 
 def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(host, engine):
     store = Store(engine, cleaning_time=10 * MINUTE)
-    lease = booked(store, hours(0, 2), host, unit=HALF.times(2))
+    lease = booked(store, hours(0, 2), host, per_instance=HALF.times(2))
     (held,) = store.lease_allocations(lease.id)
     longer = replace(lease, window=hours(0, 4))
-    (planned,) = promised(longer, [host], unit=HALF)
+    (planned,) = promised(longer, [host], per_instance=HALF)
     both, at = union([held], [planned]), NOON + HOUR
     half, rest = replace(planned, window=hours(0, 4)), replace(planned, window=hours(0, 2))
-    assert set(both) == {replace(held, units=1, unit=HALF, window=w.window) for w in (half, rest)}
+    assert set(both) == {replace(held, count=1, per_instance=HALF, window=w.window) for w in (half, rest)}
     updating = store.rebook(lease, lease, Plan(both), at=at)
     assert set(store.lease_allocations(lease.id)) == set(both)
     assert taken(store, hours(1, 4)) == {host.id}
     with store.calendar(HOST, hours(2.5, 4), whole_only=False, now=at, besides=None) as view:
-        assert view.snapshot.occupancy.units_free(host, HALF) == 1
+        assert view.snapshot.occupancy.count_free(host, HALF) == 1
     store.rebook(updating, longer, Plan((planned,)), at=at)
     assert store.lease_allocations(lease.id) == (planned,)
     assert sorted(history(store, lease), key=str) == [(0, 1, 1), (0, 1, 1), (0, 4, None)]

@@ -203,7 +203,7 @@ def test_a_database_that_writes_times_in_another_way_is_read_all_the_same(postgr
     store = Store(engine)
     host, half = a_host(store), Amounts.of({"VCPU": 8})
     for window in (hours(0, 2), hours(2, 4)):
-        booked(store, window, host, unit=half)
+        booked(store, window, host, per_instance=half)
     with store.calendar(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None) as view:
         assert view.snapshot.occupancy.peaks == {host.id: half}
     engine.dispose()

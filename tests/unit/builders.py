@@ -25,7 +25,7 @@ def a_host(id: int, *, vcpus: int = 8, zone: str = "az-1", reservable: bool = Tr
 
 
 def promised(
-    resource: int, window: Window, *, lease: str = "other", vcpus: int | None = None, units: int = 1
+    resource: int, window: Window, *, lease: str = "other", vcpus: int | None = None, count: int = 1
 ) -> Allocation:
-    unit = None if vcpus is None else Amounts.of({"VCPU": vcpus})
-    return Allocation(ResourceKind.HOST, resource, lease, f"{lease}-r", window, units, unit)
+    per_instance = None if vcpus is None else Amounts.of({"VCPU": vcpus})
+    return Allocation(ResourceKind.HOST, resource, lease, f"{lease}-r", window, count, per_instance)

@@ -12,7 +12,7 @@ from hypothesis import given
 from blazar.clouds.ports import Flavor
 from blazar.model.demand import TraitRequirements
 from blazar.model.errors import InvalidInput
-from blazar.resources.flavors import of_text, text_of, traits_of, unit_of
+from blazar.resources.flavors import of_text, per_instance_of, text_of, traits_of
 
 
 def a_flavor(vcpus=4, memory_mb=2048, disk_gb=10, **more) -> Flavor:
@@ -22,7 +22,7 @@ def a_flavor(vcpus=4, memory_mb=2048, disk_gb=10, **more) -> Flavor:
 
 
 def takes(flavor: Flavor) -> dict[str, int]:
-    return dict(unit_of(flavor))
+    return dict(per_instance_of(flavor))
 
 
 def test_a_server_takes_what_its_flavor_says():
@@ -61,7 +61,7 @@ def test_extra_specs_outdo_sizes_and_zero_takes_them_away():
     specs = {"resources:MEMORY_MB": "0", "resources:DISK_GB": "0", "resources:VGPU": "1", "resources:VCPU": "0"}
     assert takes(a_flavor(**specs)) == {"VGPU": 1}
     with pytest.raises(InvalidInput, match="take nothing"):
-        unit_of(a_flavor(**{**specs, "resources:VGPU": "0"}))
+        per_instance_of(a_flavor(**{**specs, "resources:VGPU": "0"}))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_extra_specs_outdo_sizes_and_zero_takes_them_away():
 )
 def test_what_can_not_be_promised_is_refused_by_name(specs):
     with pytest.raises(InvalidInput, match="flavor_id: ") as raised:
-        unit_of(a_flavor(**specs))
+        per_instance_of(a_flavor(**specs))
     assert len(raised.value.message) < 300
 
 
@@ -141,4 +141,4 @@ sizes = st.integers(0, 2**20)
 @given(st.builds(Flavor, st.just("f"), st.text(), st.integers(1, 512), sizes, sizes, sizes, sizes))
 def test_every_flavor_without_extra_specs_can_be_reserved_and_kept(flavor):
     assert of_text(text_of(flavor)) == flavor
-    assert dict(unit_of(flavor))["VCPU"] == flavor.vcpus
+    assert dict(per_instance_of(flavor))["VCPU"] == flavor.vcpus

@@ -29,20 +29,20 @@ WINDOW = hours(4, 8)
 
 def ask(minimum, maximum=None, *, zones=None, vcpus=None, **more) -> Demand:
     requirement = {} if zones is None else {"requirement": Membership("availability_zone", tuple(sorted(zones)))}
-    unit = None if vcpus is None else Amounts.of({"VCPU": vcpus})
-    return Demand(ResourceKind.HOST, minimum, maximum or minimum, unit=unit, **requirement, **more)
+    per_instance = None if vcpus is None else Amounts.of({"VCPU": vcpus})
+    return Demand(ResourceKind.HOST, minimum, maximum or minimum, per_instance=per_instance, **requirement, **more)
 
 
 def a_snapshot(hosts, allocations=()) -> Snapshot:
     return Snapshot(tuple(hosts), Occupancy.of_allocations(WINDOW, allocations))
 
 
-def units(placement) -> list[int]:
-    return [sum(share.units for share in assignments) for assignments in placement.assignments]
+def counts(placement) -> list[int]:
+    return [sum(share.count for share in assignments) for assignments in placement.assignments]
 
 
 def test_min_one_max_three_with_three_free_hosts_gets_three():
-    assert units(place([ask(1, 3)], a_snapshot([a_host(1), a_host(2), a_host(3)]))) == [3]
+    assert counts(place([ask(1, 3)], a_snapshot([a_host(1), a_host(2), a_host(3)]))) == [3]
 
 
 def test_two_demands_never_share_the_last_host():
@@ -59,7 +59,7 @@ def test_the_choosy_demand_gets_what_only_it_can_use():
 
 def test_a_demand_that_could_take_all_leaves_the_others_their_minimum():
     hosts = a_snapshot([a_host(n, zone="a") for n in (1, 2)] + [a_host(3, zone="b")])
-    assert units(place([ask(1, 9), ask(1, zones="a"), ask(1, zones="a")], hosts)) == [1, 1, 1]
+    assert counts(place([ask(1, 9), ask(1, zones="a"), ask(1, zones="a")], hosts)) == [1, 1, 1]
 
 
 def test_the_smallest_host_that_fits_is_taken_first_or_the_largest():
@@ -97,7 +97,7 @@ def test_units_together_and_apart():
     hosts = a_snapshot([a_host(1, vcpus=4), a_host(2, vcpus=8)])
     assert place([ask(4, vcpus=2, affinity=Affinity.TOGETHER)], hosts).resource_ids == {2}
     apart = place([ask(2, vcpus=2, affinity=Affinity.APART)], hosts)
-    assert sorted((share.resource_id, share.units) for share in apart.assignments[0]) == [(1, 1), (2, 1)]
+    assert sorted((share.resource_id, share.count) for share in apart.assignments[0]) == [(1, 1), (2, 1)]
     with pytest.raises(NotEnoughResources):
         place([ask(3, vcpus=2, affinity=Affinity.APART)], hosts)
 
@@ -205,7 +205,7 @@ def best(demands, able, required=()) -> int | None:
             own = [{h for h, o in zip(hosts, owners, strict=True) if o == n} for n in range(len(demands))]
             if any(not wanted <= mine for wanted, mine in zip(required, own, strict=False)):
                 continue
-            if all(d.min_units <= c <= d.max_units for d, c in zip(demands, counts, strict=True)):
+            if all(d.min_count <= c <= d.max_count for d, c in zip(demands, counts, strict=True)):
                 most = max(most or 0, sum(counts))
     return most
 
@@ -221,11 +221,11 @@ def test_whole_resources_are_placed_as_well_as_can_be(case, strategy, seed):
     except NotEnoughResources:
         assert most is None
         return
-    assert sum(units(placement)) == most
+    assert sum(counts(placement)) == most
     given_ = [share.resource_id for assignments in placement.assignments for share in assignments]
     assert len(given_) == len(set(given_)), "a host is given twice"
     for demand, assignments, can in zip(demands, placement.assignments, able, strict=True):
-        assert demand.min_units <= len(assignments) <= demand.max_units
+        assert demand.min_count <= len(assignments) <= demand.max_count
         assert {share.resource_id for share in assignments} <= can
 
 
@@ -235,10 +235,10 @@ def test_preferred_hosts_are_kept_and_cost_nothing(case, preferred, seed):
     hosts, allocations, demands = case
     demand = replace(demands[0], preferred=frozenset(preferred))
     can = usable(hosts, allocations, demand)
-    assume(len(can) >= demand.min_units)
+    assume(len(can) >= demand.min_count)
     placement = place([demand], a_snapshot(hosts, allocations), strategy=Strategy.RANDOM, seed=seed)
-    count = min(len(can), demand.max_units)
-    assert units(placement) == [count]
+    count = min(len(can), demand.max_count)
+    assert counts(placement) == [count]
     assert len(placement.resource_ids & preferred) == min(count, len(can & preferred))
 
 
@@ -247,7 +247,7 @@ def test_preferred_hosts_are_kept_and_cost_nothing(case, preferred, seed):
 def test_required_resources_are_placed_wherever_there_is_a_way(case, data, strategy, seed):
     hosts, allocations, demands = case
     some = st.sets(st.integers(1, len(hosts)))
-    required = [set(sorted(data.draw(some))[: demand.min_units]) for demand in demands]
+    required = [set(sorted(data.draw(some))[: demand.min_count]) for demand in demands]
     demands = [replace(d, required=names(*wanted)) for d, wanted in zip(demands, required, strict=True)]
     able = [usable(hosts, allocations, demand) for demand in demands]
     most = best(demands, able, required)
@@ -256,12 +256,12 @@ def test_required_resources_are_placed_wherever_there_is_a_way(case, data, strat
     except (NotEnoughResources, InvalidInput):
         assert most is None
         return
-    assert sum(units(placement)) == most
+    assert sum(counts(placement)) == most
     chosen = [{share.resource_id for share in assignments} for assignments in placement.assignments]
     assert sum(map(len, chosen)) == len(set().union(*chosen)), "a host is given twice"
     for demand, mine, wanted, can in zip(demands, chosen, required, able, strict=True):
         assert wanted <= mine <= can
-        assert demand.min_units <= len(mine) <= demand.max_units
+        assert demand.min_count <= len(mine) <= demand.max_count
 
 
 def test_what_nobody_uses_is_taken_before_what_is_used_before_or_after():
@@ -279,7 +279,7 @@ def test_no_resource_is_taken_beside_another_use_while_one_is_free_all_the_time(
     hosts, allocations, demands = case
     demand = demands[0]
     can = usable(hosts, allocations, demand)
-    assume(len(can) >= demand.min_units)
+    assume(len(can) >= demand.min_count)
     idle = can - {a.resource_id for a in allocations}
     placement = place([demand], a_snapshot(hosts, allocations), strategy=strategy, seed=seed)
     assert placement.resource_ids <= idle or placement.resource_ids >= idle
@@ -314,8 +314,8 @@ def test_servers_are_packed_beside_others_rather_than_on_a_host_that_a_lease_has
 
 def test_reservations_of_many_hosts_are_placed_however_many_change_hands():
     hosts = a_snapshot([a_host(n, zone="a" if n <= 500 else "b") for n in range(1, 1001)])
-    assert sum(units(place([ask(1, 1000), ask(1, 1000)], hosts))) == 1000
-    assert units(place([ask(400, zones="ab"), ask(500, zones="a"), ask(1, 1000)], hosts)) == [400, 500, 100]
+    assert sum(counts(place([ask(1, 1000), ask(1, 1000)], hosts))) == 1000
+    assert counts(place([ask(400, zones="ab"), ask(500, zones="a"), ask(1, 1000)], hosts)) == [400, 500, 100]
     with pytest.raises(NotEnoughResources, match="reservation 3 of the lease"):
         place([ask(400, 1000), ask(400, 1000), ask(201, 1000)], hosts)
 
@@ -336,7 +336,7 @@ def test_pinned_resources_stay_wherever_there_is_a_way(case, data):
     free = [h.id for h in hosts if h.reservable and not any(a.resource_id == h.id for a in allocations)]
     own = data.draw(st.sets(st.sampled_from(free)) if free else st.just(set()))
     index = data.draw(st.integers(0, len(demands) - 1))
-    assume(len(own) <= demands[index].min_units)
+    assume(len(own) <= demands[index].min_count)
     demands[index] = replace(demands[index], pinned=frozenset(own))
     able = [usable(hosts, allocations, demand) | (own if n == index else set()) for n, demand in enumerate(demands)]
     most = best(demands, able, [own if n == index else set() for n in range(len(demands))])
@@ -345,7 +345,7 @@ def test_pinned_resources_stay_wherever_there_is_a_way(case, data):
     except NotEnoughResources:
         assert most is None
         return
-    assert sum(units(placement)) == most
+    assert sum(counts(placement)) == most
     assert {share.resource_id for share in placement.assignments[index]} >= own
 
 
@@ -364,7 +364,7 @@ def mixed_cases(draw):
         kinds = [Affinity.ANY] if vcpus is None else list(Affinity)
         least = draw(st.integers(1, 3))
         demands.append(ask(least, least + draw(st.integers(0, 1)), vcpus=vcpus, affinity=draw(st.sampled_from(kinds))))
-    assume(any(d.unit is not None for d in demands))
+    assume(any(d.per_instance is not None for d in demands))
     return hosts, allocations, demands
 
 
@@ -372,7 +372,7 @@ def room(host, allocations) -> int:
     """What is left of a host at its fullest hour of the window."""
     hourly = [
         sum(
-            a.unit.get("VCPU") * a.units
+            a.per_instance.get("VCPU") * a.count
             for a in allocations
             if a.resource_id == host.id and a.window.overlaps(hours(h, h + 1))
         )
@@ -385,18 +385,18 @@ def fits(demands, hosts, allocations, counts) -> bool:
     """Whether counts[demand][host] units lie well."""
     for index, host in enumerate(hosts):
         column = [row[index] for row in counts]
-        wholes = sum(n for d, n in zip(demands, column, strict=True) if d.unit is None)
-        shared = sum(d.unit.get("VCPU") * n for d, n in zip(demands, column, strict=True) if d.unit)
+        wholes = sum(n for d, n in zip(demands, column, strict=True) if d.per_instance is None)
+        shared = sum(d.per_instance.get("VCPU") * n for d, n in zip(demands, column, strict=True) if d.per_instance)
         if wholes > 1 or (wholes and (shared or room(host, allocations) < host.attributes["vcpus"])):
             return False
         if shared > room(host, allocations):
             return False
     for demand, row in zip(demands, counts, strict=True):
-        if demand.unit is None and max(row) > 1:
+        if demand.per_instance is None and max(row) > 1:
             return False
         if demand.affinity is Affinity.APART and max(row) > 1:
             return False
-        if demand.affinity is Affinity.TOGETHER and demand.unit is not None and sum(1 for n in row if n) > 1:
+        if demand.affinity is Affinity.TOGETHER and demand.per_instance is not None and sum(1 for n in row if n) > 1:
             return False
     return True
 
@@ -414,7 +414,7 @@ def rows(total, width):
 @given(mixed_cases())
 def test_units_and_wholes_are_placed_wherever_there_is_a_way(case):
     hosts, allocations, demands = case
-    ways = itertools.product(*(list(rows(demand.min_units, len(hosts))) for demand in demands))
+    ways = itertools.product(*(list(rows(demand.min_count, len(hosts))) for demand in demands))
     possible = any(fits(demands, hosts, allocations, counts) for counts in ways)
     try:
         placement = place(demands, a_snapshot(hosts, allocations))
@@ -423,12 +423,12 @@ def test_units_and_wholes_are_placed_wherever_there_is_a_way(case):
         return
     assert possible
     counts = [
-        [sum(share.units for share in assignments if share.resource_id == host.id) for host in hosts]
+        [sum(share.count for share in assignments if share.resource_id == host.id) for host in hosts]
         for assignments in placement.assignments
     ]
     assert fits(demands, hosts, allocations, counts)
     for demand, row in zip(demands, counts, strict=True):
-        assert demand.min_units <= sum(row) <= demand.max_units
+        assert demand.min_count <= sum(row) <= demand.max_count
 
 
 @pytest.mark.slow

@@ -20,13 +20,13 @@ WINDOW = hours(0, 4)
 
 
 def ask(count: int, vcpus: int | None = 2, **more) -> Demand:
-    unit = None if vcpus is None else Amounts.of({"VCPU": vcpus})
-    return Demand(ResourceKind.HOST, count, count, unit=unit, **more)
+    per_instance = None if vcpus is None else Amounts.of({"VCPU": vcpus})
+    return Demand(ResourceKind.HOST, count, count, per_instance=per_instance, **more)
 
 
 def given(demand: Demand, *hosts: Resource, allocations=()) -> dict[int, int]:
     (assignments,) = place([demand], Snapshot(hosts, Occupancy.of_allocations(WINDOW, allocations))).assignments
-    return {share.resource_id: share.units for share in assignments}
+    return {share.resource_id: share.count for share in assignments}
 
 
 def limited(id: int, vcpus: int = 8, **limits: int) -> Resource:
@@ -38,7 +38,7 @@ def limited(id: int, vcpus: int = 8, **limits: int) -> Resource:
     [({"most": 1}, 0), ({"most": 2}, 4), ({"least": 3}, 0), ({"step": 2}, 4), ({"step": 3}, 0), ({}, 4)],
 )
 def test_a_unit_that_breaks_a_limit_fits_nowhere_on_the_resource(limits, fits):
-    assert Occupancy().units_free(limited(1, **limits), Amounts.of({"VCPU": 2})) == fits
+    assert Occupancy().count_free(limited(1, **limits), Amounts.of({"VCPU": 2})) == fits
     if fits:
         assert given(ask(fits), limited(1, **limits)) == {1: fits}
     else:
@@ -73,8 +73,8 @@ def test_a_demand_goes_where_the_traits_are():
 
 def test_a_resource_that_shrank_has_no_room_and_breaks_nothing():
     shrunk, other = a_host(1, vcpus=2), a_host(2, vcpus=4)
-    allocations = [promised(1, WINDOW, vcpus=2, units=4)]
-    assert Occupancy.of_allocations(WINDOW, allocations).units_free(shrunk, Amounts.of({"VCPU": 1})) == 0
+    allocations = [promised(1, WINDOW, vcpus=2, count=4)]
+    assert Occupancy.of_allocations(WINDOW, allocations).count_free(shrunk, Amounts.of({"VCPU": 1})) == 0
     assert given(ask(2), shrunk, other, allocations=allocations) == {2: 2}
 
 

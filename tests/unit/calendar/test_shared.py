@@ -35,12 +35,12 @@ def a_sized_host(id: int, vcpus: int, memory_mb: int) -> Resource:
     return replace(a_host(id, vcpus=vcpus), capacity=amounts(vcpus, memory_mb))
 
 
-def promised(resource: int, window, unit: Amounts | None, units: int = 1, lease: str = "other") -> Allocation:
-    return Allocation(ResourceKind.HOST, resource, lease, f"{lease}-r", window, units, unit)
+def promised(resource: int, window, per_instance: Amounts | None, count: int = 1, lease: str = "other") -> Allocation:
+    return Allocation(ResourceKind.HOST, resource, lease, f"{lease}-r", window, count, per_instance)
 
 
-def ask(count: int, unit: Amounts | None, **more) -> Demand:
-    return Demand(ResourceKind.HOST, count, more.pop("most", count), unit=unit, **more)
+def ask(count: int, per_instance: Amounts | None, **more) -> Demand:
+    return Demand(ResourceKind.HOST, count, more.pop("most", count), per_instance=per_instance, **more)
 
 
 def a_snapshot(hosts, allocations=(), window=WINDOW) -> Snapshot:
@@ -49,7 +49,7 @@ def a_snapshot(hosts, allocations=(), window=WINDOW) -> Snapshot:
 
 def counts_of(placement, hosts):
     return [
-        [sum(share.units for share in assignments if share.resource_id == host.id) for host in hosts]
+        [sum(share.count for share in assignments if share.resource_id == host.id) for host in hosts]
         for assignments in placement.assignments
     ]
 
@@ -97,16 +97,16 @@ def test_thousands_of_hosts_and_of_units_are_placed(affinity):
     count = 8 if affinity is Affinity.TOGETHER else 900
     demand = ask(count, amounts(1, 1), affinity=affinity)
     placement = place([demand, ask(50, None)], a_snapshot(hosts, full))
-    assert [sum(share.units for share in assignments) for assignments in placement.assignments] == [count, 50]
+    assert [sum(share.count for share in assignments) for assignments in placement.assignments] == [count, 50]
     with pytest.raises(NotEnoughResources):
-        place([replace(demand, min_units=10**9, max_units=10**9)], a_snapshot(hosts, full))
+        place([replace(demand, min_count=10**9, max_count=10**9)], a_snapshot(hosts, full))
 
 
 def test_who_takes_anything_leaves_room_for_who_does_not():
     hosts = [a_sized_host(n, 4, 4) for n in range(1, 201)]
     demands = [ask(600, amounts(1, 1)), ask(4, amounts(1, 1), affinity=Affinity.TOGETHER), ask(40, None)]
     placement = place(demands, a_snapshot(hosts))
-    assert [sum(share.units for share in assignments) for assignments in placement.assignments] == [600, 4, 40]
+    assert [sum(share.count for share in assignments) for assignments in placement.assignments] == [600, 4, 40]
 
 
 # Against brute force
@@ -135,15 +135,15 @@ def cases(draw):
     ]
     demands = []
     for _ in range(draw(st.integers(1, 3))):
-        unit = draw(st.one_of(st.none(), sizes))
+        per_instance = draw(st.one_of(st.none(), sizes))
         least = draw(st.integers(1, 3))
         kept = {}
-        affinity = Affinity.ANY if unit is None else draw(st.sampled_from(list(Affinity)))
-        if unit is not None and draw(st.integers(0, 3)) == 0:
+        affinity = Affinity.ANY if per_instance is None else draw(st.sampled_from(list(Affinity)))
+        if per_instance is not None and draw(st.integers(0, 3)) == 0:
             most = 1 if affinity is Affinity.APART else least
             kept = {draw(st.integers(1, len(hosts))): draw(st.integers(1, most))}
         most = least + draw(st.integers(0, 1))
-        demands.append(ask(least, unit, most=most, affinity=affinity, kept=kept, traits=draw(needs)))
+        demands.append(ask(least, per_instance, most=most, affinity=affinity, kept=kept, traits=draw(needs)))
     return hosts, allocations, demands
 
 
@@ -153,7 +153,7 @@ def taken(host, allocations, hour):
     whole = False
     for a in allocations:
         if a.resource_id == host.id and a.window.overlaps(hours(hour, hour + 1)):
-            whole = whole or a.unit is None
+            whole = whole or a.per_instance is None
             for name, amount in a.amounts or ():
                 total[name] += amount
     return total, whole
@@ -163,8 +163,8 @@ def fits(demands, hosts, allocations, counts) -> bool:
     """Whether counts[demand][host] units lie well in every hour and every class."""
     for index, host in enumerate(hosts):
         column = [row[index] for row in counts]
-        wholes = sum(n for d, n in zip(demands, column, strict=True) if d.unit is None)
-        shared = sum(n for d, n in zip(demands, column, strict=True) if d.unit)
+        wholes = sum(n for d, n in zip(demands, column, strict=True) if d.per_instance is None)
+        shared = sum(n for d, n in zip(demands, column, strict=True) if d.per_instance)
         if wholes > 1 or (wholes and shared):
             return False
         # A class is held against its own fullest hour: that is what the calendar promises.
@@ -178,11 +178,11 @@ def fits(demands, hosts, allocations, counts) -> bool:
             for name, amount in total.items():
                 peak[name] = max(peak[name], amount)
         for name in ("VCPU", "MEMORY_MB"):
-            mine = sum(d.unit.get(name) * n for d, n in zip(demands, column, strict=True) if d.unit)
+            mine = sum(d.per_instance.get(name) * n for d, n in zip(demands, column, strict=True) if d.per_instance)
             if shared and mine + peak[name] > host.capacity.get(name):
                 return False
     for demand, row in zip(demands, counts, strict=True):
-        if demand.unit is None and max(row) > 1:
+        if demand.per_instance is None and max(row) > 1:
             return False
         if demand.affinity is Affinity.APART and max(row) > 1:
             return False
@@ -193,7 +193,11 @@ def fits(demands, hosts, allocations, counts) -> bool:
         for host, n in zip(hosts, row, strict=True):
             if n > demand.kept.get(host.id, 0) and not demand.traits.met_by(host.traits):
                 return False
-            if n and demand.unit and not all(host.limits[c].allow(m) for c, m in demand.unit if c in host.limits):
+            if (
+                n
+                and demand.per_instance
+                and not all(host.limits[c].allow(m) for c, m in demand.per_instance if c in host.limits)
+            ):
                 return False
     return True
 
@@ -211,7 +215,7 @@ def rows(total, width):
 @given(cases(), st.sampled_from(list(Strategy)), st.integers(0, 5))
 def test_hosts_and_units_are_placed_wherever_there_is_a_way(case, strategy, seed):
     hosts, allocations, demands = case
-    ways = itertools.product(*(list(rows(demand.min_units, len(hosts))) for demand in demands))
+    ways = itertools.product(*(list(rows(demand.min_count, len(hosts))) for demand in demands))
     possible = any(fits(demands, hosts, allocations, counts) for counts in ways)
     try:
         placement = place(demands, a_snapshot(hosts, allocations), strategy=strategy, seed=seed)
@@ -222,7 +226,7 @@ def test_hosts_and_units_are_placed_wherever_there_is_a_way(case, strategy, seed
     counts = counts_of(placement, hosts)
     assert fits(demands, hosts, allocations, counts)
     for demand, row in zip(demands, counts, strict=True):
-        assert demand.min_units <= sum(row) <= demand.max_units
+        assert demand.min_count <= sum(row) <= demand.max_count
 
 
 @settings(max_examples=CASES)
@@ -236,19 +240,19 @@ def test_hosts_and_units_are_placed_wherever_there_is_a_way(case, strategy, seed
 def test_no_sequence_of_bookings_promises_more_than_there_is_at_any_moment(raw, requests, strategy):
     hosts = [replace(host, id=n, name=f"node-{n}") for n, host in enumerate(raw, start=1)]
     booked: list[Allocation] = []
-    for number, (span, unit, count, affinity) in enumerate(requests):
-        demand = ask(count, unit, affinity=Affinity.ANY if unit is None else affinity)
-        assume(demand.min_units >= 1)
+    for number, (span, per_instance, count, affinity) in enumerate(requests):
+        demand = ask(count, per_instance, affinity=Affinity.ANY if per_instance is None else affinity)
+        assume(demand.min_count >= 1)
         try:
             placement = place([demand], a_snapshot(hosts, booked, hours(*span)), strategy=strategy, seed=number)
         except NotEnoughResources:
             continue
         for share in placement.assignments[0]:
-            booked.append(promised(share.resource_id, hours(*span), unit, share.units, lease=str(number)))
+            booked.append(promised(share.resource_id, hours(*span), per_instance, share.count, lease=str(number)))
     for host in hosts:
         for hour in range(17):
             here = [a for a in booked if a.resource_id == host.id and a.window.overlaps(hours(hour, hour + 1))]
-            assert len(here) == 1 or all(a.unit is not None for a in here)
+            assert len(here) == 1 or all(a.per_instance is not None for a in here)
             total, _ = taken(host, booked, hour)
             assert all(amount <= host.capacity.get(name) for name, amount in total.items())
 

@@ -33,7 +33,7 @@ class _Frame:
     taken: int = 0
 
 
-class UnitSearch:
+class SharedSearch:
     """Gives every demand its minimum, and then what else there is."""
 
     def __init__(self, demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], snapshot: Snapshot) -> None:
@@ -53,7 +53,7 @@ class UnitSearch:
         """Give every demand its minimum; tell whether there is a way."""
         if self._greedily():
             return True
-        if len(self._demands) == 1 or any(self.room(i) < d.min_units for i, d in enumerate(self._demands)):
+        if len(self._demands) == 1 or any(self.room(i) < d.min_count for i, d in enumerate(self._demands)):
             return False
         self._begin()
         return self._by_search()
@@ -64,7 +64,7 @@ class UnitSearch:
         while growing:
             growing = False
             for index, demand in enumerate(self._demands):
-                if sum(self._given[index].values()) < demand.max_units:
+                if sum(self._given[index].values()) < demand.max_count:
                     fit = next((r for r in self._candidates[index] if self._fits(index, r)), None)
                     if fit is not None:
                         self._take(index, fit, 1)
@@ -77,10 +77,10 @@ class UnitSearch:
     def room(self, index: int) -> int:
         """Return how many units of a demand fit if it were alone."""
         demand = self._demands[index]
-        if demand.unit is None:
+        if demand.per_instance is None:
             return len(self._candidates[index])
         candidates = {r.id: r for r in self._candidates[index]} | {id_: self._kept[id_] for id_ in demand.kept}
-        counts = [self._occupancy.units_free(r, demand.unit) for r in candidates.values()]
+        counts = [self._occupancy.count_free(r, demand.per_instance) for r in candidates.values()]
         match demand.affinity:
             case Affinity.TOGETHER:
                 return max(counts, default=0)
@@ -100,8 +100,8 @@ class UnitSearch:
         if resource.id in self._whole:
             return True
         for demand in self._demands:
-            units = demand.kept.get(resource.id, 0)
-            if demand.unit is not None and self._occupancy.units_free(resource, demand.unit) < units:
+            count = demand.kept.get(resource.id, 0)
+            if demand.per_instance is not None and self._occupancy.count_free(resource, demand.per_instance) < count:
                 return True
         total = self._used[resource.id] + self._occupancy.peaks.get(resource.id, Amounts())
         return any(amount > resource.capacity.get(name) for name, amount in total)
@@ -115,7 +115,7 @@ class UnitSearch:
                 self._take(index, self._kept[resource_id], demand.kept.get(resource_id, 1))
 
     def _missing(self, index: int) -> int:
-        return max(0, self._demands[index].min_units - sum(self._given[index].values()))
+        return max(0, self._demands[index].min_count - sum(self._given[index].values()))
 
     def _greedily(self) -> bool:
         for index in self._order:
@@ -191,7 +191,7 @@ class UnitSearch:
 
     def _fits(self, index: int, resource: Resource) -> int:
         demand, given = self._demands[index], self._given[index]
-        if demand.unit is None:
+        if demand.per_instance is None:
             return int(resource.id not in self._whole and resource.id not in self._used)
         if resource.id in self._whole or resource.id in self._occupancy.taken:
             return 0
@@ -202,23 +202,23 @@ class UnitSearch:
         used = self._occupancy.peaks.get(resource.id, Amounts())
         if resource.id in self._used:
             used += self._used[resource.id]
-        count = resource.units_beside(used, demand.unit)
+        count = resource.count_beside(used, demand.per_instance)
         return min(count, 1) if demand.affinity is Affinity.APART else count
 
     def _take(self, index: int, resource: Resource, count: int) -> None:
-        unit = self._demands[index].unit
-        if unit is None:
+        per_instance = self._demands[index].per_instance
+        if per_instance is None:
             self._whole.add(resource.id)
         else:
-            self._used[resource.id] = self._used.get(resource.id, Amounts()) + unit.times(count)
+            self._used[resource.id] = self._used.get(resource.id, Amounts()) + per_instance.times(count)
         self._given[index][resource.id] = self._given[index].get(resource.id, 0) + count
 
     def _untake(self, index: int, resource: Resource, count: int) -> None:
-        unit = self._demands[index].unit
-        if unit is None:
+        per_instance = self._demands[index].per_instance
+        if per_instance is None:
             self._whole.remove(resource.id)
         else:
-            left = self._used[resource.id].minus(unit.times(count))
+            left = self._used[resource.id].minus(per_instance.times(count))
             if left:
                 self._used[resource.id] = left
             else:
