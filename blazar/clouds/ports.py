@@ -351,6 +351,12 @@ class Placement(Protocol):
     def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
         """Take a class away from a host's reservation provider. NotFound; Conflict while it is used."""
 
+    def hosts_with_free(self, resource_class: str) -> frozenset[str]:
+        """Return the hypervisor hostnames whose reservation provider has some of a class that is not used.
+
+        None if there is no such class.
+        """
+
     def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
         """Return the hypervisor hostnames that could take, beside all that they have, what a server takes now."""
 

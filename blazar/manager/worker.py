@@ -66,7 +66,10 @@ class SavedStateMissing(BlazarError):
 
 
 LAST_TRIES = 3
-"""Tries that an action before the end gets even if the end has come: a passing fault of the cloud costs no work."""
+"""Tries that an action before the end, or an undo, gets even if the end has come: a passing fault of the cloud costs
+no work."""
+
+_LOOKED_AT_AT_THE_END = (EventType.START, EventType.BEFORE_END, EventType.UPDATE)
 
 
 class Worker:
@@ -341,6 +344,18 @@ class Worker:
         return self._each(works, lambda kind, work: kind.end(work), then=ReservationStatus.DELETED, tolerant=False)
 
     def _undo_update(self, lease: Lease, event: Event, claim: Claim) -> Result:
+        try:
+            result = self._restored(lease, event)
+        except SavedStateMissing as error:
+            result = Again(error.message)
+        if not isinstance(result, Again) or result.after is not None or event.attempts < LAST_TRIES:
+            return result
+        if self._clock.now() < lease.window.end:
+            return result
+        # The end takes everything back, of before the change and of the change alike: it need not wait for the undo.
+        return Over(error=f"not undone before the end of the lease: {result.reason}")
+
+    def _restored(self, lease: Lease, event: Event) -> Result:
         held = self._held_before(lease, event)
         surplus = {work.reservation.id: work.resources for work in self.works(lease)}
         before = self.works_with(lease, held)
@@ -461,6 +476,9 @@ class Worker:
                 everything = frozenset(r.id for r in lease.reservations)
                 error = event.reason if kind is EventType.CREATE else None
                 return lifecycle.deleted(current, event, now=now, error=error), everything, None
+            case EventType.UPDATE if result.error:
+                # Not undone: all that is promised stays so until the end has taken it back.
+                return lifecycle.settle(current, event, now=now, error=result.error), frozenset(), None
             case EventType.UPDATE:
                 settled = lifecycle.settle(current, event, now=now, error=event.reason or "taken over and undone")
                 return settled, frozenset(), self._held_before(lease, event)
@@ -475,7 +493,7 @@ class Worker:
         if wait is None:
             wait = min(self._settings.longest_retry, self._settings.first_retry * 2 ** min(event.attempts, 16))
         at = now + wait
-        if event.event_type in (EventType.START, EventType.BEFORE_END) and now < lease.window.end < at:
+        if event.event_type in _LOOKED_AT_AT_THE_END and now < lease.window.end < at:
             # A last look at the end itself, so that the end is not kept waiting by a long back-off.
             at = lease.window.end
         return lifecycle.postpone(lease, event, at=at, reason=result.reason, failed=result.after is None, now=now)

@@ -137,8 +137,10 @@ class Instances(ABC):
             return Done(self.prepare(work))
         if work.reservation.status is not ReservationStatus.ACTIVE:
             return Done()
-        left = self._slots.restore(work)
-        return NotYet(LOOK_AGAIN, f"{left} servers are being deleted") if left else Done()
+        restored = self._slots.restore(work, surplus)
+        if restored.evicted:
+            return NotYet(LOOK_AGAIN, f"{restored.evicted} servers are being deleted")
+        return Done(restored.artefacts)
 
     def traces(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have a flavor, a server group, an aggregate or a resource class."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -51,9 +51,9 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What to remember of an opened reservation, and how many preemptible servers take up room that is promised.
+    """The cloud ids of a reservation, and how many servers that take up its room are still being deleted.
 
-    As long as there are any, the project can not use the slots.
+    Before the start these are preemptible servers: as long as there are any, the project cannot use the slots.
     """
 
     artefacts: Parameters
@@ -112,13 +112,16 @@ class Slots:
         on_hosts = (server for host in hosts for server in self._compute.servers_on(host))
         return tuple(server for server in on_hosts if server.flavor == flavor_name(reservation_id))
 
-    def restore(self, work: Work) -> int:
-        """Ensure just the slots of ``work`` again after a change that failed.
+    def restore(self, work: Work, surplus: Collection[Resource]) -> Opened:
+        """Ensure just the slots of ``work`` again after a change that failed; ``surplus`` came with the change.
 
-        Servers that came with the change are deleted; returns how many of them are left. Hosts that the cloud has lost
-        have no slots to restore: nothing waits for them.
+        A resource class or an aggregate that somebody deleted meanwhile is made again. Servers that came with the change are deleted: those beyond what
+        was promised on a host before, the newest first. A server on a host of which nothing was promised, neither
+        before nor by the change, was put there by an operator and stays. Hosts that the cloud has lost have no slots to
+        restore: nothing waits for them.
         """
         name = resource_class(work.reservation.id)
+        self._placement.create_resource_class(name)
         lost = set()
         for resource in work.resources:
             try:
@@ -126,24 +129,26 @@ class Slots:
             except NotFound as error:
                 LOG.warning("Reservation %s has no slots on %s: %s", work.reservation.id, resource.name, error.message)
                 lost.add(resource.id)
-        room = Counter({str(r.attributes["service_name"]): work.counts[r.id] for r in work.resources})
+        room = dict.fromkeys(service_names(surplus), 0)
+        room |= {str(r.attributes["service_name"]): work.counts[r.id] for r in work.resources}
         left = 0
         for server in reversed(self.servers(work)):
-            if server.host is None:
+            if server.host not in room:
                 continue
             room[server.host] -= 1
             if room[server.host] < 0:
                 self._compute.delete_server(server.id)
                 left += 1
-        if not left:
-            there = replace(work, resources=tuple(r for r in work.resources if r.id not in lost))
-            try:
-                self._ensure_slots_again(there)
-            except NotAtHand as error:
-                LOG.warning("Reservation %s does without slots: %s", work.reservation.id, error.message)
-                there = replace(there, resources=not_among(there.resources, error.reasons))
-                self._ensure_slots_again(there)
-        return left
+        if left:
+            return Opened(work.reservation.artefacts, left)
+        there = replace(work, resources=tuple(r for r in work.resources if r.id not in lost))
+        try:
+            aggregate = self._ensure_slots_again(there)
+        except NotAtHand as error:
+            LOG.warning("Reservation %s does without slots: %s", work.reservation.id, error.message)
+            there = replace(there, resources=not_among(there.resources, error.reasons))
+            aggregate = self._ensure_slots_again(there)
+        return Opened(_ids(work, work.reservation.artefacts.get("server_group_id"), aggregate), 0)
 
     def close(self, work: Work) -> int:
         """Ensure that nothing is left; return how many servers still are, which keep the rest until they are gone."""
@@ -266,12 +271,13 @@ class Slots:
             if project_id not in self._compute.flavor_access(reservation_id):
                 raise
 
-    def _ensure_slots_again(self, work: Work) -> None:
+    def _ensure_slots_again(self, work: Work) -> Aggregate:
         aggregates = self._compute.aggregates()
-        aggregate = next((aggregate for aggregate in aggregates if aggregate.name == work.reservation.id), None)
-        if aggregate is None:
-            raise CloudUnavailable(f"the aggregate of reservation {work.reservation.id} has gone; it is made anew")
+        found = next((aggregate for aggregate in aggregates if aggregate.name == work.reservation.id), None)
+        group = work.reservation.artefacts.get("server_group_id")
+        aggregate = self._ensure_aggregate(work, found, {} if group is None else {AFFINITY_ID: group})
         self._ensure_slots(work, aggregate, aggregates)
+        return aggregate
 
     def _ensure_slots(self, work: Work, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         """Ensure the slots on hosts in the reservation's aggregate; ``aggregates`` were read a moment ago."""
@@ -350,8 +356,20 @@ class Slots:
             self._placement.delete_resource_class(name)
         except NotFound:
             return
+        except Conflict:
+            self._delete_class_with_the_rest(name)
+
+    def _delete_class_with_the_rest(self, name: str) -> None:
+        """Delete a class of which hosts have some that the reservation left, or that others took from its aggregate."""
+        for hypervisor in sorted(self._placement.hosts_with_free(name)):
+            LOG.warning("Host %s still has inventory of %s, whose reservation ends; it is deleted", hypervisor, name)
+            self._drop(hypervisor, name)
+        try:
+            self._placement.delete_resource_class(name)
+        except NotFound:
+            return
         except Conflict as error:
-            raise CloudUnavailable(f"{name} can not be deleted yet: {error.message}") from error
+            raise CloudUnavailable(f"resource class {name} cannot be deleted yet: {error.message}") from error
 
     def _groups(self, work: Work) -> list[str]:
         found = [group.id for group in self._compute.server_groups(flavor_name(work.reservation.id))]

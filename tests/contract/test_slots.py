@@ -187,6 +187,16 @@ def test_inventories_of_several_reservations_lie_beside_each_other(placement, ho
         placement.delete_resource_class(other)
 
 
+def test_the_hosts_that_have_some_of_a_class_are_found_by_the_class(placement, host, resource_class):
+    assert placement.hosts_with_free(resource_class) == frozenset()
+    placement.create_resource_class(resource_class)
+    assert placement.hosts_with_free(resource_class) == frozenset()
+    placement.set_inventory(host, resource_class, 2)
+    assert placement.hosts_with_free(resource_class) == {host}
+    placement.delete_inventory(host, resource_class)
+    assert placement.hosts_with_free(resource_class) == frozenset()
+
+
 def test_a_host_without_a_provider_has_no_inventory(placement, resource_class):
     assert placement.inventory("no-such-node", resource_class) is None
     assert placement.slots("no-such-node") == {}

@@ -569,6 +569,82 @@ def test_growth_for_longer_that_fails_is_undone_to_the_old_amount_and_end(engine
     assert promised(world, lease) == slots(world, lease) == {"node-1": 6}
 
 
+def test_the_undo_of_a_growth_leaves_a_server_alone_that_its_operator_has_moved(world):
+    lease = world.lease(instances(1), hours=5)
+    world.run()
+    server = boot(world, lease)
+    elsewhere = next(f"node-{n}" for n in (3, 2, 1) if f"node-{n}" != server.host)
+    with world.simulated._keeper.open(to_change=True) as state:
+        state.servers[server.id].host = elsewhere
+    world.faults.fail_before("set_inventory", CloudRefused("no"), times=1)
+    world.faults.fail_before("add_host", CloudRefused("no"), times=1)
+    with pytest.raises(CloudRefused):
+        world.resize(lease, amount=2)
+    world.run()
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert [s.id for s in world.simulated.list_servers()] == [server.id]
+
+
+@pytest.mark.parametrize("missing", ["aggregate", "resource class"])
+def test_what_somebody_took_away_during_a_growth_is_made_again_by_its_undo(world, missing):
+    lease = world.lease(instances(1), hours=2)
+    world.run()
+
+    def take_away(call, phase):
+        if (call, phase) == ("set_inventory", "before"):
+            world.faults.on_call = None
+            with world.simulated._keeper.open(to_change=True) as state:
+                if missing == "aggregate":
+                    state.aggregates = {k: a for k, a in state.aggregates.items() if a.name != id_of(lease)}
+                else:
+                    state.classes.remove(class_of(lease))
+                    for totals in state.inventories.values():
+                        totals.pop(class_of(lease), None)
+            raise CloudRefused("no")
+
+    world.faults.on_call = take_away
+    with pytest.raises(CloudRefused):
+        world.resize(lease, amount=8)
+    restored = world.now(lease)
+    assert restored.status is LeaseStatus.ACTIVE
+    aggregate = world.simulated.aggregate(id_of(lease))
+    assert restored.reservations[0].artefacts["aggregate_id"] == aggregate.id
+    assert set(aggregate.hosts) == set(promised(world, lease)) == set(slots(world, lease))
+    boot(world, lease)
+
+
+def test_an_undo_that_never_succeeds_does_not_keep_the_lease_from_its_end(world):
+    lease = world.lease(instances(1), hours=2)
+    world.run()
+    world.faults.fail_before("set_inventory", CloudRefused("no"), times=1000)
+    with pytest.raises(CloudRefused):
+        world.resize(lease, amount=8)
+    world.run_to(NOON + 2 * HOUR - MINUTE)
+    assert world.now(lease).status is LeaseStatus.UPDATING
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    ended = world.now(lease)
+    assert ended.status is LeaseStatus.TERMINATED
+    assert "not undone before the end of the lease: no" in ended.event(EventType.UPDATE).reason
+    assert world.store.lease_allocations(lease.id) == ()
+    nothing_is_left(world)
+
+
+def test_an_end_finds_what_the_reservation_left_on_a_host_that_it_was_moved_from(world):
+    lease = world.lease(instances(1), hours=2)
+    world.run()
+    (name,) = slots(world, lease)
+    with world.simulated._keeper.open(to_change=True) as state:
+        for aggregate in state.aggregates.values():
+            aggregate.hosts = [host for host in aggregate.hosts if host != name]
+    host = next(h for h in world.manager.hosts() if h.name == name)
+    world.manager.move_reservation(host.external_id, id_of(lease))
+    assert set(promised(world, lease)) != {name}
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert slots(world, lease) == {}
+    assert class_of(lease) not in world.simulated.resource_classes()
+
+
 def test_an_active_reservation_does_not_shrink_below_the_servers_that_use_it(world):
     lease = world.lease(instances(3, affinity=False))
     world.run()

@@ -13,7 +13,7 @@ from typing import Any
 from blazar.clouds.openstack.access import Access, Json, StaleGeneration
 from blazar.clouds.ports import Inventory
 from blazar.clouds.supplies import OUR_CLASSES, supply_of
-from blazar.model.errors import CloudUnavailable, NotFound
+from blazar.model.errors import CloudRefused, CloudUnavailable, NotFound
 from blazar.model.resource import Supply
 
 MICROVERSION = "1.30"
@@ -164,6 +164,19 @@ class OpenStackPlacement:
             self._placement.call("PUT", f"{path}/inventories", body=body, microversion=MICROVERSION)
 
         self._until_it_holds(write)
+
+    def hosts_with_free(self, resource_class: str) -> frozenset[str]:
+        """Return the hosts with unused inventory of a class of ours, in one call."""
+        query = {"resources": f"{resource_class}:1"}
+        try:
+            answer = self._placement.get("/resource_providers", params=query, microversion=MICROVERSION)
+        except CloudRefused:
+            # Placement (13) refuses a class that it does not know as it does a malformed request.
+            if resource_class in self.resource_classes():
+                raise
+            return frozenset()
+        names = (str(provider["name"]) for provider in answer["resource_providers"])
+        return frozenset(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX))
 
     def _until_it_holds(self, write: Callable[[], None]) -> None:
         for attempt in range(TRIES):

@@ -168,6 +168,15 @@ class SimulatedSlots(Ground):
                 raise Conflict(f"the inventory of {resource_class} is in use")
             del state.inventories[hypervisor_hostname][resource_class]
 
+    def hosts_with_free(self, resource_class: str) -> frozenset[str]:
+        """Return the hosts with unused inventory of a class."""
+        with self._call("hosts_with_free"), self._reading() as state:
+            return frozenset(
+                host
+                for host, totals in state.inventories.items()
+                if totals.get(resource_class, 0) > self._used(state, host, resource_class)
+            )
+
     # What only a simulation can do
 
     def offer_flavor(self, flavor: Flavor, *, projects: Collection[str] = ()) -> None:
