@@ -20,7 +20,7 @@ from blazar.model.clock import monotonic
 from blazar.model.errors import ClaimLost, CloudUnavailable
 
 
-class Hold(Protocol):
+class UsageRecord(Protocol):
     """The right to change what somebody else would change otherwise."""
 
     @property
@@ -40,7 +40,7 @@ class Scope:
 
     request_id: str | None = None
     deadline: float | None = None
-    hold: Hold | None = None
+    hold: UsageRecord | None = None
 
     def remaining(self) -> float | None:
         """Return the seconds that are left, at least 0; None if there is no limit."""
@@ -74,7 +74,7 @@ def check_change() -> float | None:
 
 @contextmanager
 def scope(
-    *, request_id: str | None = None, limit: timedelta | None = None, hold: Hold | None = None
+    *, request_id: str | None = None, limit: timedelta | None = None, hold: UsageRecord | None = None
 ) -> Iterator[Scope]:
     """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another hold."""
     outer = _CURRENT.get()

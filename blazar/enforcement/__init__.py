@@ -7,9 +7,9 @@ over frozen values; it knows neither the database nor the cloud, and writes noth
 
 from blazar.enforcement.enforcement import Commitment, Enforcement, Identity, builtin_options
 from blazar.enforcement.values import (
+    AllocatedResource,
     Context,
     Filter,
-    Holding,
     LeaseView,
     News,
     Occasion,
@@ -23,7 +23,7 @@ __all__ = [
     "Context",
     "Enforcement",
     "Filter",
-    "Holding",
+    "AllocatedResource",
     "Identity",
     "LeaseView",
     "News",

@@ -16,7 +16,7 @@ from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import Question
 from blazar.model.clock import to_second
 from blazar.model.errors import EnforcementUnavailable, UsageDenied
-from blazar.model.spending import MEASURES, Hold, Load, second
+from blazar.model.spending import MEASURES, UsageCurve, UsageRecord, second
 from blazar.model.usage import peak
 from blazar.model.window import Window
 
@@ -69,13 +69,13 @@ class ResourceHoursFilter(Limit):
         """Deny a lease that takes more than is left of a period."""
         before, after = _mine(question)
         limits = self._limits(question.wanted.project_id)
-        for measure in sorted({name for hold in after for name in hold.measures} & limits.keys()):
+        for measure in sorted({name for record in after for name in record.measures} & limits.keys()):
             self._check(measure, limits[measure], question, _of(measure, before), _of(measure, after))
 
     def _check(self, measure: str, limit: int, question: Question, before: Uses, after: Uses) -> None:
-        others = _of(measure, question.held)
-        lease, total = Load(after), Load([*others, *after])
-        growth = Load([*after, *((window, -amount) for window, amount in before)])
+        others = _of(measure, question.usage)
+        lease, total = UsageCurve(after), UsageCurve([*others, *after])
+        growth = UsageCurve([*after, *((window, -amount) for window, amount in before)])
         worst: Window | None = None
         fullest = limit * 3600
         for period in self._period.within(total, growth, question.wanted.window):
@@ -115,25 +115,25 @@ def limit_name(measure: str) -> str:
     return f"{PREFIX}{measure}{HOURS}"
 
 
-def _mine(question: Question) -> tuple[list[Hold], list[Hold]]:
+def _mine(question: Question) -> tuple[list[UsageRecord], list[UsageRecord]]:
     """Return what the lease itself holds without the change, and with it: what is past is past."""
-    wanted, before = question.wanted, list(question.mine)
+    wanted, before = question.wanted, list(question.own_usage)
     if question.current is None or wanted.window.start >= question.now:
-        return before, wanted.holds(wanted.window)
+        return before, wanted.usage_records(wanted.window)
     now = to_second(question.now)
-    after = [hold for hold in (_until(hold, now) for hold in before) if hold is not None]
+    after = [record for record in (_until(record, now) for record in before) if record is not None]
     if wanted.window.end > now:
-        after += wanted.holds(Window(max(now, wanted.window.start), wanted.window.end))
+        after += wanted.usage_records(Window(max(now, wanted.window.start), wanted.window.end))
     return before, after
 
 
-def _until(hold: Hold, now: datetime) -> Hold | None:
-    window = hold.window
-    return replace(hold, window=Window(window.start, min(window.end, now))) if window.start < now else None
+def _until(record: UsageRecord, now: datetime) -> UsageRecord | None:
+    window = record.window
+    return replace(record, window=Window(window.start, min(window.end, now))) if window.start < now else None
 
 
-def _of(measure: str, holds: Iterable[Hold]) -> Uses:
-    found = ((hold.window, hold.measures.get(measure, 0)) for hold in holds)
+def _of(measure: str, usage_records: Iterable[UsageRecord]) -> Uses:
+    found = ((record.window, record.measures.get(measure, 0)) for record in usage_records)
     return [(window, amount) for window, amount in found if amount]
 
 

@@ -245,7 +245,7 @@ class MaxUnitsFilter(Limit):
         if name != HOST:
             # What was held before now, by this lease itself too, is in nobody's way.
             window = Window(max(window.start, min(to_second(question.now), window.end - SECOND)), window.end)
-            uses = [(hold.window, hold.measures.get(name, 0)) for hold in question.held]
+            uses = [(record.window, record.measures.get(name, 0)) for record in question.usage]
         left = max(0, most - peak(window, uses))
         if amount > left:
             raise UsageDenied(

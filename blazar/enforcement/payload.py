@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from blazar.enforcement.values import Context, Holding, LeaseView, News, Question
+from blazar.enforcement.values import AllocatedResource, Context, LeaseView, News, Question
 from blazar.model.lease import REQUEST_EVENTS, Event, Reservation
 
 Json = dict[str, Any]
@@ -67,7 +67,7 @@ def _lease(view: LeaseView) -> Json:
 
 
 def _reservation(view: LeaseView, reservation: Reservation) -> Json:
-    held = [holding for holding in view.holdings if holding.reservation_id == reservation.id]
+    held = [allocated for allocated in view.allocated_resources if allocated.reservation_id == reservation.id]
     return {
         # Before it exists, the flavor of a reservation is the one that was asked for.
         **(reservation.shown if reservation.artefacts else {**reservation.shown, **reservation.parameters}),
@@ -80,12 +80,12 @@ def _reservation(view: LeaseView, reservation: Reservation) -> Json:
         "resources_changed": reservation.resources_changed,
         "created_at": _spaced(reservation.created_at),
         "updated_at": _spaced(reservation.updated_at),
-        "allocations": [_resource(holding) for holding in held for _ in range(holding.count)],
+        "allocations": [_resource(allocated) for allocated in held for _ in range(allocated.count)],
     }
 
 
-def _resource(holding: Holding) -> Json:
-    resource = holding.resource
+def _resource(allocated: AllocatedResource) -> Json:
+    resource = allocated.resource
     return {
         **resource.capabilities,
         **resource.attributes,

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from blazar.model.clock import END_OF_TIME, later
 from blazar.model.errors import InvalidInput
-from blazar.model.spending import Load, rolling, second
+from blazar.model.spending import UsageCurve, rolling, second
 from blazar.model.window import Window
 
 DAY = timedelta(days=1)
@@ -29,7 +29,7 @@ class Period(Protocol):
     def reach(self, window: Window) -> Window:
         """Return the time of all periods that touch a window."""
 
-    def within(self, total: Load, growth: Load, window: Window) -> Iterator[Window]:
+    def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
         """Yield those periods that touch the window in which something grows, as far as they can be the worst."""
 
 
@@ -48,7 +48,7 @@ class Calendar:
         """Return the time of all periods that touch a window."""
         return Window(self._begin(window.start), self._next(self._begin(window.end - SECOND)))
 
-    def within(self, total: Load, growth: Load, window: Window) -> Iterator[Window]:
+    def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
         """Yield those periods in which something grows among which the fullest is.
 
         Where nothing begins or ends for longer, each period is like the next one of its length; and of two months one
@@ -90,7 +90,7 @@ class Rolling:
         """Return the time of all periods that touch a window."""
         return Window(window.start - self.days * DAY, later(window.end, self.days * DAY))
 
-    def within(self, total: Load, growth: Load, window: Window) -> Iterator[Window]:
+    def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
         """Yield those spans in which something grows among which the fullest is."""
         for start in rolling(total, growth, window, self.days * 86400):
             begin = datetime.fromtimestamp(start, UTC)

@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 from oslo_config import cfg
+from pydantic import Field
 
 from blazar.model.amounts import Amounts
 from blazar.model.errors import EnforcementUnavailable, UsageDenied
 from blazar.model.lease import EventType, Lease
 from blazar.model.requests import Actor
 from blazar.model.resource import Resource, ResourceKind
-from blazar.model.spending import Hold, measured
+from blazar.model.spending import UsageRecord, measured
 from blazar.model.usage import LeaseUse
 from blazar.model.window import Window
 
@@ -45,15 +46,18 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """What one reservation has, or is to have, of one resource."""
+class AllocatedResource:
+    """What one reservation has, or is to have, of one resource.
+
+    ``per_instance`` is what one of ``count`` instances takes of the resource; None for the whole resource.
+    """
 
     reservation_id: str
     resource: Resource
-    count: int = 1
+    # The aliases are the names in messages that the database keeps.
+    count: Annotated[int, Field(alias="units")] = 1
     whole: bool = True
-    per_instance: Amounts | None = None
-    """What one unit takes of the resource, where that is not all of it."""
+    per_instance: Annotated[Amounts | None, Field(alias="unit")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class LeaseView:
     """A lease with the resources that are promised to its reservations, or will be if nobody objects."""
 
     lease: Lease
-    holdings: tuple[Holding, ...] = ()
+    allocated_resources: Annotated[tuple[AllocatedResource, ...], Field(alias="holdings")] = ()
 
     @property
     def window(self) -> Window:
@@ -76,8 +80,8 @@ class LeaseView:
     @property
     def hosts(self) -> int:
         """Return how many whole hosts it has."""
-        hosts = (h for h in self.holdings if h.whole and h.resource.kind is ResourceKind.HOST)
-        return sum(holding.count for holding in hosts)
+        hosts = (h for h in self.allocated_resources if h.whole and h.resource.kind is ResourceKind.HOST)
+        return sum(allocated.count for allocated in hosts)
 
     @property
     def resource_requests(self) -> Amounts:
@@ -86,12 +90,12 @@ class LeaseView:
         Addresses have no resource class.
         """
         total = Amounts()
-        for holding in self.holdings:
-            if holding.resource.kind is ResourceKind.HOST:
+        for allocated in self.allocated_resources:
+            if allocated.resource.kind is ResourceKind.HOST:
                 total += (
-                    holding.resource.capacity
-                    if holding.per_instance is None
-                    else holding.per_instance.times(holding.count)
+                    allocated.resource.capacity
+                    if allocated.per_instance is None
+                    else allocated.per_instance.times(allocated.count)
                 )
         return total
 
@@ -99,13 +103,16 @@ class LeaseView:
     def measures(self) -> Mapping[str, int]:
         """Return how much of what it has, as Hold counts."""
         total: Counter[str] = Counter()
-        for holding in self.holdings:
-            total.update(measured(str(holding.resource.kind), holding.count, holding.per_instance))
+        for allocated in self.allocated_resources:
+            total.update(measured(str(allocated.resource.kind), allocated.count, allocated.per_instance))
         return total
 
-    def holds(self, window: Window) -> list[Hold]:
+    def usage_records(self, window: Window) -> list[UsageRecord]:
         """Return what it holds for a part of its time."""
-        return [Hold(self.lease.id, str(h.resource.kind), window, h.count, h.per_instance) for h in self.holdings]
+        return [
+            UsageRecord(self.lease.id, str(h.resource.kind), window, h.count, h.per_instance)
+            for h in self.allocated_resources
+        ]
 
     @property
     def before_end(self) -> datetime | None:
@@ -117,7 +124,7 @@ class LeaseView:
     def substance(self) -> tuple[object, ...]:
         """Return what an answer depends on: all but the marks of when we looked."""
         reservations = tuple((r.id, r.resource_type, r.parameters) for r in self.lease.reservations)
-        held = tuple((h.reservation_id, h.resource.external_id, h.count) for h in self.holdings)
+        held = tuple((h.reservation_id, h.resource.external_id, h.count) for h in self.allocated_resources)
         return self.lease.name, self.lease.window, self.before_end, reservations, held
 
 
@@ -126,8 +133,8 @@ class Question:
     """May this lease be? ``current`` is the lease before a change of it, None for a new one.
 
     ``others`` is what the project has besides at the time of the lease; only looked up if a filter ``needs_use``.
-    For filters with a ``reach``, ``held`` is what was, is and will be held over all of it by the project, by the lease
-    itself too where it has given that back; ``mine`` is what the lease holds as it is without the change.
+    For filters with a ``reach``, ``usage`` is what was, is and will be held over all of it by the project, by the lease
+    itself too where it has given that back; ``own_usage`` is what the lease holds as it is without the change.
     """
 
     context: Context
@@ -135,8 +142,8 @@ class Question:
     wanted: LeaseView
     current: LeaseView | None = None
     others: tuple[LeaseUse, ...] = ()
-    held: tuple[Hold, ...] = ()
-    mine: tuple[Hold, ...] = ()
+    usage: tuple[UsageRecord, ...] = ()
+    own_usage: tuple[UsageRecord, ...] = ()
 
     @property
     def substance(self) -> tuple[object, ...]:

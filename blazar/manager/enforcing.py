@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from blazar.enforcement import Enforcement, Holding, LeaseView, Question
+from blazar.enforcement import AllocatedResource, Enforcement, LeaseView, Question
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.lease import Lease
@@ -28,13 +28,13 @@ def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> Lea
     return LeaseView(
         lease,
         tuple(
-            Holding(a.reservation_id, found[a.resource_id], a.count, a.per_instance is None, a.per_instance)
+            AllocatedResource(a.reservation_id, found[a.resource_id], a.count, a.per_instance is None, a.per_instance)
             for a in allocations
         ),
     )
 
 
-class Gate:
+class EnforcementCheck:
     """Asks, for one request, whether what was found may be booked.
 
     It is asked between the search and the booking, with no transaction open and nobody waiting. What it has seen of the
@@ -72,7 +72,7 @@ class Gate:
             view(self._store, lease, allocations),
             view(self._store, *before) if before else None,
             self.use.leases if self.use else (),
-            self.use.held if self.use else (),
-            self.use.mine if self.use else (),
+            self.use.usage if self.use else (),
+            self.use.own_usage if self.use else (),
         )
         self._enforcement.check(question, self._passed)

@@ -15,7 +15,7 @@ from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, PlacementRequest
 from blazar.manager.claims import Claim, Claims
-from blazar.manager.enforcing import Gate
+from blazar.manager.enforcing import EnforcementCheck
 from blazar.manager.healing import Healing
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import CREATED, Notifier
@@ -226,7 +226,7 @@ class LeaseService:
 
     def _grant(self, lease: Lease, placement_requests: list[PlacementRequest], claim: Claim) -> tuple[Lease, Plan]:
         """Find resources, ask whether the project may have them, and book them."""
-        gate = Gate(self._enforcement, self._store, self._clock)
+        enforcement_check = EnforcementCheck(self._enforcement, self._store, self._clock)
         actor = Actor(lease.user_id, lease.project_id)
         asked: list[Plan] = []
 
@@ -244,23 +244,23 @@ class LeaseService:
             )
 
         def check(plan: Plan) -> None:
-            gate.check(actor, lease, plan.allocations)
+            enforcement_check.check(actor, lease, plan.allocations)
             asked.append(plan)
 
         return self._booking.until_it_holds(
             prepare,
-            lambda plan: (self._book(lease, plan, gate, claim), plan),
+            lambda plan: (self._book(lease, plan, enforcement_check, claim), plan),
             check if self._enforcement.enabled else None,
         )
 
-    def _book(self, lease: Lease, plan: Plan, gate: Gate, claim: Claim) -> Lease:
+    def _book(self, lease: Lease, plan: Plan, enforcement_check: EnforcementCheck, claim: Claim) -> Lease:
         # The claim runs from here: earlier attempts may have taken a while.
         until = self._claims.begin(claim)
         claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
         return self._store.book(
             claimed,
             plan,
-            use=gate.use,
+            use=enforcement_check.use,
             bounds=None if self._enforcement.exempts(lease.project_id) else self._settings.bounds,
             now=self._clock.now(),
         )

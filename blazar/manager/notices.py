@@ -74,7 +74,11 @@ class Notices:
         context = self._enforcement.context(lease, by)
         was = view(self._store, *before) if before else None
         news = News(occasion, context, now, view(self._store, lease, allocations), was)
-        return (Notice(str(uuid.uuid4()), lease.id, _NEWS.dump_json(news).decode(), created_at=now, due_at=now),)
+        return (
+            Notice(
+                str(uuid.uuid4()), lease.id, _NEWS.dump_json(news, by_alias=True).decode(), created_at=now, due_at=now
+            ),
+        )
 
     def ahead(
         self,
@@ -153,7 +157,7 @@ class Notices:
             reversal = replace(news, at=now, view=news.before, before=news.view)
         if not self._enforcement.hears(reversal.occasion):
             return ()
-        content = _NEWS.dump_json(reversal).decode()
+        content = _NEWS.dump_json(reversal, by_alias=True).decode()
         due_at = now + self._settings.notice_settling
         LOG.warning("%s of lease %s may have been accepted, and is taken back", news.occasion, lease.id)
         return (

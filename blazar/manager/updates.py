@@ -22,7 +22,7 @@ from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, PlacementRequest
 from blazar.manager.claims import Claim, Claims
-from blazar.manager.enforcing import Gate
+from blazar.manager.enforcing import EnforcementCheck
 from blazar.manager.flags import left_out
 from blazar.manager.notices import Notices
 from blazar.manager.notifications import UPDATED, WARNING_OFF, Notifier
@@ -123,7 +123,7 @@ class Updates:
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease wholly or not at all. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError."""
-        gate = Gate(self._enforcement, self._store, self._clock)
+        enforcement_check = EnforcementCheck(self._enforcement, self._store, self._clock)
         claim = self._claims.new()
 
         def check(found: _Change | _Nothing) -> None:
@@ -131,12 +131,14 @@ class Updates:
             if isinstance(found, _Change):
                 lease = found.lease
                 self._notices.catch_up(lease.id)
-                gate.check(
+                enforcement_check.check(
                     _caller(change, lease), found.draft.after, found.plan.allocations, before=(lease, found.allocations)
                 )
 
         with scope(limit=self._settings.request_limit):
-            found, saved = self._decided(lease_id, change, gate, check if self._enforcement.enabled else None, claim)
+            found, saved = self._decided(
+                lease_id, change, enforcement_check, check if self._enforcement.enabled else None, claim
+            )
             if isinstance(found, _Change) and self._in_steps(found):
                 with self._claims.held(claim):
                     saved = self._carry_out(saved, found, change, claim)
@@ -151,7 +153,7 @@ class Updates:
         self,
         lease_id: str,
         change: LeaseChange,
-        gate: Gate,
+        enforcement_check: EnforcementCheck,
         check: Callable[[_Change | _Nothing], None] | None,
         claim: Claim,
     ) -> tuple[_Change | _Nothing, Lease]:
@@ -160,7 +162,7 @@ class Updates:
         # Each look is at one reservation; none needs a second one. All are resolved at once.
         for _ in range(len(change.reservations) + 2):
             try:
-                return self._decided_with(lease_id, change, gate, check, claim, seen)
+                return self._decided_with(lease_id, change, enforcement_check, check, claim, seen)
             except ResolveFirst:
                 change = self._resolved(lease_id, change)
             except LookFirst as look:
@@ -172,14 +174,14 @@ class Updates:
         self,
         lease_id: str,
         change: LeaseChange,
-        gate: Gate,
+        enforcement_check: EnforcementCheck,
         check: Callable[[_Change | _Nothing], None] | None,
         claim: Claim,
         seen: Mapping[str, Mapping[int, int]],
     ) -> tuple[_Change | _Nothing, Lease]:
         return self._booking.until_it_holds(
             lambda attempt: self._decide(lease_id, change, attempt, seen),
-            lambda found: (found, self._commit(found, change, gate, claim)),
+            lambda found: (found, self._commit(found, change, enforcement_check, claim)),
             check,
         )
 
@@ -230,7 +232,9 @@ class Updates:
         new = _changed_in_use(draft.after, works, plan.allocations)
         return _Change(lease, draft, plan, works, allocations, new)
 
-    def _commit(self, found: _Change | _Nothing, change: LeaseChange, gate: Gate, claim: Claim) -> Lease:
+    def _commit(
+        self, found: _Change | _Nothing, change: LeaseChange, enforcement_check: EnforcementCheck, claim: Claim
+    ) -> Lease:
         """Write what was decided, or the beginning of it if it needs the cloud. StaleLease, StaleCalendar."""
         now = self._clock.now()
         if isinstance(found, _Nothing):
@@ -238,14 +242,14 @@ class Updates:
                 return found.lease
             return self._store.save(found.lease, found.after, at=now)
         if self._in_steps(found):
-            return self._begin(found, now, gate, claim)
+            return self._begin(found, now, enforcement_check, claim)
         after, plan = found.draft.after, found.plan
         return self._store.rebook(
             found.lease,
             after,
             plan,
             at=now,
-            use=gate.use,
+            use=enforcement_check.use,
             notices=self._notices.of(
                 Occasion.UPDATED,
                 after,
@@ -358,7 +362,7 @@ class Updates:
             return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 
-    def _begin(self, found: _Change, now: datetime, gate: Gate, claim: Claim) -> Lease:
+    def _begin(self, found: _Change, now: datetime, enforcement_check: EnforcementCheck, claim: Claim) -> Lease:
         lease, plan = found.lease, found.plan
         updating = lifecycle.begin_update(
             lease,
@@ -374,7 +378,7 @@ class Updates:
             updating,
             replace(plan, allocations=everything),
             at=now,
-            use=gate.use,
+            use=enforcement_check.use,
         )
 
     def _carry_out(self, updating: Lease, found: _Change, change: LeaseChange, claim: Claim) -> Lease:

@@ -21,7 +21,7 @@ which may be dedicated ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class UsageRecord:
     """So many units of a kind of resource, held by a lease for a time; ``per_instance`` is as in Allocation."""
 
     lease_id: str
@@ -43,7 +43,7 @@ def measured(kind: str, count: int, per_instance: Amounts | None) -> Mapping[str
     return {kind: count}
 
 
-class Load:
+class UsageCurve:
     """An amount that changes at instants, and what it comes to over time.
 
     Instants are seconds since the epoch, sums are amounts times seconds.
@@ -68,7 +68,7 @@ class Load:
         return self._sums[index] + (instant - self.instants[index]) * self._rates[index] if index >= 0 else 0
 
 
-def rolling(total: Load, growth: Load, window: Window, length: int) -> Iterator[int]:
+def rolling(total: UsageCurve, growth: UsageCurve, window: Window, length: int) -> Iterator[int]:
     """Yield the starts of those spans of ``length`` seconds among which one has the largest ``total``.
 
     Looked at are the spans that touch the window and in which ``growth`` comes to more than nothing. Between two

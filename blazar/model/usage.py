@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from blazar.model.spending import Hold
+from blazar.model.spending import UsageRecord
 from blazar.model.window import Window
 
 
@@ -31,9 +31,9 @@ class ProjectUse:
     project_id: str
     version: int
     leases: tuple[LeaseUse, ...]
-    held: tuple[Hold, ...] = ()
+    usage: tuple[UsageRecord, ...] = ()
     """What it holds over a longer time, if that was asked for: see ``Question``."""
-    mine: tuple[Hold, ...] = ()
+    own_usage: tuple[UsageRecord, ...] = ()
 
 
 HELD = datetime(9999, 1, 1, tzinfo=UTC)

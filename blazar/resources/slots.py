@@ -10,7 +10,6 @@ the class, so that Placement lets nobody have more servers on a host than were p
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -115,10 +114,10 @@ class Slots:
     def restore(self, work: Work, surplus: Collection[Resource]) -> Opened:
         """Ensure just the slots of ``work`` again after a change that failed; ``surplus`` came with the change.
 
-        A resource class or an aggregate that somebody deleted meanwhile is made again. Servers that came with the change are deleted: those beyond what
-        was promised on a host before, the newest first. A server on a host of which nothing was promised, neither
-        before nor by the change, was put there by an operator and stays. Hosts that the cloud has lost have no slots to
-        restore: nothing waits for them.
+        A resource class or an aggregate that somebody deleted meanwhile is made again. Servers that came with the
+        change are deleted: those beyond what was promised on a host before, the newest first. A server on a host of
+        which nothing was promised, neither before nor by the change, was put there by an operator and stays. Hosts that
+        the cloud has lost have no slots to restore: nothing waits for them.
         """
         name = resource_class(work.reservation.id)
         self._placement.create_resource_class(name)

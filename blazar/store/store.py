@@ -472,8 +472,8 @@ class Store:
             use = use_queries.of_project(connection, project_id, window, besides)
             if reach is None:
                 return use
-            held, mine = use_queries.over_time(connection, project_id, reach, besides, now)
-            return replace(use, held=held, mine=mine)
+            usage, own = use_queries.over_time(connection, project_id, reach, besides, now)
+            return replace(use, usage=usage, own_usage=own)
 
     # Notices
 

@@ -13,7 +13,7 @@ from blazar.model.clock import to_second
 from blazar.model.errors import StaleCalendar
 from blazar.model.lease import LeaseStatus
 from blazar.model.resource import ResourceKind
-from blazar.model.spending import Hold
+from blazar.model.spending import UsageRecord
 from blazar.model.usage import LeaseUse, ProjectUse
 from blazar.model.window import Window
 from blazar.store.tables import allocations, leases, project_uses, reservations
@@ -80,7 +80,7 @@ def count(connection: Connection, project_id: str, now: datetime) -> tuple[int, 
 
 def over_time(
     connection: Connection, project_id: str, window: Window, besides: str, now: datetime
-) -> tuple[tuple[Hold, ...], tuple[Hold, ...]]:
+) -> tuple[tuple[UsageRecord, ...], tuple[UsageRecord, ...]]:
     """Return what a project held, holds and will hold in a window, and apart from it what one lease has now.
 
     One statement, from the index of a project's leases by their end. What was given back counts until then, what was
@@ -111,15 +111,15 @@ def over_time(
         )
         .order_by(a.id)
     )
-    held: list[Hold] = []
-    mine: list[Hold] = []
+    held: list[UsageRecord] = []
+    mine: list[UsageRecord] = []
     for lease_id, status, kind, starts_at, ends_at, added_at, released_at, count, per_instance in rows:
         start = starts_at if added_at is None else max(starts_at, to_second(added_at))
         end = min(ends_at, second) if released_at is None and status in GIVEN_BACK else ends_at
         if start < end:
             amounts = None if per_instance is None else Amounts.of(per_instance)
             own = lease_id == besides and released_at is None
-            (mine if own else held).append(Hold(lease_id, kind, Window(start, end), count, amounts))
+            (mine if own else held).append(UsageRecord(lease_id, kind, Window(start, end), count, amounts))
     return tuple(held), tuple(mine)
 
 

@@ -18,7 +18,7 @@ from blazar.cmd import config
 from tests.cmd.stub import PASSWORD, StubCloud
 from tests.tables import new_sqlite
 
-Load = Callable[..., cfg.ConfigOpts]
+UsageCurve = Callable[..., cfg.ConfigOpts]
 Start = Callable[..., "Program"]
 
 
@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
-def load(file) -> Load:
+def load(file) -> UsageCurve:
     """Load a configuration of these lines."""
     return lambda *lines: config.load(["--config-file", file(*lines)], program="blazar-test")
 

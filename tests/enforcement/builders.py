@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from blazar.enforcement import Context, Holding, LeaseView, News, Occasion, Question
+from blazar.enforcement import AllocatedResource, Context, LeaseView, News, Occasion, Question
 from blazar.model.amounts import Amounts
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.resource import Resource, ResourceKind
@@ -64,7 +64,7 @@ def a_view(window: Window | None = None, *, hosts: int = 1, project: str = "phys
             Event("e-4", EventType.CREATE, NOON, EventStatus.IN_PROGRESS, NOON),
         ),
     )
-    return LeaseView(lease, tuple(Holding("r-1", a_host(n)) for n in range(1, hosts + 1)))
+    return LeaseView(lease, tuple(AllocatedResource("r-1", a_host(n)) for n in range(1, hosts + 1)))
 
 
 def asking(

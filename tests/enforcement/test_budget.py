@@ -10,26 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blazar.enforcement import Holding
+from blazar.enforcement import AllocatedResource
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.periods import Calendar, Rolling, parse
 from blazar.model.amounts import Amounts
 from blazar.model.clock import END_OF_TIME
 from blazar.model.errors import InvalidInput, UsageDenied
-from blazar.model.spending import Hold, Load
+from blazar.model.spending import UsageCurve, UsageRecord
 from blazar.model.window import Window
 from tests.enforcement.builders import DAY, HOUR, NOON, a_host, a_view, asking, hours
 
 MONTH = ResourceHoursFilter({"host": 100}, Calendar())
 
 
-def held(window: Window, hosts: int = 1, lease: str = "other") -> Hold:
-    return Hold(lease, "host", window, hosts)
+def held(window: Window, hosts: int = 1, lease: str = "other") -> UsageRecord:
+    return UsageRecord(lease, "host", window, hosts)
 
 
-def asked(view, *others: Hold, before=None, mine: Hold | None = None, now: datetime = NOON):
+def asked(view, *others: UsageRecord, before=None, mine: UsageRecord | None = None, now: datetime = NOON):
     own = mine or (held(before.window, before.hosts, "l-1") if before else None)
-    return replace(asking(view, before=before, now=now), held=others, mine=(own,) if own else ())
+    return replace(asking(view, before=before, now=now), usage=others, own_usage=(own,) if own else ())
 
 
 def denial(rule, question) -> str:
@@ -101,15 +101,15 @@ def test_a_running_lease_with_hosts_that_came_later_counts_them_from_then():
     before, after = a_view(hours(0, 60), hosts=2), a_view(hours(0, 70), hosts=2)
     question = replace(
         asked(after, before=before, now=NOON + 55 * HOUR),
-        mine=(held(hours(0, 60), 1, "l-1"), held(hours(40, 60), 1, "l-1")),
+        own_usage=(held(hours(0, 60), 1, "l-1"), held(hours(40, 60), 1, "l-1")),
     )
     MONTH.check(question)
     assert "take 102 host-hours" in denial(MONTH, replace(question, wanted=a_view(hours(0, 71), hosts=2)))
 
 
 def test_instances_count_by_their_number_and_their_vcpus():
-    holding = Holding("r-1", a_host(), 3, whole=False, per_instance=Amounts.of({"VCPU": 4}))
-    view = replace(a_view(hours(1, 11)), holdings=(holding,))
+    allocated = AllocatedResource("r-1", a_host(), 3, whole=False, per_instance=Amounts.of({"VCPU": 4}))
+    view = replace(a_view(hours(1, 11)), allocated_resources=(allocated,))
     ResourceHoursFilter({"host": 0, "vcpu": 120, "instance": 30}, Calendar()).check(asked(view))
     assert "120 vcpu-hours" in denial(ResourceHoursFilter({"vcpu": 119}, Calendar()), asked(view))
     assert "30 instance-hours" in denial(ResourceHoursFilter({"instance": 29}, Calendar()), asked(view))
@@ -152,7 +152,7 @@ def test_periods_have_names(text, words):
 @pytest.mark.parametrize("period", [Calendar(), Calendar(months=False), Rolling(30)])
 def test_even_the_longest_lease_is_looked_at_in_no_time(period):
     ages = Window(NOON, END_OF_TIME)
-    load = Load([(ages, 1)])
+    load = UsageCurve([(ages, 1)])
     assert len(list(period.within(load, load, ages))) < 10
     reach = period.reach(ages)
     assert reach.covers(ages)
@@ -167,8 +167,8 @@ some = st.lists(st.tuples(windows, st.integers(1, 3)), max_size=4)
 @given(some, windows, st.integers(1, 3), st.one_of(st.none(), st.tuples(windows, st.integers(1, 3))), st.booleans())
 def test_a_calendar_finds_the_fullest_period_by_any_count(others, window, amount, before, months):
     period = Calendar(months)
-    total = Load([*others, (window, amount)])
-    growth = Load([(window, amount), *(((before[0], -before[1]),) if before else ())])
+    total = UsageCurve([*others, (window, amount)])
+    growth = UsageCurve([(window, amount), *(((before[0], -before[1]),) if before else ())])
 
     def sum_of(uses, start, end):
         pairs = ((max(w.start, start), min(w.end, end), n) for w, n in uses)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.enforcement import Holding
+from blazar.enforcement import AllocatedResource
 from blazar.enforcement.limits import (
     MaxConcurrentLeasesFilter,
     MaxLeaseDurationFilter,
@@ -17,7 +17,7 @@ from blazar.enforcement.limits import (
 )
 from blazar.model.amounts import Amounts
 from blazar.model.errors import UsageDenied
-from blazar.model.spending import Hold
+from blazar.model.spending import UsageRecord
 from blazar.model.usage import longest_below, peak
 from tests.enforcement.builders import DAY, HOUR, NOON, a_host, a_view, asking, hours, used
 
@@ -153,14 +153,15 @@ class TestMaxUnitsOfOtherThings:
     def servers(self, window, number: int, vcpus: int = 2):
         per_instance = Amounts.of({"VCPU": vcpus})
         return replace(
-            a_view(window), holdings=(Holding("r-1", a_host(), number, whole=False, per_instance=per_instance),)
+            a_view(window),
+            allocated_resources=(AllocatedResource("r-1", a_host(), number, whole=False, per_instance=per_instance),),
         )
 
-    def held(self, window, number: int, vcpus: int = 2) -> Hold:
-        return Hold("other", "host", window, number, Amounts.of({"VCPU": vcpus}))
+    def held(self, window, number: int, vcpus: int = 2) -> UsageRecord:
+        return UsageRecord("other", "host", window, number, Amounts.of({"VCPU": vcpus}))
 
-    def asked(self, view, *held: Hold, before=None, now=NOON):
-        return replace(asking(view, before=before, now=now), held=held)
+    def asked(self, view, *held: UsageRecord, before=None, now=NOON):
+        return replace(asking(view, before=before, now=now), usage=held)
 
     def test_servers_and_their_vcpus_count_at_one_time_and_whole_hosts_do_not(self):
         self.rule.check(self.asked(self.servers(hours(1, 3), 6)))

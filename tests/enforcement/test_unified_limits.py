@@ -14,7 +14,7 @@ from keystoneauth1 import exceptions as ksa
 from blazar.clouds.scope import scope
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
-from blazar.enforcement import Holding, Identity
+from blazar.enforcement import AllocatedResource, Identity
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxUnitsFilter
 from blazar.enforcement.periods import Calendar
@@ -125,8 +125,8 @@ def test_filters_take_their_number_from_keystone_and_name_it(keystone):
 
 
 def test_other_units_have_a_limit_if_one_is_registered(keystone):
-    servers = Holding("r-1", a_host(), 3, whole=False, per_instance=Amounts.of({"VCPU": 4}))
-    question = asking(replace(a_view(), holdings=(servers,)))
+    servers = AllocatedResource("r-1", a_host(), 3, whole=False, per_instance=Amounts.of({"VCPU": 4}))
+    question = asking(replace(a_view(), allocated_resources=(servers,)))
     MaxUnitsFilter(None, unified=limits(keystone)).check(question)
     keystone.registered["blazar:vcpus"] = 11
     with pytest.raises(

@@ -120,7 +120,7 @@ def test_a_lease_that_nobody_answers_for_is_undone_and_taken_back_when_no_answer
     assert books.heard == ["commit-create", "on-end"]
     created, ended = books.told
     assert ended.view.lease.id == created.view.lease.id
-    assert ended.view.holdings == created.view.holdings
+    assert ended.view.allocated_resources == created.view.allocated_resources
     assert ended.at <= ended.view.window.start
     assert outstanding(world) == 0
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable
@@ -113,16 +114,18 @@ def test_a_new_lease_is_asked_about_with_what_it_would_get(world, books):
     assert (question.context.user_id, question.context.project_id) == ("curie", "physics")
     assert question.wanted.lease.id == lease.id
     assert question.wanted.lease.status is LeaseStatus.CREATING
-    assert {h.resource.name for h in question.wanted.holdings} == world.hosts_of(lease)
+    assert {h.resource.name for h in question.wanted.allocated_resources} == world.hosts_of(lease)
     assert question.wanted.hosts == 2
 
 
 def test_reservations_of_one_type_are_all_asked_about_each_with_its_own(world, books):
     lease = world.lease(a_host(1), a_host(2), start=HOUR)
     (question,) = books.asked
-    seen = {r.id: [h for h in question.wanted.holdings if h.reservation_id == r.id] for r in lease.reservations}
+    seen = {
+        r.id: [h for h in question.wanted.allocated_resources if h.reservation_id == r.id] for r in lease.reservations
+    }
     assert [len(held) for held in seen.values()] == [1, 2]
-    assert {h.resource.name for h in question.wanted.holdings} == {"node-1", "node-2", "node-3"}
+    assert {h.resource.name for h in question.wanted.allocated_resources} == {"node-1", "node-2", "node-3"}
     assert question.wanted.hosts == 3
 
 
@@ -167,7 +170,7 @@ def test_a_lease_that_gets_other_hosts_than_were_asked_about_is_asked_about_agai
     lease = world.lease(a_host(1), name="mine")
     mine = [q for q in books.asked if q.wanted.lease.name == "mine"]
     assert len(mine) == 2
-    assert {h.resource.name for h in mine[-1].wanted.holdings} == world.hosts_of(lease)
+    assert {h.resource.name for h in mine[-1].wanted.allocated_resources} == world.hosts_of(lease)
 
 
 def test_a_lost_race_that_changes_nothing_for_the_lease_is_not_asked_about_again(world, books):
@@ -178,7 +181,7 @@ def test_a_lost_race_that_changes_nothing_for_the_lease_is_not_asked_about_again
     books.says = elsewhen
     lease = world.lease(a_host(1), name="mine")
     (mine,) = [q for q in books.asked if q.wanted.lease.name == "mine"]
-    assert {h.resource.name for h in mine.wanted.holdings} == world.hosts_of(lease)
+    assert {h.resource.name for h in mine.wanted.allocated_resources} == world.hosts_of(lease)
 
 
 def test_a_denial_after_a_lost_race_counts(world, books):
@@ -624,6 +627,18 @@ def test_it_is_given_up_after_so_many_tries_and_the_reason_is_kept(sqlite, books
     assert lease.id in kept.content
 
 
+def test_a_message_keeps_the_names_that_the_database_has_for_what_was_granted(world, books):
+    books.deaf = 1
+    world.lease(instances(2))
+    with world.engine.connect() as connection:
+        kept = json.loads(connection.execute(sa.select(notices.c.content)).scalars().one())
+    assert [(h["units"], h["unit"]["items"][0][0]) for h in kept["view"]["holdings"]] == [(2, "DISK_GB")]
+    world.clock.by(seconds=1)
+    world.manager.notices.run_due()
+    (told,) = books.told
+    assert [(h.count, h.whole) for h in told.view.allocated_resources] == [(2, False)]
+
+
 def test_what_is_refused_for_good_is_told_once_and_the_next_follows(world, books):
     def tell(news, tell=books.tell):
         tell(news)
@@ -804,8 +819,8 @@ def test_news_are_the_same_on_every_database(engine, books):
     world.run_to(NOON + 3 * HOUR)
     assert books.heard == ["commit-create", "on-end"]
     assert replace(books.told[0].view.lease, revision=lease.revision) == lease
-    assert [h.resource.attributes for h in books.told[0].view.holdings] == [
-        h.resource.attributes for h in books.asked[0].wanted.holdings
+    assert [h.resource.attributes for h in books.told[0].view.allocated_resources] == [
+        h.resource.attributes for h in books.asked[0].wanted.allocated_resources
     ]
 
 

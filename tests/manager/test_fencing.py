@@ -87,7 +87,7 @@ class Killed(BaseException):
 # In threads
 
 
-class Gate:
+class EnforcementCheck:
     """Holds calls of a name up for as long as it is closed, each in its thread."""
 
     def __init__(self, name: str) -> None:
@@ -132,7 +132,7 @@ def hasty(a_world) -> World:
 def test_a_manager_that_is_asked_to_end_keeps_its_claims_until_its_work_is_done(hasty):
     other = hasty.another_manager()
     lease = hasty.lease(a_host(2), end=hasty.clock.now().replace(second=0, microsecond=0) + timedelta(hours=1))
-    gate = hasty.faults.on_call = Gate("add_host")
+    gate = hasty.faults.on_call = EnforcementCheck("add_host")
     hasty.manager.start()
     stopping = threading.Thread(target=hasty.manager.stop)
     try:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blazar.model.amounts import Amounts
-from blazar.model.spending import Hold, Load, measured, rolling
+from blazar.model.spending import UsageCurve, UsageRecord, measured, rolling
 from blazar.model.window import Window
 
 ZERO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,7 +40,7 @@ def by_seconds(given, start: int, end: int) -> int:
 @given(uses, st.integers(0, HORIZON), st.integers(0, HORIZON))
 def test_a_load_adds_up_to_what_is_held_in_each_second(given_uses, one, other):
     start, end = min(one, other), max(one, other)
-    assert Load(load(given_uses)).between(start, end) == by_seconds(given_uses, start, end)
+    assert UsageCurve(load(given_uses)).between(start, end) == by_seconds(given_uses, start, end)
 
 
 @settings(max_examples=300)
@@ -49,8 +49,8 @@ def test_among_the_rolling_spans_that_are_looked_at_is_the_fullest(others, befor
     before = [] if is_new else before
     first = min(start for (start, _), _ in after)
     last = max(end for (_, end), _ in after)
-    total = Load(load(others) + load(after))
-    growth = Load(load(after) + load(before, -1))
+    total = UsageCurve(load(others) + load(after))
+    growth = UsageCurve(load(after) + load(before, -1))
 
     def sums(starts):
         grown = [t for t in starts if by_seconds(after, t, t + length) > by_seconds(before, t, t + length)]
@@ -67,4 +67,4 @@ def test_what_counts_is_hosts_or_servers_and_their_vcpus_and_anything_else_by_it
     assert measured("host", 3, Amounts.of({"VCPU": 4, "MEMORY_MB": 512})) == {"instance": 3, "vcpu": 12}
     assert measured("host", 1, Amounts.of({"PCPU": 4})) == {"instance": 1, "vcpu": 4}
     assert measured("floatingip", 2, None) == {"floatingip": 2}
-    assert Hold("l", "host", span(0, 1), 2, Amounts.of({"VCPU": 1})).measures == {"instance": 2, "vcpu": 2}
+    assert UsageRecord("l", "host", span(0, 1), 2, Amounts.of({"VCPU": 1})).measures == {"instance": 2, "vcpu": 2}
