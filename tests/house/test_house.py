@@ -34,15 +34,14 @@ def test_nothing_imports_eventlet_and_threads_are_native():
         [sys.executable, "-W", "error::UserWarning", "-c", script], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    sources = [p for folder in ("blazar", "client", "nova") for p in (ROOT / folder).rglob("*.py")]
+    sources = [p for folder in ("blazar", "nova") for p in (ROOT / folder).rglob("*.py")]
     offenders = [p for p in sources if re.search(r"^\s*(import|from) eventlet", p.read_text(encoding="utf-8"), re.M)]
     assert offenders == []
 
 
-def test_client_and_filter_do_not_need_the_service():
-    for folder in ("client", "nova"):
-        for path in (ROOT / folder).rglob("*.py"):
-            assert not re.search(r"^\s*(import|from) blazar\b", path.read_text(encoding="utf-8"), re.M), path
+def test_the_filter_does_not_need_the_service():
+    for path in (ROOT / "nova").rglob("*.py"):
+        assert not re.search(r"^\s*(import|from) blazar\b", path.read_text(encoding="utf-8"), re.M), path
 
 
 def test_every_make_target_that_the_pages_name_exists():
@@ -60,8 +59,8 @@ def test_make_lists_its_targets():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("folder", "module"), [(".", "blazar"), ("client", "blazarclient"), ("nova", "blazarnova")])
-def test_the_three_distributions_can_be_built_and_carry_what_they_need(tmp_path, folder, module):
+@pytest.mark.parametrize(("folder", "module"), [(".", "blazar"), ("nova", "blazarnova")])
+def test_the_distributions_can_be_built_and_carry_what_they_need(tmp_path, folder, module):
     copy = tmp_path / "copy"
     tracked = subprocess.run(["git", "ls-files", folder], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in tracked.splitlines():
@@ -74,7 +73,7 @@ def test_the_three_distributions_can_be_built_and_carry_what_they_need(tmp_path,
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     inside = subprocess.run([sys.executable, "-m", "zipfile", "-l", str(wheel)], capture_output=True, text=True).stdout
     assert f"{module}/__init__.py" in inside
-    assert module == "blazarclient" or f"{module}/py.typed" in inside
+    assert f"{module}/py.typed" in inside
     if module == "blazar":
         assert "blazar/clouds/simulated/inventory.yaml" in inside
         assert "blazar/store/migrations/versions/0001_first_tables.py" in inside
