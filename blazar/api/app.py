@@ -23,7 +23,7 @@ from blazar.api.leases import Leases
 from blazar.api.policy import Policy
 from blazar.api.rendered import RenderedLeases
 from blazar.api.v2 import forms as v2
-from blazar.clouds.scope import scope as enter_scope
+from blazar.context import scope as enter_scope
 from blazar.model.errors import BlazarError
 from blazar.rpc.interface import Manager
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from typing import Generic, TypeVar
 
-from blazar.clouds.scope import current
+from blazar.context import current
 from blazar.model.errors import BlazarError
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from blazar.api.policy import Policy
 from blazar.clouds.openstack import Access, connect, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.cmd import assemble, config
-from blazar.manager.messaging import oslo_messaging
+from blazar.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
 from blazar.store import migrate
 

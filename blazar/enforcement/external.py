@@ -24,7 +24,7 @@ import urllib3
 from oslo_config import cfg
 
 from blazar import __version__
-from blazar.clouds.scope import current
+from blazar.context import current
 from blazar.enforcement import answers, payload
 from blazar.enforcement.answers import NOT_PROCESSED, PASSING, NoAnswer
 from blazar.enforcement.punctual import PunctualAdapter

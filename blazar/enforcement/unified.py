@@ -19,7 +19,7 @@ from oslo_config import cfg
 from oslo_limit import limit as library
 from oslo_limit import opts
 
-from blazar.clouds.scope import current
+from blazar.context import current
 from blazar.model.errors import EnforcementUnavailable, InvalidInput
 
 LOG = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from blazar.clouds.scope import scope
+from blazar.context import scope
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError
 from blazar.store.store import Store
@@ -81,7 +81,7 @@ class Claims:
         with self._lock:
             self._held[claim.token] = claim
         try:
-            with scope(hold=claim):
+            with scope(fence=claim):
                 yield claim
         finally:
             with self._lock:

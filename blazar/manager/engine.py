@@ -13,7 +13,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from blazar.clouds.scope import scope
+from blazar.context import scope
 from blazar.manager.ahead import MOST
 from blazar.manager.settings import Settings
 from blazar.manager.turns import Turns

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from datetime import timedelta
 
-from blazar.clouds.scope import scope
+from blazar.context import scope
 from blazar.manager.promises import promised
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from blazar.calendar.changing import union
-from blazar.clouds.scope import scope
+from blazar.context import scope
 from blazar.manager import lifecycle
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claim, Claims

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from blazar.clouds.ports import Hypervisor
-from blazar.clouds.scope import scope
+from blazar.context import scope
 from blazar.manager.promises import promised
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock

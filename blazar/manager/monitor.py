@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from blazar.clouds.scope import scope
+from blazar.context import scope
 from blazar.manager.healing import Healing
 from blazar.manager.health import Health, Seen
 from blazar.manager.settings import Settings

@@ -18,7 +18,7 @@ from datetime import timedelta
 
 from pydantic import TypeAdapter
 
-from blazar.clouds.scope import check_change, scope
+from blazar.context import check_change, scope
 from blazar.enforcement import Enforcement, News, Occasion, Unheard
 from blazar.manager.enforcing import view
 from blazar.manager.settings import Settings

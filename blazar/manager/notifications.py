@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from oslo_config import cfg
 
-from blazar.manager.messaging import oslo_messaging
+from blazar.messaging import oslo_messaging
 from blazar.model.lease import REQUEST_EVENTS, Event, Lease, Reservation
 
 LOG = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar.manager.messaging import oslo_messaging
+from blazar.messaging import oslo_messaging
 from blazar.model.errors import InvalidInput
 
 LOG = logging.getLogger(__name__)

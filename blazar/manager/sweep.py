@@ -14,7 +14,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 
-from blazar.clouds.scope import scope
+from blazar.context import scope
 from blazar.manager import lifecycle
 from blazar.manager.settings import Settings
 from blazar.model.clock import Clock

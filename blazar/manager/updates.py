@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blazar.calendar.changing import union
-from blazar.clouds.scope import scope
+from blazar.context import scope
 from blazar.enforcement import Enforcement, Occasion
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, PlacementRequest

@@ -12,8 +12,8 @@ from typing import Any, cast
 import tenacity
 from oslo_config import cfg
 
-from blazar.clouds.scope import current
-from blazar.manager.messaging import oslo_messaging
+from blazar.context import current
+from blazar.messaging import oslo_messaging
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
 from blazar.model.lease import Lease, LeaseRevision

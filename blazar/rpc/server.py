@@ -13,8 +13,8 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar.clouds.scope import scope
-from blazar.manager.messaging import oslo_messaging
+from blazar.context import scope
+from blazar.messaging import oslo_messaging
 from blazar.model.awaited import awaited
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, OtherVersion

@@ -8,7 +8,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar.manager.messaging import oslo_messaging
+from blazar.messaging import oslo_messaging
 from blazar.model.errors import InvalidInput
 
 NAMESPACE = "blazar.manager"

@@ -11,8 +11,8 @@ from werkzeug.test import Client, TestResponse
 
 from blazar.api.identity import KeystoneIdentity, Unauthenticated
 from blazar.api.middleware import ExchangeLog, behind_keystone
-from blazar.clouds.scope import current
 from blazar.cmd import config
+from blazar.context import current
 from tests.api.conftest import app_of
 from tests.api.test_rest_v1 import LEASE
 from tests.cmd.stub import StubCloud

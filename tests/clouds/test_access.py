@@ -19,7 +19,7 @@ from blazar.clouds.openstack import Credentials, connect
 from blazar.clouds.openstack.access import ENDPOINT_SECONDS, Service, VersionMissing
 from blazar.clouds.openstack.compute import OpenStackCompute
 from blazar.clouds.openstack.placement import OpenStackPlacement
-from blazar.clouds.scope import scope
+from blazar.context import scope
 from blazar.model.clock import monotonic
 from blazar.model.errors import ClaimLost, CloudRefused, CloudUnavailable, Conflict, NotFound
 
@@ -161,7 +161,7 @@ class Ended:
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_nothing_is_changed_after_the_claim_on_the_work_has_ended(web, nova, method):
     web.register_uri(requests_mock.ANY, f"{NOVA}/servers/1", json={})
-    with scope(hold=Ended()):
+    with scope(fence=Ended()):
         nova.get("/servers/1")
         with pytest.raises(ClaimLost):
             nova.call(method, "/servers/1")
@@ -170,7 +170,7 @@ def test_nothing_is_changed_after_the_claim_on_the_work_has_ended(web, nova, met
 
 def test_a_repetition_is_checked_like_the_first_call(web, nova):
     web.put(f"{NOVA}/servers/1", status_code=503)
-    with scope(hold=Ended(20.0, 4.0)), pytest.raises(ClaimLost):
+    with scope(fence=Ended(20.0, 4.0)), pytest.raises(ClaimLost):
         nova.call("PUT", "/servers/1")
     assert len(sent(web)) == 1
 
@@ -178,7 +178,7 @@ def test_a_repetition_is_checked_like_the_first_call(web, nova):
 def test_a_changing_call_may_take_no_longer_than_the_claim_allows(web, nova):
     web.post(f"{NOVA}/servers/1", json={})
     web.get(f"{NOVA}/servers/1", json={})
-    with scope(hold=Ended(20.0)):
+    with scope(fence=Ended(20.0)):
         nova.call("POST", "/servers/1")
         nova.get("/servers/1")
     assert [request.timeout for request in sent(web)] == [5.0, 20.0]
@@ -186,11 +186,11 @@ def test_a_changing_call_may_take_no_longer_than_the_claim_allows(web, nova):
 
 def test_a_changing_call_with_an_old_token_is_sent_once_more_after_another_check(web, nova):
     web.post(f"{NOVA}/servers/1", [{"status_code": 401, "json": {}}, {"json": {"made": 1}}])
-    with scope(hold=Ended(20.0)):
+    with scope(fence=Ended(20.0)):
         assert nova.call("POST", "/servers/1") == {"made": 1}
     assert len(sent(web, "/auth/tokens")) == 2
     web.post(f"{NOVA}/servers/1", [{"status_code": 401, "json": {}}, {"json": {"made": 1}}])
-    with scope(hold=Ended(20.0, 4.0)), pytest.raises(ClaimLost):
+    with scope(fence=Ended(20.0, 4.0)), pytest.raises(ClaimLost):
         nova.call("POST", "/servers/1")
 
 

@@ -10,8 +10,8 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.scope import scope
 from blazar.clouds.shared import AT_ONCE, SharedRead
+from blazar.context import scope
 from blazar.model.errors import CloudUnavailable
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import credit_service as strict
 import pytest
 
-from blazar.clouds.scope import current
+from blazar.context import current
 from blazar.enforcement import Identity, News, Occasion, Question, Refused, Unheard
 from blazar.enforcement.payload import of_news, of_question
 from blazar.model.errors import BlazarError, UsageDenied

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.scope import scope
+from blazar.context import scope
 from blazar.enforcement import Occasion, Refused, Unheard
 from blazar.enforcement.external import (
     CHECK_CREATE,

@@ -11,9 +11,9 @@ from datetime import timedelta
 import pytest
 from keystoneauth1 import exceptions as ksa
 
-from blazar.clouds.scope import scope
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
+from blazar.context import scope
 from blazar.enforcement import AllocatedResource, Identity
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxUnitsFilter

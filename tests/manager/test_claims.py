@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from blazar.clouds.scope import check_change, scope
+from blazar.context import check_change, scope
 from blazar.manager import lifecycle
 from blazar.manager.claims import Claims
 from blazar.manager.waiting import MOST, MOST_OF_PROJECT, Waiting

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.scope import current
+from blazar.context import current
 from blazar.manager.settings import Settings
 from blazar.model.errors import CloudRefused, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus

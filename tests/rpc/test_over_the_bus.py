@@ -15,7 +15,7 @@ import oslo_messaging
 import pytest
 
 from blazar.clouds.openstack.access import VersionMissing
-from blazar.clouds.scope import current, scope
+from blazar.context import current, scope
 from blazar.model import errors
 from blazar.model.errors import BlazarError, ManagerUnavailable
 from blazar.model.lease import Lease, LeaseRevision, LeaseStatus

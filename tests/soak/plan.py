@@ -15,8 +15,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from blazar.clouds.ports import Flavor
-from blazar.clouds.scope import check_change
 from blazar.clouds.simulated import Faults, FileKeeper, SimulatedCloud, State, of_size
+from blazar.context import check_change
 from blazar.model.clock import SystemClock
 from blazar.model.errors import CloudUnavailable
 

@@ -27,7 +27,7 @@ from openstack.warnings import OpenStackDeprecationWarning
 from requests.adapters import HTTPAdapter
 
 from blazar import __version__
-from blazar.clouds.scope import check_change, current
+from blazar.context import check_change, current
 from blazar.model.clock import monotonic
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
 

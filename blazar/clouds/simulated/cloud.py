@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 
 from blazar.clouds.ports import CHANGES, Aggregate, Cloud, Hypervisor, Image, Migration, MigrationState, Server
-from blazar.clouds.scope import check_change
 from blazar.clouds.shared import SharedRead
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.keepers import Keeper
@@ -18,6 +17,7 @@ from blazar.clouds.simulated.outages import SimulatedOutages
 from blazar.clouds.simulated.slots import SimulatedSlots, supply_of_host
 from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
 from blazar.clouds.simulated.state import MigrationState as MoveState
+from blazar.context import check_change
 from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock
 from blazar.model.errors import CloudRefused, Conflict, NotFound

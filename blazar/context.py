@@ -20,7 +20,7 @@ from blazar.model.clock import monotonic
 from blazar.model.errors import ClaimLost, CloudUnavailable
 
 
-class UsageRecord(Protocol):
+class Fence(Protocol):
     """The right to change what somebody else would change otherwise."""
 
     @property
@@ -35,12 +35,12 @@ class UsageRecord(Protocol):
 class Scope:
     """``request_id`` is passed on to other services as the global request id; ``deadline`` is in monotonic seconds.
 
-    ``hold`` is what the work is done under; None where nothing is claimed, as when a host is registered.
+    ``fence`` is what the work is done under; None where nothing is claimed, as when a host is registered.
     """
 
     request_id: str | None = None
     deadline: float | None = None
-    hold: UsageRecord | None = None
+    fence: Fence | None = None
 
     def remaining(self) -> float | None:
         """Return the seconds that are left, at least 0; None if there is no limit."""
@@ -65,23 +65,23 @@ def check_change() -> float | None:
     left = here.remaining()
     if left is not None and left <= 0:
         raise CloudUnavailable("the time for this request is over")
-    if here.hold is None:
+    if here.fence is None:
         return left
-    if here.hold.remaining() < here.hold.longest_call:
+    if here.fence.remaining() < here.fence.longest_call:
         raise ClaimLost("this manager was held up for too long, and another one goes on with the work")
-    return here.hold.longest_call if left is None else min(left, here.hold.longest_call)
+    return here.fence.longest_call if left is None else min(left, here.fence.longest_call)
 
 
 @contextmanager
 def scope(
-    *, request_id: str | None = None, limit: timedelta | None = None, hold: UsageRecord | None = None
+    *, request_id: str | None = None, limit: timedelta | None = None, fence: Fence | None = None
 ) -> Iterator[Scope]:
-    """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another hold."""
+    """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another fence."""
     outer = _CURRENT.get()
     ends = [outer.deadline] if outer.deadline is not None else []
     if limit is not None:
         ends.append(monotonic() + limit.total_seconds())
-    inner = Scope(request_id or outer.request_id, min(ends) if ends else None, hold or outer.hold)
+    inner = Scope(request_id or outer.request_id, min(ends) if ends else None, fence or outer.fence)
     token = _CURRENT.set(inner)
     try:
         yield inner
