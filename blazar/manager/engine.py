@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from blazar.context import scope
@@ -54,6 +56,8 @@ class Engine:
         self._asked = False
         self._finished = False
         self._rivals_until = float("-inf")
+        self._submitted: set[str] = set()
+        self._short_of_threads = False
         self._looked_at = float("-inf")
         self._rested_at = float("-inf")
         self._look_at = float("-inf")
@@ -65,6 +69,9 @@ class Engine:
 
     def start(self) -> None:
         """Begin to work, in threads of its own."""
+        for _, pool in self._lanes:
+            # The first thread of each: with it everything gets done, even where no more can be started later.
+            pool.submit(int)
         self._thread.start()
 
     def stop(self) -> None:
@@ -146,20 +153,45 @@ class Engine:
                 turns.offer((event for event in new if event.starts is starts), shuffled=rivals)
 
     def _hand_out(self) -> None:
+        """Give events to free threads; what no thread could be started for waits for its turn again."""
+        short = False
         for turns, pool in self._lanes:
             with self._changed:
-                taken = list(iter(turns.take, None))
+                taken = deque(iter(turns.take, None))
                 # With rivals about, what is read early is often theirs when its turn comes.
                 coming = [] if time.monotonic() < self._rivals_until else turns.coming(MOST)
             try:
-                self._worker.ahead.read(taken, coming)
-            except BlazarError as error:
-                # Each reads for itself then, or has to wait.
-                LOG.error("The starts that are due could not be read at once: %s", error.message)
-            for event in taken:
-                pool.submit(self._work_on, event, turns)
+                self._read_ahead(taken, coming)
+                while taken:
+                    with self._changed:
+                        self._submitted.add(taken[0].event_id)
+                    pool.submit(self._work_on, taken[0], turns)
+                    taken.popleft()
+            except Exception as error:
+                # Usually a limit of processes or memory. Threads that finish take what waits, so no event is lost.
+                short = True
+                if not self._short_of_threads:
+                    LOG.error("No more threads can be started (%s); events wait for those that run", error)
+            finally:
+                with self._changed:
+                    self._submitted -= {event.event_id for event in taken}
+                    turns.put_back(taken)
+        self._short_of_threads = short
+
+    def _read_ahead(self, taken: Iterable[DueEvent], coming: Iterable[DueEvent]) -> None:
+        try:
+            self._worker.ahead.read(taken, coming)
+        except Exception as error:
+            # Each lease is read by itself then: only the one that cannot be read has to wait, and its traceback is
+            # logged there.
+            LOG.error("The starts that are due cannot be read at once (%s); each is read by itself", error)
 
     def _work_on(self, event: DueEvent, turns: Turns) -> None:
+        with self._changed:
+            if event.event_id not in self._submitted:
+                # The pool keeps what it started no thread for, but the event was put back, and perhaps done since.
+                return
+            self._submitted.remove(event.event_id)
         mine = True
         try:
             if not self._stopping.is_set():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 
 from blazar.store.store import DueEvent
@@ -59,6 +59,12 @@ class Turns:
         self._at_hand[event.event_id] = event
         self._of[event.project_id] += 1
         return event
+
+    def put_back(self, events: Sequence[DueEvent]) -> None:
+        """Let events that were taken wait again, before all others of their projects."""
+        for event in reversed(events):
+            self.done(event)
+            self._waiting.setdefault((event.empty, event.project_id), deque()).appendleft(event)
 
     def coming(self, most: int) -> list[DueEvent]:
         """Return at most so many of the events that wait, of each project the first ones."""

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
 import pytest
 
 from blazar.model.errors import NotFound
 from blazar.model.lease import LeaseStatus
+from blazar.store.engine import WRITES
+from blazar.store.tables import leases as lease_table
+from tests.fencing import until
 from tests.statements import counted
 from tests.world import NOON, World, a_host, instances
 
@@ -94,3 +98,52 @@ def test_who_has_not_left_is_waited_for_in_a_burst_too(world):
     assert {world.now(lease).status for lease in others} == {LeaseStatus.ACTIVE}
     world.run_to(NOON + HOUR + timedelta(seconds=1))
     assert world.now(next_one).status is LeaseStatus.ACTIVE
+
+
+def note_status(world: World, lease_id: str, status: str) -> None:
+    """Write a status into the row of a lease, as a program of another version may."""
+    with world.engine.execution_options(**{WRITES: True}).begin() as connection:
+        connection.execute(lease_table.update().where(lease_table.c.id == lease_id).values(status=status))
+
+
+def test_a_lease_that_cannot_be_read_keeps_no_other_of_its_burst_waiting_and_starts_when_it_is_mended(world):
+    good = [world.lease(start=HOUR, project=f"project-{number}") for number in range(4)]
+    unreadable = world.lease(start=HOUR, project="other")
+    note_status(world, unreadable.id, "SUSPENDED")
+    world.clock.to(NOON + HOUR)
+    engine = world.manager.engine
+    engine.start()
+    try:
+        until(lambda: {world.now(lease).status for lease in good} == {LeaseStatus.ACTIVE})
+        note_status(world, unreadable.id, "PENDING")
+        until(lambda: world.now(unreadable).status is LeaseStatus.ACTIVE)
+    finally:
+        engine.stop()
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_burst_for_which_too_few_threads_can_be_started_is_worked_on_by_those_that_run(
+    world, monkeypatch, caplog, most
+):
+    started = threading.Thread.start
+
+    def start_few(thread: threading.Thread) -> None:
+        lane, _, number = thread.name.partition("_")
+        if lane in {"start", "end"} and int(number) >= most:
+            raise RuntimeError("can't start new thread")
+        started(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_few)
+    ending = [world.lease(instances(1, affinity=None), hours=1, project=f"project-{number}") for number in range(3)]
+    world.run()
+    leases = [world.lease(start=HOUR, project=f"project-{number}") for number in range(5)]
+    world.clock.to(NOON + HOUR)
+    engine = world.manager.engine
+    engine.start()
+    try:
+        until(lambda: {world.now(lease).status for lease in leases} == {LeaseStatus.ACTIVE})
+        until(lambda: {world.now(lease).status for lease in ending} == {LeaseStatus.TERMINATED})
+    finally:
+        engine.stop()
+    assert "internal" not in caplog.text
+    assert "failed" not in caplog.text

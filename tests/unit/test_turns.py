@@ -84,3 +84,12 @@ def test_every_event_has_its_turn_and_no_more_have_one_than_there_are_threads(th
         assert set(turns.at_hand) == {event.event_id for event in at_hand}
         turns.done(at_hand.pop(data.draw(st.integers(0, len(at_hand) - 1))))
     assert len(set(seen)) == len(seen) == len(wanted)
+
+
+def test_what_is_put_back_has_its_turn_before_the_rest_of_its_project():
+    turns = Turns(4)
+    turns.offer([due("many", number) for number in range(6)])
+    first, *rest = all_taken(turns)
+    turns.put_back(rest)
+    assert set(turns.at_hand) == {first.event_id}
+    assert [event.event_id for event in all_taken(turns)] == ["many-1", "many-2"]
