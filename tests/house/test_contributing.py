@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages for contributors say what is so: their commands run, and what they name exists."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from blazar.model.lease import EventType, LeaseStatus
+from tests.tables import new_sqlite
+from tests.world import World, a_host
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs" / "contributing").glob("*.md"))
+DEBUG_A_LEASE = (ROOT / "docs" / "contributing" / "debug-a-lease.md").read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_that_a_page_names_exist(page):
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:blazar|tests|docs|examples|bench|nova)/[\w./-]+)`", text))
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+    linked = set(re.findall(r"\]\((?!http)([^)#]+)", text))
+    assert [name for name in sorted(linked) if not (page.parent / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_functions_that_a_page_names_are_in_the_file_it_names(page):
+    text = page.read_text(encoding="utf-8")
+    for names, file in re.findall(r"((?:`\w+`(?:, | and )?)+) in\s+`([\w/]+\.py)`", text):
+        source = (ROOT / file).read_text(encoding="utf-8")
+        for name in re.findall(r"`(\w+)`", names):
+            assert re.search(rf"\b(?:def|class) {name}\b", source), f"{name} is not in {file}"
+
+
+def test_the_statements_of_debug_a_lease_run(tmp_path):
+    engine = new_sqlite(tmp_path / "blazar.sqlite")
+    found = blocks(DEBUG_A_LEASE, "sql")
+    assert len(found) == 3
+    world = World(engine)
+    world.simulated.boot_server("old", project_id="chemistry", user_id="u", host="node-1")
+    world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-1"]'), name="stuck")
+    world.run()
+    with engine.connect() as connection:
+        event, *_ = connection.execute(sa.text(found[0])).mappings().all()
+        (allocation,) = connection.execute(sa.text(found[1])).mappings().all()
+        resources = connection.execute(sa.text(found[2])).mappings().all()
+    assert "belong to no reservation, as" in event["reason"]
+    assert datetime.fromisoformat(event["due_at"]).replace(tzinfo=UTC) > world.clock.now()
+    assert allocation["name"] == "node-1"
+    assert [resource["name"] for resource in resources] == ["node-1", "node-2", "node-3"]
+
+
+def test_the_test_of_debug_a_lease_passes(tmp_path):
+    (source,) = blocks(DEBUG_A_LEASE, "python")
+    names = {"a_host": a_host, "LeaseStatus": LeaseStatus, "EventType": EventType}
+    exec(source, names)
+    names["test_a_host_with_a_strangers_server_waits"](World(new_sqlite(tmp_path / "blazar.sqlite")))
