@@ -32,6 +32,12 @@ def test_files_that_a_page_names_exist(page):
     assert [name for name in sorted(linked) if not (page.parent / name).exists()] == []
 
 
+def test_the_index_leads_to_every_page():
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / name).resolve() for name in re.findall(r"\]\(([^)#]+)\)", index.read_text("utf-8"))}
+    assert sorted(set((ROOT / "docs").rglob("*.md")) - linked - {index}) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_functions_that_a_page_names_are_in_the_file_it_names(page):
     text = page.read_text(encoding="utf-8")
