@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The REST API: paths, headers, JSON and who may do what. It speaks to a manager through ``rpc.interface`` only.
+"""The REST API: paths, headers, JSON and authorization. It calls the manager through ``rpc.interface`` only.
 
-What may enter: HTTP. No rule of the domain lives here; requests are parsed into values and answers rendered from them.
+What may enter: HTTP. No domain rules: requests are parsed into values and responses are rendered from values.
 """

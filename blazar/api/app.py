@@ -33,7 +33,7 @@ MAX_BODY_BYTES = 1024 * 1024
 REQUEST_ID = "x-openstack-request-id"
 _GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MARK = "\x00url"
-"""Where the URL of the service belongs in the document; nothing else in it has such a character."""
+"""Placeholder for the URL of the service in the document; nothing else in it has a NUL character."""
 _OPEN = frozenset({"/", "/versions", "/v1", "/v1/", "/healthcheck", "/openapi.json"})
 
 
@@ -47,11 +47,11 @@ def create_app(
     enable_v1: bool = True,
     v2_controllers: Collection[str] = v2.CONTROLLERS,
 ) -> Flask:
-    """Return the application over a manager.
+    """Return the application on top of a manager.
 
-    ``max_body_bytes`` bounds what is read of a request; ``auth_uri`` is where 401 answers send their
-    readers (None: Keystone's middleware says it). ``enable_v1`` and ``v2_controllers`` say what is served,
-    as the options of these names do.
+    ``max_body_bytes`` limits the size of a request body. ``auth_uri`` is the Keystone URI in 401 responses (None:
+    Keystone's middleware sets it). ``enable_v1`` and ``v2_controllers`` select what is served, like the options
+    ``enable_v1_api`` and ``[api] api_v2_controllers``.
     """
     app = Flask("blazar.api", static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -71,7 +71,7 @@ def create_app(
     for path in ("/v1", "/v1/") if enable_v1 else ():
         app.add_url_rule(path, f"version{path}", _version_one, methods=["GET"])
     if v2_controllers:
-        # As it ever was: version 2 has no document of its own, and refuses every method here.
+        # As in the existing Blazar: version 2 has no version document of its own and answers 405 here.
         app.add_url_rule("/v2", "version/v2", _versions, methods=[])
     app.add_url_rule("/healthcheck", "healthcheck", _healthcheck, methods=["GET"])
     app.add_url_rule("/openapi.json", "openapi", _Document(app.extensions[EXTENSION]), methods=["GET"])
@@ -103,7 +103,7 @@ def _before() -> Response | None:
     given = request.headers.get("X-OpenStack-Request-ID", "")
     g.global_id = given if _GLOBAL_ID.fullmatch(given) else None
     if not request.host and request.headers.get("Host"):
-        raise BadFrame(400, "The Host header is no host name; send the name and port of this service.")
+        raise BadFrame(400, "The Host header is not a valid host name; send the name and port of this service.")
     g.scope = enter_scope(request_id=g.global_id or g.request_id)
     g.scope.__enter__()
     if request.path in _OPEN and request.method in ("GET", "HEAD"):
@@ -119,7 +119,7 @@ def _before() -> Response | None:
 
 def _after(response: Response) -> Response:
     response.headers[REQUEST_ID] = g.request_id
-    # What is answered depends on who asks: no cache in between may keep it, and no browser guess what it is.
+    # Responses depend on the caller, so no cache may store them; and no browser may guess their type.
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Vary"] = "X-Auth-Token"
@@ -127,22 +127,22 @@ def _after(response: Response) -> Response:
         response.headers["Vary"] = f"X-Auth-Token, {microversion.HEADER}"
         response.headers[microversion.HEADER] = f"{microversion.SERVICE} {microversion.as_text(g.version)}"
     if response.status_code == 204:
-        # Clients take anything after these headers for a broken answer.
+        # Clients treat a body, or the announcement of one, in a 204 as an error.
         response.headers.pop("Content-Type", None)
-    # The path is written as it came, so that a line break in it starts no line of its own in the log.
+    # The path is quoted, so that a line break in it cannot forge a line of the log.
     path = urllib.parse.quote(request.path)
     LOG.debug("%s %s %d %s %s", request.method, path, response.status_code, g.request_id, g.global_id or "-")
     return response
 
 
 def _teardown(error: BaseException | None) -> None:
-    # The thread serves others after this one: they must not speak in this request's name.
+    # The thread serves other requests later, which must not inherit this request's scope.
     if (entered := g.pop("scope", None)) is not None:
         entered.__exit__(None, None, None)
 
 
 def _link(path: str) -> str:
-    # The root a proxy or a mount gave us is part of the URL that clients know.
+    # The prefix of a proxy or mount point is part of the URL that clients use.
     return request.host_url.rstrip("/") + request.script_root + path
 
 
@@ -177,7 +177,7 @@ def _healthcheck() -> tuple[Response, int]:
 
 
 class _Document:
-    """The OpenAPI document, written once; only the URL of the service differs from request to request."""
+    """Serves the OpenAPI document, rendered once; only the URL of the service differs between requests."""
 
     def __init__(self, served: Services) -> None:
         document = openapi.document(_MARK, with_v1=served.enable_v1, v2_controllers=served.v2_controllers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request bodies: from bytes to JSON that is safe to look at."""
+"""Parse request bodies from bytes to JSON that is safe to process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEEPEST = 40
 
 
 def read_object(request: Request) -> dict[str, Any]:
-    """Return the body, a JSON object; no body at all is an empty one. BadFrame says what is wrong with it."""
+    """Return the body, a JSON object; an empty body gives an empty object. Raises BadFrame for an invalid body."""
     if request.mimetype not in ("", "application/json"):
         raise BadFrame(400, f"Content-Type is {request.mimetype[:80]!r}; send application/json")
     raw = _read(request)
@@ -30,7 +30,7 @@ def read_object(request: Request) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise BadFrame(400, "The body is not UTF-8; send JSON in UTF-8.") from None
     except RecursionError:
-        raise BadFrame(400, f"The body is nested too deep; {DEEPEST} levels are allowed.") from None
+        raise BadFrame(400, f"The body is nested too deeply; at most {DEEPEST} levels are allowed.") from None
     except ValueError as error:
         raise BadFrame(400, f"The body is not JSON: {str(error)[:200]}") from None
     if not isinstance(body, dict):
@@ -43,19 +43,19 @@ def _read(request: Request) -> bytes:
     raw = request.get_data(cache=False)
     most = request.max_content_length
     if request.content_length is None and most is not None and len(raw) >= most:
-        # Of a body that comes in chunks werkzeug returns the beginning, as if it were all.
+        # werkzeug silently truncates a chunked body at the limit.
         raise RequestEntityTooLarge
     return raw
 
 
 def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        # 1e999 would become the Infinity that JSON does not have.
+        # 1e999 would become Infinity, which JSON does not have.
         raise ValueError(f"the number {text[:40]} is too large")
     return number
 
@@ -64,20 +64,20 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {twice[:80]!r} is there twice")
+        raise ValueError(f"the key {twice[:80]!r} occurs twice")
     return found
 
 
 def _check_texts(body: object) -> None:
-    """Refuse what no database can keep: characters U+0000 and halves of surrogate pairs; and bottomless nesting."""
+    """Reject characters that databases cannot store (U+0000 and lone surrogates) and too deep nesting."""
     left = [(body, 1)]
     while left:
         value, depth = left.pop()
         if depth > DEEPEST:
-            raise BadFrame(400, f"The body is nested too deep; {DEEPEST} levels are allowed.")
+            raise BadFrame(400, f"The body is nested too deeply; at most {DEEPEST} levels are allowed.")
         if isinstance(value, str):
             if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
-                raise BadFrame(400, "A text in the body has a NUL character or half of a surrogate pair; remove it.")
+                raise BadFrame(400, "A string in the body has a NUL character or a lone surrogate; remove it.")
         elif isinstance(value, dict):
             left.extend((part, depth + 1) for pair in value.items() for part in pair)
         elif isinstance(value, list):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bodies of requests and answers as the OpenAPI document has them, each with an example that fits it."""
+"""Schemas of request and response bodies in the OpenAPI document, each with a valid example."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ _HOST: Json = {
 
 
 def an_object(properties: Json, *, optional: tuple[str, ...] = (), more: object = False, example: Any = None) -> Json:
-    """Return the schema of an object that has these keys, and others only if they fit ``more``."""
+    """Return the schema of an object with these keys; other keys must match ``more``."""
     required = [name for name in properties if name not in optional]
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": more}
     return schema if example is None else {**schema, "examples": [example]}
@@ -161,7 +161,7 @@ def a_list(item: Json) -> Json:
 
 
 def ref(name: str) -> Json:
-    """Return a reference to one of the components."""
+    """Return a reference to a component."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
@@ -170,7 +170,7 @@ def _one_of(states: type[Enum], *more: object) -> Json:
 
 
 def with_examples(schema: Json, *examples: Json) -> Json:
-    """Return a schema with examples that fit it."""
+    """Return a schema with examples, which must be valid."""
     return {**schema, "examples": list(examples)}
 
 
@@ -180,8 +180,8 @@ _OF_ANY_TYPE: Json = {
     "lease_id": TEXT,
     "resource_id": TEXT_OR_NULL,
     "status": _one_of(ReservationStatus),
-    "missing_resources": {**FLAG, "description": "fewer resources are left than were promised"},
-    "resources_changed": {**FLAG, "description": "others were given in place of some that failed"},
+    "missing_resources": {**FLAG, "description": "fewer resources are allocated than were reserved"},
+    "resources_changed": {**FLAG, "description": "failed resources were replaced by others"},
     "created_at": _SPACED,
     "updated_at": _SPACED_OR_NULL,
 }
@@ -193,7 +193,7 @@ COMPONENTS: Json = {
             "lease_id": TEXT,
             "event_type": {
                 **TEXT,
-                "description": "start_lease, before_end_lease, end_lease, or what the client sent",
+                "description": "start_lease, before_end_lease, end_lease, or a custom type that the client sent",
             },
             "time": ISO_OR_NULL,
             "status": _one_of(EventStatus, None),
@@ -234,7 +234,7 @@ COMPONENTS: Json = {
             "affinity": {"type": ["boolean", "null"]},
             "resource_properties": TEXT_OR_NULL,
             "before_end": {"enum": list(CHOICES)},
-            "flavor_id": {**TEXT_OR_NULL, "description": "boot servers with this flavor; null until it exists"},
+            "flavor_id": {**TEXT_OR_NULL, "description": "the flavor to boot servers with; null until it exists"},
             "aggregate_id": {"type": ["integer", "null"]},
             "server_group_id": {**TEXT_OR_NULL, "description": "null without affinity"},
         },
@@ -251,12 +251,12 @@ COMPONENTS: Json = {
             "affinity": {"type": ["boolean", "null"]},
             "resource_properties": {
                 **TEXT,
-                "description": "JSON text: the source flavor as it was when it was chosen, with the keys of Nova",
+                "description": "JSON: the source flavor at the time of the request, with the keys of Nova",
             },
             "before_end": {"enum": list(CHOICES)},
             "flavor_id": {
                 **TEXT_OR_NULL,
-                "description": "boot servers with this flavor, which is not the source; null until it exists",
+                "description": "the flavor to boot servers with (not the source flavor); null until it exists",
             },
             "aggregate_id": {"type": ["integer", "null"]},
             "server_group_id": {**TEXT_OR_NULL, "description": "null without affinity"},
@@ -302,15 +302,21 @@ COMPONENTS: Json = {
             "vcpus": NUMBER,
             "memory_mb": {**NUMBER, "description": "MiB"},
             "local_gb": {**NUMBER, "description": "GiB"},
-            "cpu_info": {**TEXT, "description": "JSON text"},
+            "cpu_info": {**TEXT, "description": "JSON"},
             "status": {"type": "null"},
             "availability_zone": TEXT,
             "trust_id": TEXT_OR_NULL,
-            "reservable": {**FLAG, "description": "takes new leases: it is well, and its operator has not disabled it"},
-            "disabled": {**FLAG, "description": "there, and true, while its operator lets it take no new leases"},
-            "failure": {**TEXT, "description": "there while it has failed: how"},
+            "reservable": {**FLAG, "description": "accepts new leases: it has not failed and is not disabled"},
+            "disabled": {
+                **FLAG,
+                "description": "present and true while an operator has disabled new leases on the host",
+            },
+            "failure": {**TEXT, "description": "present while the host has failed: the reason"},
             "failed_since": _SPACED,
-            "authorized_projects": {**a_list(TEXT), "description": "there if it is for these projects only"},
+            "authorized_projects": {
+                **a_list(TEXT),
+                "description": "present if only these projects may reserve the host",
+            },
             "created_at": _SPACED,
             "updated_at": _SPACED_OR_NULL,
         },
@@ -414,7 +420,7 @@ COMPONENTS: Json = {
     ),
     "RoutingError": an_object(
         {"code": NUMBER, "title": TEXT, "description": TEXT},
-        example={"code": 404, "title": "Not Found", "description": "There is nothing at this URL."},
+        example={"code": 404, "title": "Not Found", "description": "This URL does not exist."},
     ),
     "AuthenticationError": an_object(
         {"error": an_object({"code": NUMBER, "title": TEXT, "message": TEXT})},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the handlers share: the manager, the policy, and who is asking."""
+"""Objects that the handlers share: the manager, the policy and the caller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAUSIBLE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What an application is made of, and which versions of the API it serves; ``rendered`` has the lists of each."""
+    """The parts of an application and the API versions it serves; ``rendered`` has a lease cache per version."""
 
     manager: Manager
     identity: Identity
@@ -32,25 +32,25 @@ class Services:
 
 
 def services() -> Services:
-    """Return the services of the application that handles this request."""
+    """Return the services of the application that serves this request."""
     return cast(Services, current_app.extensions[EXTENSION])
 
 
 def caller() -> Caller:
-    """Return who is asking."""
+    """Return the caller of this request."""
     return cast(Caller, g.caller)
 
 
 def speaks_v2() -> bool:
-    """Tell whether the request is for version 2, whatever comes of it."""
+    """Return whether the path of the request belongs to version 2."""
     return request.path == "/v2" or request.path.startswith("/v2/")
 
 
 def identifier(text: str) -> str:
     """Return an id from a path or a query, without ``.json``.
 
-    What can be no id of ours becomes ``-``, which nothing has: it is not found like any other, and
-    does not reach a database with characters that it can not store.
+    Anything that cannot be an id becomes ``-``, which no object has: the result is an ordinary 404, and no database
+    gets characters that it cannot store.
     """
     text = text.removesuffix(".json")
     return text if _PLAUSIBLE.fullmatch(text) else "-"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dates in requests."""
+"""Parse dates in requests."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from blazar.model.requests import NOW, Moment
 
 FORMAT = "%Y-%m-%d %H:%M"
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.0{1,6})?)?(Z|[+-]\d\d:\d\d)?", re.ASCII)
-"""Of what the standard allows, that which names a second: neither weeks nor fractions."""
+"""The supported subset of ISO 8601: dates to the second, without week dates and fractions of a second."""
 
 
 def date(text: str, field: str) -> datetime:
-    """Read a date to the minute; InvalidInput with the words that clients look for."""
+    """Parse a date to the minute; raise InvalidInput with the wording that clients match."""
     try:
         return datetime.strptime(text, FORMAT).replace(tzinfo=UTC)
     except ValueError:
@@ -23,20 +23,20 @@ def date(text: str, field: str) -> datetime:
 
 
 def moment(text: str, field: str) -> Moment:
-    """Read a date of version 1, or ``now``."""
+    """Parse a start or end date of version 1: a date, or ``now``."""
     return NOW if text == "now" else date(text, field)
 
 
 def instant(text: str, field: str) -> datetime:
-    """Read a date of version 2: to the minute, or ISO 8601 to the second, in UTC where it names no zone."""
+    """Parse a date of version 2: to the minute, or ISO 8601 to the second; UTC if it has no zone."""
     try:
         if not ISO.fullmatch(text):
             return datetime.strptime(text, FORMAT).replace(tzinfo=UTC)
         named = datetime.fromisoformat(text)
         return named.replace(tzinfo=UTC) if named.tzinfo is None else named.astimezone(UTC)
     except (OverflowError, ValueError):
-        # A zone can shift the first and the last day that there are beyond all days.
+        # Conversion to UTC can overflow for dates in the first and the last day that datetime supports.
         raise InvalidInput(
-            f"{field}: {text} is an invalid date. Required format: {FORMAT}, or ISO 8601 to the second, as "
+            f"{field}: {text} is an invalid date. Required format: {FORMAT}, or ISO 8601 to the second, for example "
             f"2030-04-01T08:00:00Z"
         ) from None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors as clients read them: one place, four shapes.
+"""Render errors as HTTP responses, in one of four shapes.
 
-Shape A is ours (``error_message``), shape B is the framework's (an unknown URL, a wrong method, a body that is no
-JSON), shape C is that of Keystone's middleware (401). Version 2 has shape A for what is wrong with a body, too, and a
+Shape A: errors of the application (``error_message``). Shape B: errors of the framework (unknown URL, wrong method,
+body that is not JSON). Shape C: the 401 of Keystone's middleware. Version 2 uses shape A for invalid bodies too, and
 shape D for unknown URLs and wrong methods.
 """
 
@@ -26,11 +26,11 @@ from blazar.model.errors import BlazarError
 LOG = logging.getLogger(__name__)
 
 _BUG = "INTERNAL_SERVER_ERROR"
-"""What clients know a bug of ours by, in whichever process it is."""
+"""The ``error_name`` of an internal error, whether it occurred in the API or in the manager."""
 
 
 class BadFrame(Exception):
-    """The request is wrong as HTTP, before anybody looks at what it means; rendered in shape B."""
+    """The request is invalid HTTP or JSON, found before its content is validated; rendered in shape B."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -39,9 +39,9 @@ class BadFrame(Exception):
 
 
 def application_error(error: BlazarError) -> Response:
-    """Render shape A."""
+    """Render an error of the application in shape A."""
     if type(error) is BlazarError or error.status >= 500:
-        LOG.error("Answering %d to request %s: %s", error.status, _request_ids(), error.message)
+        LOG.error("Response %d to request %s: %s", error.status, _request_ids(), error.message)
     response = _shape_a(error.status, error.message)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)
@@ -49,13 +49,13 @@ def application_error(error: BlazarError) -> Response:
 
 
 def unexpected_error(error: Exception) -> Response:
-    """Render a bug of ours; what happened is in the log, under the request's id."""
-    LOG.exception("Request %s failed unexpectedly", _request_ids(), exc_info=error)
+    """Render an internal error; its traceback is logged with the request's id."""
+    LOG.exception("Request %s failed with an unexpected exception", _request_ids(), exc_info=error)
     return _shape_a(500, "Internal Server Error")
 
 
 def frame_error(error: BadFrame | HTTPException) -> Response:
-    """Render shape B, or what version 2 has in its place."""
+    """Render shape B, or the shape that version 2 uses instead."""
     if isinstance(error, BadFrame):
         status, message = error.status, error.message
     else:
@@ -74,7 +74,7 @@ def frame_error(error: BadFrame | HTTPException) -> Response:
 
 
 def unauthenticated() -> Response:
-    """Render shape C."""
+    """Render a 401 in shape C."""
     message = "The request you have made requires authentication."
     response = jsonify({"error": {"code": 401, "title": "Unauthorized", "message": message}})
     response.status_code = 401
@@ -96,13 +96,13 @@ def _request_ids() -> str:
 
 def _text(error: HTTPException) -> str:
     if isinstance(error, RequestEntityTooLarge):
-        return f"The body is too big; it must have less than {current_app.config['MAX_CONTENT_LENGTH']} bytes."
+        return f"The body is too large; it must be smaller than {current_app.config['MAX_CONTENT_LENGTH']} bytes."
     return _TEXTS.get(type(error)) or error.description or error.name
 
 
 _TEXTS: dict[type[HTTPException], str] = {
-    BadRequest: "This is no proper HTTP request; look at its Host header and its path.",
-    ClientDisconnected: "The body is shorter than its Content-Length says.",
-    NotFound: "There is nothing at this URL; see /openapi.json for what there is (paths have no trailing slash).",
-    MethodNotAllowed: "This URL does not take this method; see the Allow header and /openapi.json.",
+    BadRequest: "The HTTP request is malformed; check its Host header and its path.",
+    ClientDisconnected: "The body is shorter than its Content-Length.",
+    NotFound: "This URL does not exist; /openapi.json lists all paths (they have no trailing slash).",
+    MethodNotAllowed: "This URL does not support this method; see the Allow header and /openapi.json.",
 }

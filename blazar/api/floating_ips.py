@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/v1/floatingips``: the addresses that can be reserved. Version 2 has none of it."""
+"""``/v1/floatingips``: the addresses that can be reserved. Version 2 does not serve them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def show(floating_ip_id: str) -> Response:
 
 
 def delete(floating_ip_id: str) -> tuple[str, int]:
-    """Forget an address."""
+    """Unregister an address."""
     services().policy.check("blazar:floatingips:delete", caller())
     services().manager.delete_floating_ip(_id(floating_ip_id))
     return "", 204

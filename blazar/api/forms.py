@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the versions of the API differ in, as values. What they have in common is done by the handlers, for all."""
+"""The differences between the API versions, as values; the handlers are shared by all versions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LeaseForm:
-    """How a version speaks of leases.
+    """The format of leases in one version.
 
-    ``moment`` reads a start or an end, ``date`` any other date; both take the text and the name of its field.
-    ``one`` and ``many`` are the keys under which an answer has a lease or a list of them; None: it is the answer.
+    ``moment`` parses a start or an end, ``date`` any other date; both take the string and the name of its field.
+    ``one`` and ``many`` are the envelope keys of a lease and of a list of leases; None: no envelope.
     """
 
     version: str
@@ -36,7 +36,10 @@ class LeaseForm:
 
 @dataclass(frozen=True, slots=True)
 class HostForm:
-    """How a version speaks of hosts; ``host_id`` reads one from a path, ``one`` and ``many`` are as for leases."""
+    """The format of hosts in one version.
+
+    ``host_id`` parses an id from a path; ``one`` and ``many`` are as in ``LeaseForm``.
+    """
 
     version: str
     created: Schema
@@ -50,5 +53,5 @@ class HostForm:
 
 
 def enclosed(key: str | None, value: Any) -> Any:
-    """Return an answer that has a value under a key, or is the value."""
+    """Return a value in an envelope with this key; the value itself if the key is None."""
     return value if key is None else {key: value}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What version 1 tells of hosts beside themselves, and does with what is promised of them."""
+"""Allocations, moves, refreshes and capabilities of hosts, in version 1 only."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def blueprint() -> Blueprint:
 
 
 def allocations() -> Response:
-    """List what is promised of every host."""
+    """List the allocations of all hosts."""
     services().policy.check("blazar:oshosts:get_allocations", caller())
     found = services().manager.host_allocations(**_narrowed())
     return jsonify({"allocations": [render.allocation(a) for a in found]})
 
 
 def allocation(host_id: str) -> Response:
-    """Show what is promised of one host."""
+    """Show the allocations of one host."""
     services().policy.check("blazar:oshosts:get_allocations", caller())
     found = services().manager.host_allocations(host_id=v1.host_id(host_id), **_narrowed())
     return jsonify({"allocation": render.allocation(found[0])})
 
 
 def move(host_id: str) -> Response:
-    """Give a reservation another host in the place of this one."""
+    """Move a reservation from this host to another."""
     services().policy.check("blazar:oshosts:reallocate", caller())
     key = v1.host_id(host_id)
     services().manager.host(key)
@@ -53,7 +53,7 @@ def move(host_id: str) -> Response:
 
 
 def refresh(host_id: str) -> Response:
-    """Read anew what the cloud tells of a host."""
+    """Refresh a host's data from the cloud."""
     services().policy.check("blazar:oshosts:refresh", caller())
     return jsonify({"host": render.host(services().manager.refresh_host(v1.host_id(host_id)))})
 
@@ -62,7 +62,7 @@ def properties() -> Response:
     """List capabilities."""
     policy = services().policy
     policy.check("blazar:oshosts:get_resource_properties", caller())
-    # Any value counts as yes, as it always did: clients write True, and nobody writes False.
+    # Any non-empty value counts as true, as in the existing Blazar: clients send True and never False.
     everything = bool(request.args.get("all")) and policy.allows(ADMIN, caller())
     detail = bool(request.args.get("detail"))
     found = services().manager.host_properties(include_private=everything)
@@ -70,12 +70,12 @@ def properties() -> Response:
 
 
 def set_property(name: str) -> Response:
-    """Show a capability to everybody, or not."""
+    """Make a capability public or private."""
     services().policy.check("blazar:oshosts:update_resource_properties", caller())
     body = read_object(request)
     schemas.check(body, schemas.PROPERTY_UPDATE)
     if "\0" in name or len(name) > 255:
-        raise NotFound("no host has ever had a property of that name")
+        raise NotFound("no host has ever had a property of this name")
     changed = services().manager.set_host_property(name, private=body["private"])
     return jsonify({"resource_property": render.resource_property(changed)})
 

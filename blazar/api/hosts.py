@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/v1/os-hosts`` and ``/v2/os-hosts``: the same requests and rules, in the form of either version."""
+"""``/v1/os-hosts`` and ``/v2/os-hosts``: the same handlers and rules, each with the formats of its version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blazar.model.resource import Resource
 
 
 class Hosts:
-    """The handlers of one version."""
+    """Handlers of one API version."""
 
     def __init__(self, form: HostForm) -> None:
         self._form = form
@@ -47,7 +47,7 @@ class Hosts:
         return self._shown(services().manager.host(self._form.host_id(host_id)))
 
     def update(self, host_id: str) -> Response:
-        """Set and take away capabilities."""
+        """Set and remove capabilities."""
         services().policy.check("blazar:oshosts:put", caller())
         key = self._form.host_id(host_id)
         services().manager.host(key)
@@ -56,7 +56,7 @@ class Hosts:
         return self._shown(services().manager.update_host(key, self._form.change(body)))
 
     def delete(self, host_id: str) -> tuple[str, int]:
-        """Give a host back."""
+        """Unregister a host."""
         services().policy.check("blazar:oshosts:delete", caller())
         services().manager.delete_host(self._form.host_id(host_id))
         return "", 204

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is asking."""
+"""Authentication: who sends a request."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from blazar.model.errors import CloudUnavailable
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A user, acting in a project with roles.
+    """A user with roles in a project.
 
-    ``facts`` are further words about the caller that rules of the policy may ask for, as the scope of the token.
+    ``facts`` are further credentials that policy rules may use, for example the scope of the token.
     """
 
     user_id: str
@@ -26,32 +26,32 @@ class Caller:
 
 
 class Unauthenticated(Exception):
-    """The request does not prove who is asking."""
+    """The request has no valid credentials."""
 
 
 class Identity(Protocol):
-    """Tells who is asking."""
+    """Authenticates requests."""
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
-        """Return the caller, or raise Unauthenticated; CloudUnavailable if nobody can tell at the moment."""
+        """Return the caller; raise Unauthenticated, or CloudUnavailable if the token cannot be validated now."""
 
 
 STATUS = "X-Identity-Status"
 UNKNOWN = "Unknown"
-"""What our own guard says of a token if Keystone does not answer."""
+"""The status that ``KeystoneGuard`` sets for a token that Keystone could not validate."""
 
 
 class KeystoneIdentity:
-    """Believes Keystone's middleware, which checks the token and says in headers of its own whose it is.
+    """Trusts Keystone's middleware, which validates the token and sets identity headers.
 
-    The middleware takes these headers out of every request before it sets them.
+    The middleware removes these headers from every request before it sets them, so clients cannot forge them.
     """
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
-        """Return whom the token belongs to."""
+        """Return the caller that the identity headers describe."""
         status = headers.get(STATUS)
         if status == UNKNOWN:
-            raise CloudUnavailable("Keystone can not be asked about the token at the moment; please try again")
+            raise CloudUnavailable("Keystone cannot validate the token at the moment; please retry later")
         if status != "Confirmed":
             raise Unauthenticated
         roles = tuple(role.strip().lower() for role in headers.get("X-Roles", "").split(",") if role.strip())
@@ -67,25 +67,25 @@ class KeystoneIdentity:
 
 
 NO_TOKEN = "notused"
-"""What keystoneauth's ``none`` plugin sends for want of a token (``--os-auth-type none``)."""
+"""The token that keystoneauth's ``none`` plugin sends (``--os-auth-type none``)."""
 
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _ADDRESS = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 
 
 _IMPLIED = {"admin": ("member", "reader"), "member": ("reader",)}
-"""Which roles have which others with them, as Keystone makes them."""
+"""The roles that a role implies, as in Keystone."""
 
 _OWN_SITE = ("", "same-origin", "none")
-"""What a browser says of a request (``Sec-Fetch-Site``) that no other page has made; programs say nothing."""
+"""Values of ``Sec-Fetch-Site`` of requests that no other site has made; programs send no such header."""
 
 
 class StandaloneIdentity:
-    """Believes what the request says, for a service that only this machine can reach.
+    """Trusts the token as sent, for a service that only this machine can reach.
 
-    No token is the admin of project ``demo``; ``<user>:<project>[:<role>,…]`` is somebody else, by default with the
-    roles member and reader. A web page that this service has not served itself is nobody, although the browser that
-    shows it runs here, and also if another program of this machine has served it.
+    Without a token the caller is the admin of project ``demo``; the token ``<user>:<project>[:<role>,…]`` names another
+    caller, by default with the roles member and reader. Requests from web pages of any other site are rejected, even if
+    another program on this machine serves the page: the browser runs here, but the page is not trusted.
     """
 
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
@@ -105,7 +105,7 @@ class StandaloneIdentity:
 
 
 def _is_own(headers: Mapping[str, str]) -> bool:
-    """Tell whether a request is from a program of this machine, or from a page of this very service."""
+    """Return whether a request comes from a program on this machine or from a page of this service."""
     host, origin = headers.get("Host", ""), headers.get("Origin", "")
     if not _is_local(host) or headers.get("Sec-Fetch-Site", "").lower() not in _OWN_SITE:
         return False
@@ -113,7 +113,7 @@ def _is_own(headers: Mapping[str, str]) -> bool:
 
 
 def _is_local(address: str) -> bool:
-    """Tell whether a Host header, if there is one, names this machine."""
+    """Return whether a Host header names this machine; True if it is empty."""
     if not address:
         return True
     match = _ADDRESS.fullmatch(address)

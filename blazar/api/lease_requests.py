@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies that fit their schema as what a manager is asked for."""
+"""Turn validated request bodies into requests to the manager."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from blazar.model.requests import (
 )
 
 MOST_TEXT = 32 * 1024
-"""Bytes of text that a lease may have: its name, and the keys and values of its reservations and events.
+"""Maximum bytes of text in a lease: its name, and the keys and values of its reservations and events.
 
-A list of leases is read, sent and kept as a whole: what one lease may weigh, everybody carries.
+A list of leases is read, sent and cached as a whole, so one large lease slows every list that contains it.
 """
 
 _NO_TEXT = READ_ONLY | {"resource_type", "resource_id"}
-"""What a change may bring of a reservation that is not kept of it."""
+"""Keys that an update of a reservation may contain and that are not stored."""
 
 
 def check_text(body: Json) -> None:
-    """Raise InvalidInput if a new lease has more text than a lease may have; the message names the longest part."""
+    """Raise InvalidInput if a new lease exceeds ``MOST_TEXT``; the message names the longest part."""
     parts = {"name": _text(body["name"])}
     for key in ("reservations", "events"):
         for number, item in enumerate(body.get(key, [])):
@@ -40,7 +40,7 @@ def check_text(body: Json) -> None:
 
 
 def check_text_after(body: Json, lease: Lease) -> None:
-    """Raise InvalidInput if a change brings a lease beyond the text that it may have, or further beyond it."""
+    """Raise InvalidInput if an update enlarges a lease that then exceeds ``MOST_TEXT``."""
     before = {"name": _text(lease.name)}
     for reservation in lease.reservations:
         before |= _parts(reservation.id, reservation.parameters)
@@ -69,12 +69,12 @@ def _check_text(parts: Mapping[str, int]) -> None:
         longest = max(parts, key=lambda part: parts[part])
         raise InvalidInput(
             f"The lease has {total} bytes of text (name, reservations and events together), at most {MOST_TEXT} are "
-            f"allowed; shorten {longest}, which has {parts[longest]}"
+            f"allowed; shorten {longest}, which has {parts[longest]} bytes"
         )
 
 
 def _text(value: object) -> int:
-    """Return the bytes of the texts, keys and numbers in a JSON value."""
+    """Return the total bytes of the strings, keys and numbers in a JSON value."""
     total, left = 0, [value]
     while left:
         part = left.pop()
@@ -90,7 +90,7 @@ def _text(value: object) -> int:
 
 
 def new_lease(body: Json, form: LeaseForm, caller: Caller, *, operator: bool) -> LeaseRequest:
-    """Read a lease that is to be, for the caller in the caller's project whatever the body says."""
+    """Return the request for a new lease; its user and project are always those of the caller."""
     before_end = body.get("before_end_date")
     return LeaseRequest(
         name=body["name"],
@@ -108,13 +108,13 @@ def new_lease(body: Json, form: LeaseForm, caller: Caller, *, operator: bool) ->
 
 
 def lease_change(body: Json, form: LeaseForm, caller: Caller, *, operator: bool) -> LeaseChange:
-    """Read what is to change in a lease, at the wish of the caller."""
+    """Return the change of a lease that the caller asks for."""
     items = body.get("reservations", [])
     if any("id" not in item for item in items):
         raise InvalidInput("Missing parameter reservation ID: each item of reservations needs the id of a reservation")
     ids = [item["id"] for item in items]
     if len(set(ids)) != len(ids):
-        raise InvalidInput("reservations: a reservation is there twice; put all its changes into one item")
+        raise InvalidInput("reservations: two items have the same id; put all changes of a reservation into one item")
     before_end = body.get("before_end_date")
     return LeaseChange(
         name=body.get("name"),
@@ -131,7 +131,7 @@ def lease_change(body: Json, form: LeaseForm, caller: Caller, *, operator: bool)
 def _event(item: Json, form: LeaseForm) -> EventRequest:
     texts = {text for key in ("event_date", "time") if (text := item.get(key)) is not None}
     if len(texts) > 1:
-        raise InvalidInput("events: event_date and time are two names of one thing and differ; give one of them")
+        raise InvalidInput("events: event_date and time are aliases and differ; give one of them")
     return EventRequest(item["event_type"], form.date(texts.pop(), "event_date") if texts else None)
 
 

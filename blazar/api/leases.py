@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/v1/leases`` and ``/v2/leases``: the same requests and rules, in the form of either version."""
+"""``/v1/leases`` and ``/v2/leases``: the same handlers and rules, each with the formats of its version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from blazar.model.lease import Lease
 
 
 class Leases:
-    """The handlers of one version."""
+    """Handlers of one API version."""
 
     def __init__(self, form: LeaseForm) -> None:
         self._form = form
@@ -33,7 +33,7 @@ class Leases:
         return routes
 
     def index(self) -> Response:
-        """List leases: the caller's project's, or all for operators."""
+        """List the leases of the caller's project; operators see all leases."""
         services().policy.check("blazar:leases:get", caller())
         project_id = None if _is_operator() else caller().project_id
         texts = services().rendered[self._form.version].all(services().manager, project_id)
@@ -41,7 +41,7 @@ class Leases:
         opening, closing = (b"[", b"]") if key is None else (f'{{"{key}":['.encode(), b"]}")
         if not texts:
             return Response(opening + closing, mimetype="application/json")
-        # Put together in one go: a long list is tens of megabytes, and each copy of it costs milliseconds.
+        # Joined once: a long list is tens of megabytes, and each copy costs milliseconds.
         texts[0] = opening + texts[0]
         texts[-1] += closing
         return Response(b",".join(texts), mimetype="application/json")
@@ -53,12 +53,14 @@ class Leases:
         schemas.check(body, self._form.created)
         check_text(body)
         if not caller().project_id:
-            raise Denied("Your token is for no project, and a lease belongs to one; use a token for a project.")
+            raise Denied(
+                "The token has no project scope, and a lease belongs to a project; use a project-scoped token."
+            )
         wanted = new_lease(body, self._form, caller(), operator=_is_operator())
         try:
             return self._shown(services().manager.create_lease(wanted)), 201
         except UsageDenied as error:
-            # Clients of the existing Blazar know a new lease that a filter refuses by 403, and a change by 400.
+            # As in the existing Blazar: a filter that refuses a new lease gives 403, a refused update gives 400.
             raise Denied(error.message) from error
 
     def show(self, lease_id: str) -> Response:
@@ -66,7 +68,7 @@ class Leases:
         return self._shown(_visible(lease_id))
 
     def update(self, lease_id: str) -> Response:
-        """Change a lease."""
+        """Update a lease."""
         lease = _visible(lease_id)
         services().policy.check("blazar:leases:put", caller(), _target(lease))
         body = read_object(request)
@@ -91,7 +93,7 @@ class Leases:
 def _visible(lease_id: str) -> Lease:
     """Return a lease that the caller may see.
 
-    Of others version 1.0 says that they are there, but no more; later ones do not say even that.
+    Otherwise version 1.0 answers 403, which reveals that the lease exists; later versions answer 404.
     """
     key = identifier(lease_id)
     if key == "-":
@@ -107,7 +109,7 @@ def _visible(lease_id: str) -> Lease:
 
 
 def _unknown(lease_id: str) -> NotFound:
-    """Return the error of a lease that does not exist, in the words that it has everywhere."""
+    """Return the NotFound error of a lease id; clients rely on its wording."""
     return NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A validator of JSON schemas that looks at how long a value is before it looks at what is in it.
+"""A JSON schema validator that checks the length of a value before its content.
 
-Without it a list of a hundred thousand items is checked item by item, and then refused for its length.
+Otherwise a list of a hundred thousand items is validated item by item before it is rejected for its length.
 """
 
 from __future__ import annotations
@@ -35,4 +35,4 @@ BoundedValidator: type[Draft202012Validator] = extend(  # type: ignore[no-untype
     Draft202012Validator,
     {name: _unless_too_long(Draft202012Validator.VALIDATORS[name]) for name in _OF_CONTENT},
 )
-"""Errors of length alone are reported of a value that is too long."""
+"""For a value that is too long, only the error of its length is reported."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``OpenStack-API-Version``: which version of the API a request speaks."""
+"""``OpenStack-API-Version``: the microversion that a request asks for."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ SERVICE = "reservation"
 MIN_VERSION = (1, 0)
 MAX_VERSION = (1, 0)
 HIDES_LEASES = (1, 1)
-"""From here on a lease that the caller may not see is answered as one that does not exist; before, with 403."""
+"""From this version on, a lease that the caller may not see gives 404; in older versions, 403."""
 _VERSION = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})", re.ASCII)
 
 
 def requested(header: str | None) -> tuple[int, int]:
-    """Return the version asked for; the lowest if none is. BadFrame 400 for no version, 406 for none of ours."""
+    """Return the requested version, by default the lowest.
+
+    Raises BadFrame 400 for a malformed version and 406 for an unsupported one.
+    """
     for part in (header or "").split(","):
         words = part.split()
         if not words or words[0].lower() != SERVICE:
@@ -28,7 +31,7 @@ def requested(header: str | None) -> tuple[int, int]:
         match = _VERSION.fullmatch(text)
         if match is None:
             raise BadFrame(
-                400, f"{HEADER}: {text[:40]!r} is no version; send 'reservation X.Y' or 'reservation latest'."
+                400, f"{HEADER}: {text[:40]!r} is not a version; send 'reservation X.Y' or 'reservation latest'."
             )
         version = int(match[1]), int(match[2])
         if not MIN_VERSION <= version <= MAX_VERSION:
@@ -42,5 +45,5 @@ def requested(header: str | None) -> tuple[int, int]:
 
 
 def as_text(version: tuple[int, int]) -> str:
-    """Return a version as headers and documents write it."""
+    """Return a version as ``X.Y``."""
     return f"{version[0]}.{version[1]}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in front of the application in an OpenStack cloud, outermost first.
+"""The WSGI middleware in front of the application in an OpenStack cloud, outermost first.
 
-CORS, the proxy's view of the URL, the health check of load balancers, and Keystone's check of the token. The
-application itself decides what needs a token: version documents do not.
+CORS, URLs as seen by the proxy, the health check for load balancers, and Keystone's validation of tokens. The
+application itself decides which requests need a token: version documents do not.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ CORS_HEADERS = {
     "allow_headers": ["Content-Type", "OpenStack-API-Version", "X-Auth-Token", "X-OpenStack-Request-ID"],
     "expose_headers": ["OpenStack-API-Version", "X-OpenStack-Request-ID"],
 }
-"""What a web page of an allowed origin may send, and read, where ``[cors]`` does not say otherwise."""
+"""Headers that a page of an allowed origin may send and read; ``[cors]`` overrides them."""
 
 
 class _Unanswered(Exception):
-    """Keystone did not tell whether a token is good."""
+    """Keystone gave no answer about the validity of a token."""
 
 
 class KeystoneGuard(AuthProtocol):  # type: ignore[misc]  # a library without types
-    """Keystone's middleware, which also tells a token that is bad from one that nobody could be asked about.
+    """Keystone's middleware, with a separate status for tokens that could not be validated.
 
-    It lets every request through and leaves it to the application which needs a token. By itself it calls a token bad
-    if Keystone is away, for which clients would throw away good tokens.
+    It passes every request on; the application decides which requests need a token. The base class reports a token
+    as invalid while Keystone is unreachable, and clients would discard valid tokens.
     """
 
     def process_request(self, request: Any) -> Any:
-        """Note in the request whose token it has."""
+        """Set the identity headers of the request from its token."""
         try:
             return super().process_request(request)
         except _Unanswered:
-            # Whatever a client sent under this name was taken out before.
+            # The base class has already removed a header of this name that the client sent.
             request.headers[STATUS] = UNKNOWN
             return None
 
     def fetch_token(self, token: str, **more: Any) -> Any:
-        """Return what Keystone knows of a token."""
+        """Return Keystone's data of a token; ``_Unanswered`` if Keystone does not answer."""
         try:
             return super().fetch_token(token, **more)
         except InvalidToken as error:
@@ -63,7 +63,7 @@ class KeystoneGuard(AuthProtocol):  # type: ignore[misc]  # a library without ty
                 raise _Unanswered from error
             raise
         except (ServiceError, ksa.ClientException) as error:
-            LOG.error("Keystone can not be asked about tokens: %s", error)
+            LOG.error("Keystone cannot validate tokens: %s", error)
             raise _Unanswered from error
 
 
@@ -71,12 +71,12 @@ _NO_ANSWER = (ksa.ConnectFailure, ksa.DiscoveryFailure, ksa.RequestTimeout, Serv
 
 
 def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
-    """Return the application as a cloud serves it."""
+    """Return the application wrapped in the middleware."""
     guarded = KeystoneGuard(app, {"oslo_config_config": conf, "delay_auth_decision": True})
     health = healthcheck.Healthcheck(guarded, {"path": HEALTHCHECK, "oslo_config_config": conf})
 
     def routed(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        # Some versions of the library leave it to their caller which path is meant, and answer on every one.
+        # Some versions of the library do not compare the path and answer on every path.
         app: Wsgi = health if environ.get("PATH_INFO") == HEALTHCHECK else guarded
         return app(environ, start_response)
 
@@ -85,7 +85,7 @@ def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
     shared: Wsgi = cors.CORS(proxied, conf)
 
     def entered(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        # To the library every OPTIONS is a question of a browser; a load balancer's is not, and wants its 401.
+        # The library treats every OPTIONS request as a CORS preflight; a load balancer's probe has to get 401.
         app = shared if "HTTP_ORIGIN" in environ else proxied
         return app(environ, start_response)
 
@@ -93,7 +93,7 @@ def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
 
 
 class ExchangeLog:
-    """Logs every request and its answer, for ``log_exchange``; what is secret stays out."""
+    """Log every request and its response, for ``log_exchange``, with secrets masked."""
 
     _SECRET = ("TOKEN", "AUTHORIZATION", "COOKIE", "REFERER")
 
@@ -101,7 +101,7 @@ class ExchangeLog:
         self._app = app
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Serve a request."""
+        """Serve a request and log it."""
         shown = {
             key: HIDDEN if any(word in key for word in self._SECRET) else value
             for key, value in sorted(environ.items())
@@ -113,7 +113,7 @@ class ExchangeLog:
 
         def noted(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
             told = [(name, HIDDEN if self._is_secret(name) else value) for name, value in headers]
-            LOG.info("Answer: %s %s", status, told)
+            LOG.info("Response: %s %s", status, told)
             return start_response(status, headers, *more)
 
         return self._app(environ, noted)
@@ -123,6 +123,6 @@ class ExchangeLog:
 
 
 def _masked_query(query: str) -> str:
-    """Return a query string with its values hidden: nobody knows what clients put there, in whatever encoding."""
+    """Return a query string with all values masked: any of them may be a secret, in any encoding."""
     parts = (part.partition("=") for part in query.split("&"))
     return "&".join(f"{name[:80]}={HIDDEN}" if sign else HIDDEN for name, sign, _ in parts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenAPI document that the service serves; every answer in the tests is held against it."""
+"""The OpenAPI document of the service; the tests validate every response against it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from blazar.api.v2 import openapi as v2
 DESCRIPTION = """\
 Reservation of hosts, of servers and of addresses for a period of time. Dates in requests are UTC, to the minute.
 
-Every path of leases, hosts and floating IPs is also there with the suffix `.json`; none has a trailing slash.
-Query parameters that are not named here are ignored. What is refused is refused with a sentence that tells why:
-as `error_message` of an ApplicationError (the request is understood) or a FrameError (it is wrong as HTTP or JSON).
-Version 2 is deprecated. It has ApplicationErrors in the place of FrameErrors, and a RoutingError below `/v2` where
-there is nothing.
+All paths of leases, hosts and floating IPs also work with the suffix `.json`; no path has a trailing slash.
+Unknown query parameters are ignored. The `error_message` of an error says why the request failed: in an
+ApplicationError (the request was understood) or in a FrameError (it is not valid HTTP or JSON).
+Version 2 is deprecated. It uses ApplicationErrors instead of FrameErrors, and RoutingErrors for unknown URLs below
+`/v2`.
 """
 
 
 def document(url: str, *, with_v1: bool, v2_controllers: Collection[str]) -> Json:
-    """Return the document for a service at a URL that serves version 1 or not, and these controllers of version 2."""
+    """Return the document of a service at ``url`` for the API versions and version 2 controllers that it serves."""
     first = {**_version_one(), **_leases(), **_hosts(), **_floating_ips()} if with_v1 else {}
     return {
         "openapi": "3.1.0",
@@ -40,7 +40,10 @@ def _service() -> Json:
         "/versions": {"get": open_operation("versions_too", "The versions of the API", {300: versions})},
         "/healthcheck": {
             "get": open_operation(
-                "healthcheck", "Whether the service can work", {200: ref("Health"), 503: ref("Health")}, errors=(500,)
+                "healthcheck",
+                "Check the health of the service",
+                {200: ref("Health"), 503: ref("Health")},
+                errors=(500,),
             )
         },
         "/openapi.json": {"get": open_operation("openapi", "This document", {200: {"type": "object"}})},
@@ -65,18 +68,21 @@ def _leases() -> Json:
         "/v1/leases/{lease_id}": {
             "parameters": [in_path("lease_id", "the lease's id")],
             "get": operation("show_lease", "Show a lease", 200, one, errors=(404,)),
-            "put": operation("update_lease", "Change a lease", 200, one, body="LeaseUpdate", errors=(404, 409)),
-            "delete": operation("delete_lease", "End a lease for good", 204, None, errors=(404, 409)),
+            "put": operation("update_lease", "Update a lease", 200, one, body="LeaseUpdate", errors=(404, 409)),
+            "delete": operation("delete_lease", "Delete a lease", 204, None, errors=(404, 409)),
         },
     }
 
 
 def _hosts() -> Json:
     host_id = in_path("host_id", "the host's id, the number of its hypervisor in Nova")
-    narrow = [query("lease_id", "only of this lease"), query("reservation_id", "only of this reservation")]
+    narrow = [
+        query("lease_id", "only allocations of this lease"),
+        query("reservation_id", "only allocations of this reservation"),
+    ]
     flags = [
-        query("detail", "any value: with values and privacy"),
-        query("all", "any value: private ones too (operators)"),
+        query("detail", "any value: include values and the private flag"),
+        query("all", "any value: include private capabilities (operators only)"),
     ]
     one, all_ = an_object({"host": ref("Host")}), an_object({"hosts": a_list(ref("Host"))})
     promised = an_object({"allocation": ref("Allocation")})
@@ -92,20 +98,20 @@ def _hosts() -> Json:
             "parameters": [host_id],
             "get": operation("show_host", "Show a host", 200, one, errors=(404,)),
             "put": operation(
-                "update_host", "Set and take away capabilities", 200, one, body="HostUpdate", errors=(404, 409)
+                "update_host", "Set and remove capabilities", 200, one, body="HostUpdate", errors=(404, 409)
             ),
-            "delete": operation("delete_host", "Give a host back to the cloud", 204, None, errors=(404, 409)),
+            "delete": operation("delete_host", "Unregister a host", 204, None, errors=(404, 409)),
         },
         "/v1/os-hosts/allocations": {
             "parameters": narrow,
-            "get": operation("list_allocations", "What is promised of every host", 200, promises),
+            "get": operation("list_allocations", "List the allocations of all hosts", 200, promises),
         },
         "/v1/os-hosts/{host_id}/allocation": {
             "parameters": [host_id, *narrow],
-            "get": operation("show_allocation", "What is promised of a host", 200, promised, errors=(404,)),
+            "get": operation("show_allocation", "Show the allocations of a host", 200, promised, errors=(404,)),
             "put": operation(
                 "move_reservation",
-                "Give a reservation another host in the place of this one",
+                "Move a reservation from this host to another",
                 200,
                 promised,
                 body="AllocationUpdate",
@@ -114,17 +120,17 @@ def _hosts() -> Json:
         },
         "/v1/os-hosts/{host_id}/refresh": {
             "parameters": [host_id],
-            "post": operation("refresh_host", "Read anew what the cloud tells of a host", 200, one, errors=(404, 409)),
+            "post": operation("refresh_host", "Refresh a host's data from the cloud", 200, one, errors=(404, 409)),
         },
         "/v1/os-hosts/properties": {
             "parameters": flags,
-            "get": operation("list_properties", "List the capabilities that hosts have", 200, listed),
+            "get": operation("list_properties", "List the capabilities of hosts", 200, listed),
         },
         "/v1/os-hosts/properties/{name}": {
             "parameters": [in_path("name", "a capability's name")],
             "patch": operation(
                 "set_property",
-                "Show a capability to everybody, or to operators only",
+                "Make a capability public, or private to operators",
                 200,
                 known,
                 body="PropertyUpdate",
@@ -144,8 +150,8 @@ def _floating_ips() -> Json:
             ),
         },
         "/v1/floatingips/{floating_ip_id}": {
-            "parameters": [in_path("floating_ip_id", "the id that it was registered under")],
+            "parameters": [in_path("floating_ip_id", "the id of the address")],
             "get": operation("show_floating_ip", "Show an address", 200, one, errors=(404,)),
-            "delete": operation("delete_floating_ip", "Forget an address", 204, None, errors=(404, 409)),
+            "delete": operation("delete_floating_ip", "Unregister an address", 204, None, errors=(404, 409)),
         },
     }

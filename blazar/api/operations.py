@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operations of the OpenAPI document are made of: headers, parameters, answers and refusals."""
+"""Build operations of the OpenAPI document: headers, parameters, responses and errors."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from blazar.api.components import Json, ref
 _TEXT: Json = {"type": "string"}
 _A, _B, _C, _D = ref("ApplicationError"), ref("FrameError"), ref("AuthenticationError"), ref("RoutingError")
 _ERRORS: dict[int, tuple[str, Json]] = {
-    400: ("The request makes no sense", {"oneOf": [_A, _B]}),
-    401: ("Nobody knows who is asking", _C),
-    403: ("The policy (the message names the rule) or usage enforcement does not allow it", _A),
+    400: ("The request is invalid", {"oneOf": [_A, _B]}),
+    401: ("The request has no valid token", _C),
+    403: ("The policy (the message names the rule) or usage enforcement denies it", _A),
     404: ("It does not exist", {"oneOf": [_A, _B]}),
-    406: ("The version asked for is not served", _B),
-    409: ("Not in the present state of things", _A),
-    413: ("The body is too big", _B),
-    500: ("A bug of the service; its log has the request's id", _A),
-    503: ("The cloud or the database does not answer; try again later", _A),
+    406: ("The requested version is not supported", _B),
+    409: ("The request conflicts with the current state", _A),
+    413: ("The body is too large", _B),
+    500: ("Internal error; the log has the traceback under the request id", _A),
+    503: ("The cloud or the database is unavailable; retry later", _A),
 }
 _ERRORS_OF_V2 = {
     **_ERRORS,
@@ -34,27 +34,27 @@ def _header(name: str, description: str, schema: Json | None = None) -> Json:
 
 _REQUEST_ID = _header(
     "X-OpenStack-Request-ID",
-    "`req-<uuid>`: an id of the caller's own that is logged with the service's; anything else is ignored",
+    "`req-<uuid>`: the caller's request id, logged beside that of the service; other formats are ignored",
 )
 _TOKEN = _header(
     "X-Auth-Token",
-    "Who is asking. In standalone mode `<user>:<project>[:<role>,…]`, or nothing for the admin of demo",
+    "The Keystone token. In standalone mode `<user>:<project>[:<role>,…]`; without it, the admin of project demo",
 )
 _VERSION = _header("OpenStack-API-Version", "`reservation 1.0` or `reservation latest`; without it, 1.0")
 _HEADERS: Json = {
-    "x-openstack-request-id": {"schema": _TEXT, "description": "names the request in the log"},
+    "x-openstack-request-id": {"schema": _TEXT, "description": "the id of the request in the log"},
     "Cache-Control": {"schema": _TEXT, "description": "no-store"},
-    "Vary": {"schema": _TEXT, "description": "X-Auth-Token, and OpenStack-API-Version where there is one"},
+    "Vary": {"schema": _TEXT, "description": "X-Auth-Token, and OpenStack-API-Version on versioned responses"},
     "X-Content-Type-Options": {"schema": _TEXT, "description": "nosniff"},
 }
 _VERSION_HEADERS: Json = {
-    "OpenStack-API-Version": {"schema": _TEXT, "description": "the version that the answer is in"},
+    "OpenStack-API-Version": {"schema": _TEXT, "description": "the API version of the response"},
 }
-_CHALLENGE: Json = {"WWW-Authenticate": {"schema": _TEXT, "description": "where tokens come from"}}
+_CHALLENGE: Json = {"WWW-Authenticate": {"schema": _TEXT, "description": "the URI of Keystone"}}
 
 
 def open_operation(name: str, summary: str, answers: dict[int, Json], *, errors: tuple[int, ...] = ()) -> Json:
-    """Return an operation that asks nobody who they are."""
+    """Return an operation that needs no token."""
     refusals = _refusals(_ERRORS, {400, *errors})
     successes = {str(status): _response(summary, schema, _HEADERS) for status, schema in answers.items()}
     return {
@@ -74,7 +74,7 @@ def operation(
     body: str | None = None,
     errors: tuple[int, ...] = (),
 ) -> Json:
-    """Return an operation of version 1; ``answer`` is a schema, ``body`` the name of one."""
+    """Return an operation of version 1; ``answer`` is a schema, ``body`` is the name of a schema."""
     refused = _refusals(_ERRORS, {400, 401, 403, 406, 500, 503, *errors, *((413,) if body else ())})
     responses = {str(status): _response(summary, answer, {**_HEADERS, **_VERSION_HEADERS}), **refused}
     return _described(name, summary, [_TOKEN, _VERSION, _REQUEST_ID], responses, body)
@@ -89,7 +89,7 @@ def operation_of_v2(
     body: str | None = None,
     errors: tuple[int, ...] = (),
 ) -> Json:
-    """Return the same for version 2, which has no microversions and is deprecated."""
+    """Return an operation of version 2, which has no microversions and is deprecated."""
     refused = _refusals(_ERRORS_OF_V2, {400, 401, 403, 500, 503, *errors, *((413,) if body else ())})
     responses = {str(status): _response(summary, answer, _HEADERS), **refused}
     return {**_described(name, summary, [_TOKEN, _REQUEST_ID], responses, body), "deprecated": True}
@@ -117,10 +117,10 @@ def _response(description: str, schema: Json | None, headers: Json) -> Json:
 
 
 def in_path(name: str, description: str) -> Json:
-    """Return a parameter of a path."""
+    """Return a path parameter."""
     return {"name": name, "in": "path", "required": True, "schema": _TEXT, "description": description}
 
 
 def query(name: str, description: str) -> Json:
-    """Return a parameter of a query, which may be left out."""
+    """Return an optional query parameter."""
     return {"name": name, "in": "query", "schema": _TEXT, "description": description}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: oslo.policy with the rules that operators know."""
+"""Authorization: oslo.policy with the rule names of the existing Blazar."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from blazar.model.errors import Denied, InvalidInput
 LOG = logging.getLogger(__name__)
 
 LOOK_AGAIN = 1.0
-"""Seconds between two looks at the policy files."""
+"""Minimum seconds between two checks for changed policy files."""
 
 ADMIN = "admin"
 _ADMIN = "rule:admin"
@@ -29,10 +29,10 @@ _SCOPE = ["project"]
 _ADMIN_OR_OWNER = policy.DeprecatedRule(
     "admin_or_owner",
     "rule:admin or project_id:%(project_id)s",
-    deprecated_reason="The rules tell readers from members.",
+    deprecated_reason="The new rules distinguish readers from members.",
     deprecated_since="15.0.0",
 )
-"""Counts only where an operator sets ``[oslo_policy] enforce_new_defaults`` to false."""
+"""Applies only if an operator sets ``[oslo_policy] enforce_new_defaults`` to false."""
 
 
 def _rule(name: str, check: str, description: str, *operations: tuple[str, str]) -> policy.RuleDefault:
@@ -46,7 +46,7 @@ def _rule(name: str, check: str, description: str, *operations: tuple[str, str])
 
 
 def _both(method: str, path: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return an operation of both versions of the API."""
+    """Return an operation in both versions of the API."""
     return (method, f"/v1{path}"), (method, f"/v2{path}")
 
 
@@ -57,11 +57,11 @@ def _persona(name: str, check: str, description: str) -> policy.RuleDefault:
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules with their defaults."""
     return [
-        policy.RuleDefault("admin", "is_admin:True or role:admin", "Who is an operator."),
+        policy.RuleDefault("admin", "is_admin:True or role:admin", "An operator."),
         policy.RuleDefault(
             "admin_or_owner",
             _ADMIN_OR_OWNER.check_str,
-            "Anybody of the project, or an operator. No default uses it; policy files may.",
+            "Any user of the project, or an operator. No default rule uses it; policy files may.",
         ),
         _persona("project_member_api", "role:member and project_id:%(project_id)s", "A member of the project."),
         _persona("project_reader_api", "role:reader and project_id:%(project_id)s", "A reader of the project."),
@@ -75,7 +75,7 @@ def list_rules() -> list[policy.RuleDefault]:
             *_both("GET", "/leases/{lease_id}"),
         ),
         _rule("blazar:leases:post", _MEMBER, "Create a lease.", *_both("POST", "/leases")),
-        _rule("blazar:leases:put", _MEMBER, "Change a lease.", *_both("PUT", "/leases/{lease_id}")),
+        _rule("blazar:leases:put", _MEMBER, "Update a lease.", *_both("PUT", "/leases/{lease_id}")),
         _rule("blazar:leases:delete", _MEMBER, "Delete a lease.", *_both("DELETE", "/leases/{lease_id}")),
         _rule(
             "blazar:oshosts:get",
@@ -88,27 +88,27 @@ def list_rules() -> list[policy.RuleDefault]:
         _rule(
             "blazar:oshosts:put",
             _ADMIN,
-            "Change a host's capabilities, disable it, say whom it is for.",
+            "Update a host's capabilities, disabled flag and authorized projects.",
             *_both("PUT", "/os-hosts/{host_id}"),
         ),
-        _rule("blazar:oshosts:delete", _ADMIN, "Give a host back.", *_both("DELETE", "/os-hosts/{host_id}")),
+        _rule("blazar:oshosts:delete", _ADMIN, "Unregister a host.", *_both("DELETE", "/os-hosts/{host_id}")),
         _rule(
             "blazar:oshosts:get_allocations",
             _ADMIN,
-            "See what is promised of hosts.",
+            "List and show allocations of hosts.",
             ("GET", "/v1/os-hosts/allocations"),
             ("GET", "/v1/os-hosts/{host_id}/allocation"),
         ),
         _rule(
             "blazar:oshosts:reallocate",
             _ADMIN,
-            "Give a reservation another host.",
+            "Move a reservation to another host.",
             ("PUT", "/v1/os-hosts/{host_id}/allocation"),
         ),
         _rule(
             "blazar:oshosts:refresh",
             _ADMIN,
-            "Read anew what the cloud tells of a host.",
+            "Refresh a host's data from the cloud.",
             ("POST", "/v1/os-hosts/{host_id}/refresh"),
         ),
         _rule(
@@ -117,7 +117,7 @@ def list_rules() -> list[policy.RuleDefault]:
         _rule(
             "blazar:oshosts:update_resource_properties",
             _ADMIN,
-            "Show a capability to everybody or not.",
+            "Make a capability public or private.",
             ("PATCH", "/v1/os-hosts/properties/{property_name}"),
         ),
         _rule(
@@ -128,7 +128,9 @@ def list_rules() -> list[policy.RuleDefault]:
             ("GET", "/v1/floatingips/{floatingip_id}"),
         ),
         _rule("blazar:floatingips:post", _ADMIN, "Register an address.", ("POST", "/v1/floatingips")),
-        _rule("blazar:floatingips:delete", _ADMIN, "Forget an address.", ("DELETE", "/v1/floatingips/{floatingip_id}")),
+        _rule(
+            "blazar:floatingips:delete", _ADMIN, "Unregister an address.", ("DELETE", "/v1/floatingips/{floatingip_id}")
+        ),
     ]
 
 
@@ -136,10 +138,10 @@ _UNNAMED = (cfg.Locations.opt_default, cfg.Locations.set_default)
 
 
 class Policy:
-    """Decides by rule, caller and target. InvalidInput at once if there is a policy file that is none.
+    """Authorizes by rule, caller and target. Raises InvalidInput on construction if a policy file is invalid.
 
-    A file that changes is read again; one that is gone or broken by then is told of in the log once, and the rules
-    stay as they were. A file that was named and is not there is told of as well: the default rules hold then.
+    A changed file is reloaded. If a file disappears or becomes invalid, that is logged once and the last rules stay
+    in force. A configured file that does not exist is logged too; the default rules apply then.
     """
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
@@ -148,7 +150,7 @@ class Policy:
             conf([], project="blazar", default_config_files=[], default_config_dirs=[])
         self._conf = conf
         self._lock = threading.Lock()
-        # The library registers its options with the first one.
+        # The library registers its options when the first Enforcer is created.
         self._enforcer = _enforcer(conf)
         self._seen = self._files()
         self._looked = time.monotonic()
@@ -160,7 +162,7 @@ class Policy:
             LOG.error("[oslo_policy] policy_file %s does not exist; the default rules apply", section.policy_file)
 
     def allows(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> bool:
-        """Tell whether the caller may do this to the target, which is the caller's own project if none is given."""
+        """Return whether the rule allows the caller to act on the target (default: the caller's own project)."""
         credentials = {
             **caller.facts,
             "user_id": caller.user_id,
@@ -170,12 +172,12 @@ class Policy:
         if caller.project_id:
             credentials["project_id"] = caller.project_id
         aim = dict(target) if target is not None else {"project_id": caller.project_id, "user_id": caller.user_id}
-        # Two empty ids are equal, and yet nobody is a member of no project: without the key no comparison holds.
+        # Two empty ids would match, but an unscoped caller is a member of no project: without the key nothing matches.
         aim = {key: value for key, value in aim.items() if value or key != "project_id"}
         return bool(self._current().enforce(rule, aim, credentials, do_raise=False))
 
     def check(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> None:
-        """Raise Denied, naming the rule, if the caller may not."""
+        """Raise Denied, which names the rule, if the rule does not allow it."""
         if not self.allows(rule, caller, target):
             raise Denied(f"Policy doesn't allow {rule} to be performed.")
 
@@ -188,15 +190,15 @@ class Policy:
                 return self._enforcer
             before, self._seen = self._seen, files
             if gone := sorted(before.keys() - files.keys()):
-                LOG.error("The policy file %s is gone; the rules stay as they were", ", ".join(gone))
+                LOG.error("Policy file %s has disappeared; the last rules stay in force", ", ".join(gone))
                 return self._enforcer
             fresh = _enforcer(self._conf)
             try:
                 self._load(fresh)
             except InvalidInput as error:
-                LOG.error("%s. The rules stay as they were", error.message)
+                LOG.error("%s. The last rules stay in force", error.message)
             else:
-                LOG.info("The policy was read again from %s", ", ".join(sorted(files)))
+                LOG.info("Policy reloaded from %s", ", ".join(sorted(files)))
                 self._enforcer = fresh
             return self._enforcer
 
@@ -204,16 +206,16 @@ class Policy:
         try:
             enforcer.load_rules()
         except (AttributeError, OSError, TypeError, ValueError) as error:
-            # The library raises whatever happens to it on the way.
+            # The library does not wrap the exceptions of its parsers.
             raise InvalidInput(
-                f"[oslo_policy] policy_file {self._conf.oslo_policy.policy_file} can not be understood: "
+                f"[oslo_policy] policy_file {self._conf.oslo_policy.policy_file} is invalid: "
                 f'{" ".join(str(error).split())}; write rules in YAML, each as "name": "check"'
             ) from error
-        # From here on the files are looked at by us: the library fails the request that finds one gone.
+        # From here on this class checks the files: the library fails a request if a file has disappeared.
         enforcer.use_conf = False
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        """Return the policy files that there are, and what tells whether one has changed."""
+        """Return the existing policy files, each with its modification time and size."""
         section = self._conf.oslo_policy
         found: dict[str, tuple[int, int]] = {}
         for name in (section.policy_file, *section.policy_dirs):
@@ -227,7 +229,7 @@ class Policy:
                         status = os.stat(file)
                         found[str(file)] = status.st_mtime_ns, status.st_size
             except OSError as error:
-                LOG.debug("The policy in %s can not be looked at: %s", path, error)
+                LOG.debug("Policy in %s cannot be read: %s", path, error)
         return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values as JSON of API 1.0: keys, order and formats that clients parse."""
+"""Render values as JSON of API 1.0: keys, order and formats that clients parse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HIDDEN = frozenset(str(kind) for kind in REQUEST_EVENTS)
 
 
 def lease(value: Lease) -> Json:
-    """Render a lease; what the service notes for itself stays inside."""
+    """Render a lease, without the events that the service creates for its own requests."""
     return {
         "id": value.id,
         "name": value.name,
@@ -35,7 +35,7 @@ def lease(value: Lease) -> Json:
 
 
 def host(value: Resource) -> Json:
-    """Render a host, its capabilities beside what it is."""
+    """Render a host, with its capabilities as keys beside its attributes."""
     return {
         **value.capabilities,
         "id": value.external_id,
@@ -50,7 +50,7 @@ def host(value: Resource) -> Json:
 
 
 def _condition(value: Resource) -> Json:
-    """Render why a host is not there for everybody; nothing of one that is, as clients of API 1.0 know it."""
+    """Render why a host takes no or only some leases; empty for other hosts, as clients of API 1.0 expect."""
     shown: Json = {}
     if value.disabled:
         shown["disabled"] = True
@@ -62,7 +62,7 @@ def _condition(value: Resource) -> Json:
 
 
 def floating_ip(value: Resource) -> Json:
-    """Render an address; its times are written as those of leases are."""
+    """Render an address, with timestamps in the ISO format (hosts and leases use a space)."""
     return {
         "id": value.external_id,
         **value.attributes,
@@ -73,7 +73,7 @@ def floating_ip(value: Resource) -> Json:
 
 
 def allocation(value: ResourceAllocations) -> Json:
-    """Render what is promised of a host."""
+    """Render the allocations of a host; a reservation of n instances on it appears n times."""
     return {
         "resource_id": value.resource.external_id,
         "reservations": [
@@ -90,14 +90,14 @@ def allocation(value: ResourceAllocations) -> Json:
 
 
 def property_values(value: PropertyValues, *, detail: bool) -> Json:
-    """Render a capability in a list."""
+    """Render a capability as an item of a list."""
     if not detail:
         return {"property": value.property.name}
     return {"property": value.property.name, "private": value.property.private, "values": list(value.values)}
 
 
 def resource_property(value: ResourceProperty) -> Json:
-    """Render a capability that was changed."""
+    """Render a capability after a change."""
     return {
         "id": value.id,
         "resource_type": "physical:host",
@@ -135,11 +135,11 @@ def _event(lease_id: str, value: Event) -> Json:
     }
 
 
-# All instants are UTC, so what follows the fraction, or the second, is always the same and can be cut off.
-# Instants are written again and again (a lease's end is also its event's time), and writing one is what costs most.
+# All instants are UTC, so the zone after the fraction, or after the second, is constant and can be cut off.
+# The same instants recur (a lease's end is also its event's time), and formatting one is the most expensive step.
 @lru_cache(maxsize=8192)
 def iso(instant: datetime) -> str:
-    """Return an instant with all six digits of a fraction, which clients parse."""
+    """Return an instant in ISO format with six fractional digits, which clients parse."""
     return instant.isoformat("T", "microseconds")[:26]
 
 

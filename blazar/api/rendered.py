@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases as JSON texts, kept while they are true.
+"""A cache of leases rendered as JSON.
 
-What a lease looks like follows from its id and its revision alone. A list of thousands, of which a few have changed
-since the last one, is then a matter of milliseconds: one statement for the revisions, and only what is new is read
-and rendered.
+The id and the revision of a lease determine its JSON. A list of thousands of leases of which a few have changed since
+the last list takes milliseconds: one statement reads the revisions, and only new or changed leases are read and
+rendered.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from blazar.model.lease import Lease
 from blazar.rpc.interface import Manager
 
 MOST_BYTES = 128 * 1024 * 1024
-"""About 80 000 leases of the usual 1.5 KB."""
+"""Room for about 80 000 leases of typically 1.5 KB."""
 
 MOST_BY_ID = 500
-"""Beyond so many that are missing, the whole list is read instead."""
+"""If more leases than this are missing from the cache, the whole list is read instead."""
 
 _OVERHEAD = 300
-"""Bytes that a kept text costs beside itself, about."""
+"""Approximate overhead of a cached lease in bytes."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-"""One encoder for all: ``json.dumps`` makes a new one at every call."""
+"""One shared encoder: ``json.dumps`` creates a new one at every call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class _Kept:
 
 
 class RenderedLeases:
-    """Keeps the JSON texts of leases as ``shown`` renders them, at most so many bytes. Safe for several threads.
+    """A thread-safe cache of leases rendered by ``shown``, at most ``most_bytes`` large.
 
-    The latest read are kept. A lease that is in no list any more is dropped with the first list that lacks it.
+    It drops the leases rendered longest ago first. A deleted lease is dropped by the first list that lacks it.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class RenderedLeases:
 
     @property
     def size(self) -> int:
-        """The bytes that are kept, about."""
+        """The approximate size of the cache in bytes."""
         return self._bytes
 
     def all(self, manager: Manager, project_id: str | None) -> list[bytes]:
-        """Return the JSON texts of a project's leases (None: of all), oldest first; the list is the caller's own."""
+        """Return the JSON of a project's leases (None: all leases), oldest first. The caller may modify the list."""
         wanted = manager.lease_revisions(project_id)
         with self._lock:
             found = {w.id: kept.text for w in wanted if (kept := self._kept.get(w.id)) and kept.revision == w.revision}
@@ -77,16 +77,16 @@ class RenderedLeases:
         if missing:
             fresh = manager.leases_by_id(missing) if len(missing) <= MOST_BY_ID else manager.leases(project_id)
             found |= {lease.id: self._keep(lease) for lease in fresh if lease.id not in found}
-        # What was deleted between the two looks is in neither.
+        # A lease that was deleted between the two reads is in neither.
         return [found[w.id] for w in wanted if w.id in found]
 
     def drop(self, lease_id: str) -> None:
-        """Keep nothing of a lease."""
+        """Remove a lease from the cache."""
         with self._lock:
             self._drop(lease_id)
 
     def forget(self) -> None:
-        """Keep nothing, as after a start."""
+        """Empty the cache."""
         with self._lock:
             self._kept.clear()
             self._of_project.clear()

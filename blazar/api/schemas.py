@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON schemas of request bodies, as data. A property's description is what its user is told when it does not fit."""
+"""JSON schemas of request bodies, as data. Error messages quote a property's description."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Schema = dict[str, Any]
 _DATE: Schema = {
     "type": "string",
     "maxLength": 64,
-    "description": "a date in UTC. Required format: %Y-%m-%d %H:%M, as 2030-04-01 08:00, or 'now'",
+    "description": "a date in UTC. Required format: %Y-%m-%d %H:%M, for example 2030-04-01 08:00, or 'now'",
 }
 _OPTIONAL_DATE: Schema = {
     "type": ["string", "null"],
@@ -29,33 +29,38 @@ _OPTIONAL_DATE: Schema = {
 _EVENT_DATE: Schema = {**_OPTIONAL_DATE, "description": "a date. Required format: %Y-%m-%d %H:%M"}
 _KEYS: Schema = {"maxLength": 255, "description": "an object whose keys have at most 255 characters"}
 _OF_TYPES: Schema = {
-    "min": {"description": "physical:host: at least so many hosts, a whole number from 1"},
-    "max": {"description": "physical:host: at most so many hosts, not less than min"},
-    "hypervisor_properties": {"description": 'physical:host: what each host must be, as [">=", "$vcpus", "16"]'},
-    "resource_properties": {"description": "the same; both must hold. A JSON text, or '' for anything"},
-    "before_end": {
-        "description": "what happens before the end: default (the operator's choice), none, notification (or ''), "
-        "snapshot (an image of every server) or, for physical:host, migration (servers move to hosts in no pool)"
+    "min": {"description": "physical:host: the minimum number of hosts, a whole number from 1"},
+    "max": {"description": "physical:host: the maximum number of hosts, not less than min"},
+    "hypervisor_properties": {
+        "description": 'physical:host: requirements on each host, for example [">=", "$vcpus", "16"]'
     },
-    "before_end_action": {"description": "another name of before_end"},
-    "flavor_id": {"description": "flavor:instance: the id of a flavor that your project can use"},
+    "resource_properties": {
+        "description": "requirements as in hypervisor_properties; both must hold. A JSON string, or '' for any host"
+    },
+    "before_end": {
+        "description": "action before the end: default (the operator's choice), none, notification (or ''), "
+        "snapshot (an image of every server) or, for physical:host, migration (servers move to hosts outside the "
+        "freepool and reservation aggregates)"
+    },
+    "before_end_action": {"description": "alias of before_end"},
+    "flavor_id": {"description": "flavor:instance: the id of a flavor that your project can access"},
     "amount": {
-        "description": "virtual:instance, flavor:instance: so many servers, virtual:floatingip: so many addresses; a "
-        "whole number from 1"
+        "description": "virtual:instance, flavor:instance: the number of servers, virtual:floatingip: the number of "
+        "addresses; a whole number from 1"
     },
     "vcpus": {"description": "virtual:instance: the VCPUs of a server, a whole number from 1"},
     "memory_mb": {"description": "virtual:instance: the memory of a server in MiB, a whole number from 1"},
     "disk_gb": {"description": "virtual:instance: the disk of a server in GiB, a whole number; 0 to boot from volumes"},
     "affinity": {
-        "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on another) or "
-        "null (anywhere); also as a text, as 'True', 'yes', '1' or 'None'"
+        "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on its own "
+        "host) or null (no constraint); also as a string: 'True', 'yes', '1' or 'None'"
     },
-    "network_id": {"description": "virtual:floatingip: the id of the external network; it can not be changed"},
-    "required_floatingips": {"description": "virtual:floatingip: a list of addresses that must be among those"},
+    "network_id": {"description": "virtual:floatingip: the id of the external network; it cannot be changed"},
+    "required_floatingips": {"description": "virtual:floatingip: a list of addresses that the reservation must get"},
 }
-"""Told here, checked by the resource type: what these mean depends on ``resource_type``."""
+"""Described here and validated by the resource type, because their meaning depends on ``resource_type``."""
 
-_NAME: Schema = {"type": "string", "maxLength": 80, "description": "a text of at most 80 characters"}
+_NAME: Schema = {"type": "string", "maxLength": 80, "description": "a string of at most 80 characters"}
 
 LEASE_CREATE: Schema = {
     "type": "object",
@@ -75,9 +80,13 @@ LEASE_CREATE: Schema = {
                 "required": ["resource_type"],
                 "maxProperties": 100,
                 "propertyNames": _KEYS,
-                "description": "an object with resource_type, as 'physical:host', and the values of that type",
+                "description": "an object with resource_type (for example 'physical:host') and the fields of that type",
                 "properties": {
-                    "resource_type": {"type": "string", "maxLength": 66, "description": "a text, as 'physical:host'"},
+                    "resource_type": {
+                        "type": "string",
+                        "maxLength": 66,
+                        "description": "a string, for example 'physical:host'",
+                    },
                     **_OF_TYPES,
                 },
             },
@@ -85,20 +94,20 @@ LEASE_CREATE: Schema = {
         "events": {
             "type": "array",
             "maxItems": 100,
-            "description": "a list of at most 100 events of your own; they are kept, and nothing happens at their time",
+            "description": "a list of at most 100 custom events; they are stored and trigger no action",
             "items": {
                 "type": "object",
                 "required": ["event_type"],
                 "additionalProperties": False,
-                "description": "an object with event_type and event_date (or time, which is the same)",
+                "description": "an object with event_type and event_date (or its alias time)",
                 "properties": {
                     "event_type": {
                         "type": "string",
                         "minLength": 1,
                         "maxLength": 66,
-                        # An event of a client that bears the name of one of ours would be taken for it.
+                        # A client's event with the type of one of the service's own events would be processed as such.
                         "not": {"enum": [kind.value for kind in EventType]},
-                        "description": "a text that is not the name of one of the service's own events, as end_lease",
+                        "description": "a string other than the types of the service's own events, such as end_lease",
                     },
                     "event_date": _EVENT_DATE,
                     "time": _EVENT_DATE,
@@ -119,12 +128,12 @@ LEASE_UPDATE: Schema = {
         "reservations": {
             "type": "array",
             "maxItems": 100,
-            "description": "a list of the lease's reservations, each with its id and what is to change",
+            "description": "a list of the lease's reservations, each with its id and the fields to change",
             "items": {
                 "type": "object",
                 "maxProperties": 100,
                 "propertyNames": _KEYS,
-                "description": "an object with the reservation's id and what is to change",
+                "description": "an object with the reservation's id and the fields to change",
                 "properties": {
                     "id": {
                         "type": "string",
@@ -142,7 +151,7 @@ LEASE_UPDATE: Schema = {
 _CAPABILITY: Schema = {
     "type": ["string", "integer", "number", "boolean"],
     "maxLength": 65535,
-    "description": "a capability's value: a text, a number, true or false (kept as text)",
+    "description": "a capability's value: a string, a number, true or false (stored as a string)",
 }
 
 OPERATORS_WORD: Schema = {
@@ -157,10 +166,10 @@ OPERATORS_WORD: Schema = {
         "minLength": 1,
         "maxLength": 65535,
         "items": {"type": "string", "minLength": 1, "maxLength": 255, "description": "the id of a project"},
-        "description": "a list of the ids of projects (or a text with commas between them), or null for all projects",
+        "description": "a list of project ids (or a comma-separated string), or null for all projects",
     },
 }
-"""What is no capability, though it is sent beside them."""
+"""Fields that are sent beside capabilities and are not capabilities."""
 
 _ANSWERED_BY_THE_CLOUD = (
     "availability_zone",
@@ -174,7 +183,7 @@ _ANSWERED_BY_THE_CLOUD = (
     "local_gb",
     "trust_id",
 )
-"""Clients that register a host may send these beside its name."""
+"""Fields that a client may send when it registers a host, and that are read from Nova instead."""
 
 HOST_CREATE: Schema = {
     "type": "object",
@@ -190,7 +199,7 @@ HOST_CREATE: Schema = {
             "description": "the number of the hypervisor in Nova",
         },
         **OPERATORS_WORD,
-        **dict.fromkeys(_ANSWERED_BY_THE_CLOUD, {"description": "read from the cloud; what is sent is not kept"}),
+        **dict.fromkeys(_ANSWERED_BY_THE_CLOUD, {"description": "read from Nova; a value in the request is ignored"}),
     },
     "additionalProperties": _CAPABILITY,
 }
@@ -199,12 +208,12 @@ HOST_UPDATE: Schema = {
     "type": "object",
     "minProperties": 1,
     "maxProperties": 500,
-    "description": 'an object with at least one capability, as {"gpu": "A100"}',
+    "description": 'an object with at least one capability, for example {"gpu": "A100"}',
     "properties": OPERATORS_WORD,
     "additionalProperties": {
         **_CAPABILITY,
         "type": [*_CAPABILITY["type"], "null"],
-        "description": "a capability's value: a text, a number, true or false; or null to take it away",
+        "description": "a capability's value: a string, a number, true or false; or null to remove the capability",
     },
 }
 
@@ -216,7 +225,7 @@ ALLOCATION_UPDATE: Schema = {
         "reservation_id": {
             "type": "string",
             "maxLength": 255,
-            "description": "the id of a reservation that is to get another host",
+            "description": "the id of the reservation to move to another host",
         }
     },
 }
@@ -242,7 +251,7 @@ FLOATING_IP_CREATE: Schema = {
         "floating_ip_address": {
             "type": "string",
             "maxLength": 64,
-            "description": "an IP address of the network, outside of its allocation pools",
+            "description": "an IP address in a subnet of the network, outside its allocation pools",
         },
     },
 }
@@ -252,13 +261,13 @@ READ_ONLY = frozenset(
 )
 
 MOST_ERRORS = 50
-"""More are not looked for: a body of a megabyte can be wrong in so many places that finding them takes seconds."""
+"""Validation stops after this number of errors: finding all errors in a body of a megabyte can take seconds."""
 
 _VALIDATORS: dict[int, Draft202012Validator] = {}
 
 
 def check(body: dict[str, Any], schema: Schema) -> None:
-    """Raise InvalidInput, naming the field and how to mend it, if the body does not fit the schema."""
+    """Raise InvalidInput, which names the field and what would fit, if the body does not match the schema."""
     validator = _VALIDATORS.setdefault(id(schema), BoundedValidator(schema))
     errors = sorted(
         islice(validator.iter_errors(body), MOST_ERRORS),
@@ -279,7 +288,7 @@ def _sentence(error: ValidationError) -> str:
     limit: Any = error.validator_value
     help_text = schema.get("description", "")
     if "propertyNames" in error.schema_path:
-        return f"{field} has the key {_shown(error.instance)}, which does not fit; give {help_text}"
+        return f"{field} has the key {_shown(error.instance)}, which is invalid; give {help_text}"
     match error.validator:
         case "required":
             wanted = [name for name in limit if name not in _keys(error)]
@@ -287,13 +296,13 @@ def _sentence(error: ValidationError) -> str:
         case "additionalProperties":
             known = sorted(schema["properties"])
             unknown = sorted(set(_keys(error)) - set(known))
-            what = "is set by the service and can not be given" if unknown[0] in READ_ONLY else "is not known"
-            return f"{_path(error, unknown[0])} {what}; the fields here are: {', '.join(known)}"
+            what = "is set by the service and cannot be given" if unknown[0] in READ_ONLY else "is unknown"
+            return f"{_path(error, unknown[0])} {what}; the allowed fields are: {', '.join(known)}"
         case "maxLength":
             return f"{field} is too long ({len(str(error.instance))} characters, at most {limit}); give {help_text}"
     if field == "the body":
-        return f"The body does not fit: send {help_text}."
-    return f"{field} is {_shown(error.instance)}, which does not fit; give {help_text}"
+        return f"The body is invalid; send {help_text}."
+    return f"{field} is {_shown(error.instance)}, which is invalid; give {help_text}"
 
 
 def _field(error: ValidationError) -> str:

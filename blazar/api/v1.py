@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Version 1 as its clients know it: every answer in an envelope, capabilities beside a host's own keys."""
+"""Formats of version 1: every response in an envelope, capabilities beside a host's own keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERSION = "v1"
 
 
 def host_id(text: str) -> str:
-    """Return the id of a host in a path; NotFound if it can be none."""
+    """Return the host id from a path; NotFound if it cannot be an id."""
     key = identifier(text)
     if key == "-":
         raise unknown(ResourceKind.HOST, text)

@@ -194,7 +194,7 @@ CREATION = [
         post(f"{key} is given", {**LEASE, key: "x"}, f"{key} is set by the service")
         for key in ("id", "status", "project_id", "user_id", "trust_id", "degraded", "created_at")
     ),
-    post("an unknown key", {**LEASE, "colour": "red"}, "colour is not known"),
+    post("an unknown key", {**LEASE, "colour": "red"}, "colour is unknown"),
     *(
         post(f"no {key}", room_without(key), f"Missing parameter {key}")
         for key in ("min", "max", "hypervisor_properties", "resource_properties")
@@ -315,7 +315,7 @@ INSTANCES = [
 ]
 
 CHANGES = [
-    put("an unknown key", {"colour": "red"}, "colour is not known"),
+    put("an unknown key", {"colour": "red"}, "colour is unknown"),
     *(
         put(f"{key} is given", {key: "x"}, f"{key} is set by the service")
         for key in ("id", "status", "project_id", "degraded")
@@ -332,7 +332,7 @@ CHANGES = [
     *(put(f"reservations {v!r}", {"reservations": v}, "reservations") for v in (None, "x", {}, [1], [None])),
     put("a reservation without id", {"reservations": [{"max": 2}]}, "Missing parameter reservation ID"),
     put("a reservation with a numeric id", {"reservations": [{"id": 5}]}, "id"),
-    put("a reservation twice", {"reservations": [{"id": "{reservation}"}] * 2}, "twice"),
+    put("a reservation twice", {"reservations": [{"id": "{reservation}"}] * 2}, "two items have the same id"),
     change("a foreign reservation", "has no reservation", id=NOBODY),
     change("another type", "can not be changed", 409, resource_type="virtual:instance"),
     *(
@@ -474,7 +474,7 @@ HOSTS = [
         "PUT",
         "/v1/os-hosts/{host}",
         400,
-        "disabled is 'perhaps', which does not fit; give true",
+        "disabled is 'perhaps', which is invalid; give true",
         {"disabled": "perhaps"},
     ),
     *(
@@ -530,7 +530,7 @@ HOSTS = [
             ({"private": "true"}, "private"),
             ({"private": 1}, "private"),
             ({"private": None}, "private"),
-            ({"private": True, "x": 1}, "x is not known"),
+            ({"private": True, "x": 1}, "x is unknown"),
         )
     ),
     Bad("property: no such", "PATCH", "/v1/os-hosts/properties/nothing", 404, "nothing", {"private": True}),
@@ -561,7 +561,7 @@ FLOATING_IPS = [
         for v in ("203.0.113.256", "203.0.113.0/24", "203.0.113.020", "::1%lo", "2001:db8::g", "host.example")
     ),
     *(
-        address(f"{key} can not be given", {**NEW_ADDRESS, key: "x"}, key)
+        address(f"{key} cannot be given", {**NEW_ADDRESS, key: "x"}, key)
         for key in ("id", "subnet_id", "reservable", "created_at", "project_id")
     ),
     address("a network that is not external", {**NEW_ADDRESS, "floating_network_id": "private"}, "is not external"),
@@ -576,7 +576,7 @@ FLOATING_IPS = [
     Bad("address: change", "PUT", "/v1/floatingips/{address}", 405, "method", {}),
     Bad("address: delete a member", "DELETE", "/v1/floatingips/{address}", 403, "Policy", headers=MEMBER),
     Bad("address: create as a member", "POST", "/v1/floatingips", 403, "Policy", NEW_ADDRESS, headers=MEMBER),
-    Bad("address: not in version 2", "GET", "/v2/floatingips", 404, "There is nothing at this URL"),
+    Bad("address: not in version 2", "GET", "/v2/floatingips", 404, "This URL does not exist"),
 ]
 
 RESERVED_IPS = [
@@ -677,7 +677,7 @@ FRAMES = [
         "GET",
         "/v1/leases",
         400,
-        "no version",
+        "is not a version",
         headers={"OpenStack-API-Version": "reservation one"},
     ),
     Bad(
@@ -698,7 +698,7 @@ FRAMES = [
     ),
     *(
         Bad(f"frame: {header} {name!r}", "GET", "/v1/leases", status, says, headers={header: name})
-        for header, status, says in (("Host", 400, "no host name"), ("Origin", 401, "requires authentication"))
+        for header, status, says in (("Host", 400, "not a valid host name"), ("Origin", 401, "requires authentication"))
         for name in ("[", "[::1", "//", "a b", "evil@127.0.0.1", "127.0.0.1#x", "localhost:x")
     ),
     Bad(

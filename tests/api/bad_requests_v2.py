@@ -68,11 +68,11 @@ DATES = [
 ]
 
 KEYS = [
-    post("an action of the lease", {**LEASE, "before_end_action": "snapshot"}, "before_end_action is not known"),
+    post("an action of the lease", {**LEASE, "before_end_action": "snapshot"}, "before_end_action is unknown"),
     post("an envelope", {"lease": LEASE}, "Missing parameter name, start_date, end_date"),
-    post("an envelope beside the lease", {**LEASE, "lease": {}}, "lease is not known"),
+    post("an envelope beside the lease", {**LEASE, "lease": {}}, "lease is unknown"),
     post("no name, with an id", {**without("name"), "id": "x"}, "Missing parameter name"),
-    put("an action of the lease", {"before_end_action": "snapshot"}, "before_end_action is not known"),
+    put("an action of the lease", {"before_end_action": "snapshot"}, "before_end_action is unknown"),
     *(put(f"{key} is given", {key: "x"}, f"{key} is set by the service") for key in ("user_id", "trust_id")),
 ]
 
@@ -84,12 +84,12 @@ HOSTS = [
         for key in ("name", "hypervisor_hostname")
         for value in (None, 5, [], True, "n" * 256)
     ),
-    host("two names", {"name": "node-3", "hypervisor_hostname": "node-4"}, "two names of one thing"),
+    host("two names", {"name": "node-3", "hypervisor_hostname": "node-4"}, "are aliases and differ"),
     *(host(f"id {value!r}", {"id": value}, "id") for value in (None, [], 1.5, {}, True, -1, "", "-1", "node-3", "٣")),
     host("unknown to the cloud", {"hypervisor_hostname": "no-such-node"}, "no hypervisor", 404),
     host("an id unknown to the cloud", {"id": 4711}, "no hypervisor", 404),
     host("registered already", {"name": "node-1"}, "registered already", 409),
-    host("a capability in the open", {"name": "node-3", "gpu": "A100"}, "gpu is not known"),
+    host("a capability in the open", {"name": "node-3", "gpu": "A100"}, "gpu is unknown"),
     host("a time", {"name": "node-3", "created_at": "x"}, "created_at is set by the service"),
     *(
         host(f"extra_capas {value!r}", {"name": "node-3", "extra_capas": value}, "extra_capas")
@@ -114,7 +114,7 @@ HOSTS = [
     *(set_(f"extra_capas {value!r}", {"extra_capas": value}, "extra_capas") for value in (None, [], "x", 5)),
     set_("a list", {"extra_capas": {"gpu": []}}, "extra_capas.gpu"),
     set_("a capability in the open", {"gpu": "A100"}, "Missing parameter extra_capas"),
-    set_("a name", {"extra_capas": {"gpu": "x"}, "name": "y"}, "name is not known"),
+    set_("a name", {"extra_capas": {"gpu": "x"}, "name": "y"}, "name is unknown"),
     set_("a fact", {"extra_capas": {"vcpus": "5"}}, "vcpus is read from the cloud"),
     set_("what would pass for a name", {"extra_capas": {"name": None}}, "name is not a capability"),
     set_("a key too long", {"extra_capas": {"k" * 65: "v"}}, "Extra capability key too long"),
@@ -160,7 +160,7 @@ FRAMES = [
     Bad("v2 frame: the version itself", "GET", "/v2", 405, "method"),
     Bad("v2 frame: a method", "PATCH", "/v2/leases", 405, "method"),
     Bad("v2 frame: a method of a lease", "POST", "/v2/leases/{lease}", 405, "method"),
-    Bad("v2 frame: a host that is none", "GET", "/v2/leases", 400, "no host name", headers={"Host": "["}),
+    Bad("v2 frame: a host that is none", "GET", "/v2/leases", 400, "not a valid host name", headers={"Host": "["}),
     Bad("v2 frame: no caller", "GET", "/v2/leases", 401, "requires authentication", headers={"X-Auth-Token": "x"}),
     Bad("v2 frame: nobody at no path", "GET", "/v2/x", 401, "requires authentication", headers={"X-Auth-Token": "x"}),
 ]

@@ -287,7 +287,7 @@ def test_while_keystone_is_away_it_is_503_and_good_tokens_are_not_called_bad(a_c
     http = a_cloud()
     answer = http.get("/v1/leases", headers=of("t-member"))
     assert answer.status_code == 503
-    assert answer.json["error_message"].startswith("Keystone can not be asked about the token")
+    assert answer.json["error_message"].startswith("Keystone cannot validate the token")
     assert answer.headers["X-Openstack-Request-Id"]
     assert "WWW-Authenticate" not in answer.headers
     assert http.get("/v1/leases").status_code == 401

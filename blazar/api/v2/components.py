@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bodies of version 2 as the OpenAPI document has them: those of version 1, but for what differs."""
+"""Schemas of bodies of version 2 in the OpenAPI document, derived from those of version 1."""
 
 from __future__ import annotations
 

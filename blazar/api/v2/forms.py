@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the handlers do differently in version 2."""
+"""Formats of version 2, for the shared handlers."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from blazar.model.requests import HostChange, HostRequest
 
 VERSION = "v2"
 CONTROLLERS = ("oshosts", "leases")
-"""What operators name to have ``/v2/os-hosts`` and ``/v2/leases`` served."""
+"""Names in option ``api_v2_controllers`` for ``/v2/os-hosts`` and ``/v2/leases``."""
 
 _NUMBER = re.compile(r"[0-9]{1,64}")
 
 
 def host_id(text: str) -> str:
-    """Return the id of a host in a path; InvalidInput if it is no number."""
+    """Return the host id from a path; InvalidInput if it is not a number."""
     text = text.removesuffix(".json")
     if not _NUMBER.fullmatch(text):
-        raise InvalidInput(f"the host's id is {text[:80]!r}; give the number of its hypervisor, as in /v2/os-hosts/12")
+        raise InvalidInput(
+            f"the host id {text[:80]!r} is not a number; give the number of its hypervisor, as in /v2/os-hosts/12"
+        )
     return str(int(text))
 
 
 def _request(body: Json) -> HostRequest:
     names = {body[key] for key in ("name", "hypervisor_hostname") if key in body}
     if len(names) > 1:
-        raise InvalidInput("name and hypervisor_hostname are two names of one thing and differ; give one of them")
+        raise InvalidInput("name and hypervisor_hostname are aliases and differ; give one of them")
     given_id = str(int(body["id"])) if "id" in body else None
     return HostRequest(next(iter(names), None), given_id, capabilities(body.get("extra_capas", {})))
 

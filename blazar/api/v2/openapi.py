@@ -14,7 +14,7 @@ __all__ = ["COMPONENTS", "paths"]
 
 
 def paths(controllers: Collection[str]) -> Json:
-    """Return the paths that these controllers serve."""
+    """Return the paths of these controllers."""
     return {**(_leases() if "leases" in controllers else {}), **(_hosts() if "oshosts" in controllers else {})}
 
 
@@ -28,8 +28,8 @@ def _leases() -> Json:
         "/v2/leases/{lease_id}": {
             "parameters": [in_path("lease_id", "the lease's id")],
             "get": operation("show_lease_v2", "Show a lease", 200, one, errors=(404,)),
-            "put": operation("update_lease_v2", "Change a lease", 200, one, body="LeaseUpdateV2", errors=(404, 409)),
-            "delete": operation("delete_lease_v2", "End a lease for good", 204, None, errors=(404, 409)),
+            "put": operation("update_lease_v2", "Update a lease", 200, one, body="LeaseUpdateV2", errors=(404, 409)),
+            "delete": operation("delete_lease_v2", "Delete a lease", 204, None, errors=(404, 409)),
         },
     }
 
@@ -45,8 +45,8 @@ def _hosts() -> Json:
             "parameters": [in_path("host_id", "the host's id, the number of its hypervisor in Nova")],
             "get": operation("show_host_v2", "Show a host", 200, one, errors=(404,)),
             "put": operation(
-                "update_host_v2", "Set and take away capabilities", 200, one, body="HostUpdateV2", errors=(404, 409)
+                "update_host_v2", "Set and remove capabilities", 200, one, body="HostUpdateV2", errors=(404, 409)
             ),
-            "delete": operation("delete_host_v2", "Give a host back to the cloud", 204, None, errors=(404, 409)),
+            "delete": operation("delete_host_v2", "Unregister a host", 204, None, errors=(404, 409)),
         },
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values as JSON of version 2: formats as in version 1, other keys."""
+"""Render values as JSON of version 2: formats of version 1, other keys."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ HOST_KEYS = (
     "updated_at",
 )
 FACTS_AMONG_CAPABILITIES = ("service_name", "availability_zone", "reservable")
-"""Read from the cloud as the others are, but shown in ``extra_capas``."""
+"""Attributes of a host that are shown in ``extra_capas`` although they are not capabilities."""
 
 
 def lease(value: Lease) -> Json:
-    """Render a lease, with the time of its event before the end."""
+    """Render a lease, with the time of its before-end event."""
     known = render.lease(value)
     warning = value.event(EventType.BEFORE_END)
     known["before_end_date"] = render.iso(warning.time) if warning and warning.time else None
@@ -55,7 +55,7 @@ def lease(value: Lease) -> Json:
 
 
 def host(value: Resource) -> Json:
-    """Render a host, its id a number and its capabilities in a map of their own."""
+    """Render a host, with a numeric id and its capabilities in a separate map."""
     known = render.host(value)
     facts = {key: known[key] for key in FACTS_AMONG_CAPABILITIES}
     known |= {"id": int(value.external_id), "extra_capas": {**value.capabilities, **facts}}
@@ -63,5 +63,5 @@ def host(value: Resource) -> Json:
 
 
 def _reservation(shown: Json) -> Json:
-    # One name only: a client that changes what it was shown and sends all of it back shall not contradict itself.
+    # Under one name only: a client that edits this object and sends it back must not send two differing values.
     return {ALIAS if key == BEFORE_END else key: value for key, value in shown.items()}

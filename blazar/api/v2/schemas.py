@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON schemas of request bodies of version 2; those of leases are version 1's with other dates."""
+"""JSON schemas of request bodies of version 2; those of leases differ from version 1 only in their dates."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from blazar.api import schemas
 from blazar.api.schemas import Schema
 from blazar.api.v2.render import FACTS_AMONG_CAPABILITIES
 
-_FORMATS = "%Y-%m-%d %H:%M, as 2030-04-01 08:00, or ISO 8601, as 2030-04-01T08:00:00Z"
+_FORMATS = "%Y-%m-%d %H:%M (2030-04-01 08:00) or ISO 8601 (2030-04-01T08:00:00Z)"
 _DATE: Schema = {
     "type": "string",
     "maxLength": 64,
-    "description": f"a date, in UTC if it names no zone. Required format: {_FORMATS}",
+    "description": f"a date, in UTC if it has no zone. Required format: {_FORMATS}",
 }
 _OPTIONAL_DATE: Schema = {
     "type": ["string", "null"],
@@ -47,12 +47,12 @@ HOST_CREATE: Schema = {
             for key, value in schemas.HOST_CREATE["properties"].items()
             if key not in FACTS_AMONG_CAPABILITIES and key not in schemas.OPERATORS_WORD
         },
-        "name": {**_NAME, "description": "another name of hypervisor_hostname"},
+        "name": {**_NAME, "description": "alias of hypervisor_hostname"},
         "hypervisor_hostname": _NAME,
         "extra_capas": {
             "type": "object",
             "maxProperties": 500,
-            "description": 'an object of at most 500 capabilities, as {"gpu": "A100"}',
+            "description": 'an object of at most 500 capabilities, for example {"gpu": "A100"}',
             "additionalProperties": schemas.HOST_CREATE["additionalProperties"],
         },
     },
@@ -68,7 +68,7 @@ HOST_UPDATE: Schema = {
             "type": "object",
             "minProperties": 1,
             "maxProperties": 500,
-            "description": 'an object of 1 to 500 capabilities, as {"gpu": "A100"}, or null to take one away',
+            "description": 'an object of 1 to 500 capabilities, for example {"gpu": "A100"}; null removes a capability',
             "additionalProperties": schemas.HOST_UPDATE["additionalProperties"],
         }
     },
