@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations as operators read them: by resource."""
+"""Allocations grouped by resource, as operators read them."""
 
 from __future__ import annotations
 

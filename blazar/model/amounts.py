@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vectors of amounts: what a resource has, and what one unit of a demand takes of it."""
+"""Vectors of amounts: the capacity of a resource, and what one instance of a demand takes of it."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Amounts:
         return Amounts.of(total)
 
     def minus(self, other: Amounts) -> Amounts:
-        """Return these amounts without the other ones. Raises ValueError if there is less of a class than that."""
+        """Return these amounts minus the others. Raise ValueError if a class would become negative."""
         return Amounts.of(
             {name: self.get(name) - other.get(name) for name in {**dict(self.items), **dict(other.items)}}
         )
 
     def at_least(self, other: Amounts) -> Amounts:
-        """Return of each class the larger amount of both."""
+        """Return the larger of both amounts for each class."""
         names = {**dict(self.items), **dict(other.items)}
         return Amounts.of({name: max(self.get(name), other.get(name)) for name in names})
 
@@ -58,10 +58,10 @@ class Amounts:
         return Amounts.of({name: amount * count for name, amount in self.items})
 
     def times_within(self, capacity: Amounts, used: Amounts) -> int:
-        """Return how many units of these amounts fit into ``capacity`` beside what is ``used``.
+        """Return how many times these amounts fit into ``capacity`` minus ``used``.
 
-        Raises ValueError if these amounts are all zero: then the answer would be endless.
+        Raise ValueError if these amounts are all zero: the answer would be infinite.
         """
         if not self.items:
-            raise ValueError("a unit of nothing fits without end")
+            raise ValueError("amounts that are all zero fit infinitely often")
         return max(0, min((capacity.get(name) - used.get(name)) // amount for name, amount in self.items))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Until when somebody waits for the answer to what is being done.
+"""The deadline until which the caller of a request waits for the answer.
 
-A request may lie with a manager that stands still, for as long as it does. Its caller has been told by then that
-nobody answered, has looked, and has asked again: whoever goes on with the first request does the same thing twice.
-Kept in a context variable: each thread has its own.
+A request may wait in a manager process that is paused. Meanwhile its caller got a timeout, read the state and sent the
+request a second time: a manager that then continued with the first one would do the same work twice. The deadline is
+kept in a context variable: each thread has its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNTIL: ContextVar[tuple[datetime, Clock] | None] = ContextVar("awaited", defaul
 
 @contextmanager
 def awaited(until: datetime | None, clock: Clock) -> Iterator[None]:
-    """Work on a request whose caller waits until then by that clock; None if nobody knows. TooLate if it is over."""
+    """Run a request whose caller waits until ``until`` by that clock; None if unknown. TooLate if it has passed."""
     token = _UNTIL.set(None if until is None else (until, clock))
     try:
         check_awaited()
@@ -31,16 +31,16 @@ def awaited(until: datetime | None, clock: Clock) -> Iterator[None]:
 
 
 def check_awaited() -> None:
-    """Raise TooLate if nobody waits any more; to be called before work begins, and right before it is durable."""
+    """Raise TooLate if the caller no longer waits. Call it before work begins, and right before it becomes durable."""
     if (known := _UNTIL.get()) is None:
         return
     until, clock = known
     if clock.now() >= until:
         raise TooLate(
-            "the manager that took the request could not begin in time, and nothing was done; please try again"
+            "the manager that took the request could not start it in time, and nothing was done; please try again"
         )
 
 
 def begun() -> None:
-    """Note that something durable was done: what follows belongs to it, and is finished whoever waits."""
+    """Drop the deadline because something durable was done: the rest is finished even if the caller has gone."""
     _UNTIL.set(None)

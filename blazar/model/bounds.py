@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bounds the leases of one project, so that no member can fill the service or the cloud. Pure."""
+"""Limits on the leases and reservations of a project, so that no member can fill the service or the cloud. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from blazar.model.errors import UsageDenied
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The most leases of a project, reservations of a lease, and reservations of a project; None for no bound.
+    """The maximum of leases of a project, reservations of a lease and reservations of a project; None: no limit.
 
-    Leases count until they have ended or are deleted, those without reservations as well.
+    A lease counts until it has ended or is deleted, with or without reservations.
     """
 
     leases: int | None = None
@@ -21,28 +21,28 @@ class Bounds:
 
     @property
     def of_project(self) -> bool:
-        """Tell whether it counts what a project has besides."""
+        """Return whether a limit depends on the other leases of the project."""
         return self.leases is not None or self.reservations is not None
 
     def check_lease(self, reservations: int) -> None:
-        """UsageDenied if a lease has too many reservations."""
+        """Raise UsageDenied if a lease has too many reservations."""
         if self.reservations_of_lease is not None and reservations > self.reservations_of_lease:
             raise UsageDenied(
-                f"reservations: the lease would have {reservations} of them, and {self.reservations_of_lease} is the "
-                "most (reservations_per_lease); ask for several servers, hosts or addresses in one reservation, or "
-                "make several leases"
+                f"reservations: the lease would have {reservations} reservations; the limit is "
+                f"{self.reservations_of_lease} (reservations_per_lease); ask for several servers, hosts or addresses "
+                "in one reservation, or create several leases"
             )
 
     def check_project(self, leases: int, reservations: int, *, more: int) -> None:
-        """UsageDenied if a project that has so many leases and reservations can not have another with ``more``."""
+        """Raise UsageDenied if a project with these counts cannot have another lease with ``more`` reservations."""
         if self.leases is not None and leases >= self.leases:
             raise UsageDenied(
-                f"the project has {leases} leases that have not ended, and {self.leases} is the most "
-                "(leases_per_project); delete one, or wait for the end of one"
+                f"the project has {leases} leases that have not ended; the limit is {self.leases} "
+                "(leases_per_project); delete one, or wait until one ends"
             )
         if self.reservations is not None and more and reservations + more > self.reservations:
             raise UsageDenied(
-                f"reservations: the project has {reservations} of them in leases that have not ended, the lease would "
-                f"add {more}, and {self.reservations} is the most (reservations_per_project); delete a lease, or wait "
-                "for the end of one"
+                f"reservations: the project has {reservations} reservations in leases that have not ended, and the "
+                f"lease would add {more}; the limit is {self.reservations} (reservations_per_project); delete a lease, "
+                "or wait until one ends"
             )

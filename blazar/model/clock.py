@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only source of now."""
+"""The only source of the current time."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
-    """Tells the time; a test injects its own."""
+    """A clock; tests inject their own."""
 
     def now(self) -> datetime:
         """Return the present instant, aware, in UTC."""
 
     def elapsed(self) -> float:
-        """Return seconds since some instant, never fewer than before; they also count while the process stands still
-        or the machine sleeps."""
+        """Return seconds since some instant; they never decrease, and count while the process or machine is paused."""
 
     def synchronize(self) -> None:
-        """Compare with the clock that this one follows, if it follows another. StoreUnavailable."""
+        """Synchronize with the reference clock, if there is one. Raise StoreUnavailable."""
 
 
 class SystemClock:
-    """The clock of the machine."""
+    """The clock of this machine."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,10 +37,10 @@ class SystemClock:
         return datetime.now(UTC)
 
     def elapsed(self) -> float:
-        """Return the seconds by the monotonic or the wall clock, whichever went further.
+        """Return the seconds by the monotonic or the wall clock, whichever advanced more.
 
-        In a virtual machine that was paused, the monotonic clock stands still, and the wall clock is set when it goes
-        on. A wall clock that is set for another reason makes this clock fast for once: claims end early, never late.
+        While a virtual machine is paused, its monotonic clock stops; its wall clock is set when it resumes. A wall
+        clock that is set forward for another reason makes this clock jump once: claims expire early, never late.
         """
         with self._lock:
             before, self._read = self._read, (monotonic(), time.time())
@@ -49,28 +48,28 @@ class SystemClock:
             return self._elapsed
 
     def synchronize(self) -> None:
-        """Do nothing: it follows no other."""
+        """Do nothing: there is no reference clock."""
 
 
 def monotonic() -> float:
-    """Return seconds of a clock that nobody sets, and that counts while the machine is suspended."""
+    """Return the seconds of a clock that is never set, and that counts while the machine is suspended."""
     return time.clock_gettime(_BOOTTIME)
 
 
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""The last second that there is a date for."""
+"""The last second that ``datetime`` can express."""
 
 
 def later(instant: datetime, by: timedelta) -> datetime:
-    """Return the instant that much later; leases may be for ever, and after the end of time there is nothing."""
+    """Return the instant plus ``by``, at most ``END_OF_TIME``: leases may last for ever."""
     return END_OF_TIME if by > END_OF_TIME - instant else instant + by
 
 
 def to_second(instant: datetime) -> datetime:
-    """Cut an instant to the whole second, the grain of the calendar."""
+    """Truncate an instant to the second, the resolution of the calendar."""
     return instant.replace(microsecond=0)
 
 
 def to_minute(instant: datetime) -> datetime:
-    """Cut an instant to the whole minute, the grain in which users of API 1.0 speak."""
+    """Truncate an instant to the minute, the resolution of dates in API 1.0."""
     return instant.replace(second=0, microsecond=0)

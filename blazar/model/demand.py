@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reservation asks of the calendar, and what the calendar promises it."""
+"""What a reservation asks of the calendar (demand), and what it gets (allocations)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from blazar.model.window import Window
 
 
 class Affinity(StrEnum):
-    """How the units of one demand lie on resources towards each other."""
+    """How the instances of one demand are spread over resources."""
 
     ANY = "any"
     TOGETHER = "together"
-    """All units on one resource."""
+    """All instances on one resource."""
     APART = "apart"
-    """Every unit on a resource of its own."""
+    """Each instance on a different resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraitRequirements:
-    """Traits that a resource must have, and traits that it must not have."""
+    """Required and forbidden traits of a resource."""
 
     required: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
@@ -34,21 +34,22 @@ class TraitRequirements:
         return bool(self.required or self.forbidden)
 
     def met_by(self, traits: frozenset[str]) -> bool:
-        """Tell whether a resource with these traits will do."""
+        """Return whether a resource with these traits qualifies."""
         return self.required <= traits and not self.forbidden & traits
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """``min_count`` to ``max_count`` units of a kind of resource that meets ``requirement`` and ``traits``.
+    """A request for ``min_count`` to ``max_count`` instances on resources that meet ``requirement`` and ``traits``.
 
-    ``per_instance`` says what one unit takes of a resource; None means the *whole* resource, which then is shared
-    with nobody (so whole units always lie apart). ``preferred`` resources are chosen before others if they can be.
-    What is in use stays: whole resources that are ``pinned`` must be among the chosen ones, and of shared ones at
-    least the units in ``kept``. All three go by calendar ids. ``entitled``: what is kept was promised for the whole
-    window before, and is not given up even if its resource has less by now than is promised of it. ``required`` are
-    the names of whole resources that must be among the chosen ones as well, and which have to match, to be reservable
-    and free like any other.
+    * ``per_instance``: the amounts that one instance takes of a resource. None: each takes a *whole* resource, which is
+      then not shared (so whole resources are always apart).
+    * ``preferred``: calendar ids of resources to choose before others, if possible.
+    * ``pinned``: calendar ids of whole resources in use; all of them must be chosen.
+    * ``kept``: the count in use on a shared resource, by its calendar id; at least that many must stay there.
+    * ``entitled``: what is ``kept`` was already promised for the whole window. It stays, even if the resource now has
+      less capacity than is promised of it.
+    * ``required``: names of whole resources that must be chosen as well; they must match, be reservable and be free.
     """
 
     kind: ResourceKind
@@ -66,27 +67,27 @@ class Demand:
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_count <= self.max_count:
-            raise ValueError(f"a demand for {self.min_count} to {self.max_count} units makes no sense")
+            raise ValueError(f"a demand for {self.min_count} to {self.max_count} instances is not possible")
         if self.per_instance is not None and not self.per_instance:
-            raise ValueError("a unit must take something")
+            raise ValueError("per_instance must not be empty")
         if self.per_instance is None and self.affinity is Affinity.TOGETHER and self.max_count > 1:
-            raise ValueError("several whole resources can not lie on one resource")
+            raise ValueError("several whole resources cannot be on one resource")
         if self.kept if self.per_instance is None else self.pinned:
-            raise ValueError("whole resources are pinned, units are kept")
+            raise ValueError("pinned is for whole resources, kept is for shared ones")
         if self.required and (self.per_instance is not None or len(self.required) + len(self.pinned) > self.min_count):
-            raise ValueError("only whole resources are required, and no more than there are to be with those pinned")
+            raise ValueError("required is for whole resources only, and with pinned at most min_count")
 
     @property
     def whole(self) -> bool:
-        """Tell whether each unit is a whole resource."""
+        """Return whether each instance takes a whole resource."""
         return self.per_instance is None
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Promises ``count`` units of one resource of a kind to one reservation for one window.
+    """A promise of ``count`` instances on one resource to one reservation for one window.
 
-    ``per_instance`` is as in Demand: None is the whole resource, and then ``count`` is 1.
+    ``per_instance`` is as in Demand: None is the whole resource, with a ``count`` of 1.
     """
 
     kind: ResourceKind
@@ -99,18 +100,18 @@ class Allocation:
 
     @property
     def amounts(self) -> Amounts | None:
-        """What the allocation takes of its resource; None is all of it."""
+        """Return the amounts that the allocation takes of its resource; None is all of it."""
         return None if self.per_instance is None else self.per_instance.times(self.count)
 
     @property
     def assignment(self) -> tuple[str, int, int, Amounts | None]:
-        """What of which resource is promised to which reservation, whenever that is."""
+        """Return what is promised of which resource to which reservation, without the window."""
         return self.reservation_id, self.resource_id, self.count, self.per_instance
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Allocations that fit, and what a booking of them must find: the generations of resources taken anew, by id."""
+    """Allocations that fit, and the generations that a booking must still find on newly taken resources, by id."""
 
     allocations: tuple[Allocation, ...] = ()
     generations: Mapping[int, int] = field(default_factory=dict)

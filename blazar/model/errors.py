@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one tree of errors that cross a room's border.
+"""The tree of all errors that packages raise to each other.
 
-Every message is written for the person who reads it: what was wrong, which field, what would fit.
-``status`` is the HTTP status that the API answers with; no other place maps errors to statuses.
+Every message is written for its reader: what was wrong, which field, what would fit. ``status`` is the HTTP status that
+the API answers with; no other place maps errors to statuses.
 """
 
 from __future__ import annotations
 
 
 class BlazarError(Exception):
-    """Base of all our errors; an instance of this very class is a bug of ours."""
+    """The base of all our errors. An instance of this class itself is a bug."""
 
     status = 500
     retry_after: int | None = None
-    """Seconds after which the same request may be sent again, where nothing was done and trying again may help."""
+    """Seconds after which the same request may be retried, where nothing was done and a retry may succeed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class BlazarError(Exception):
 
 
 class InvalidInput(BlazarError):
-    """The request can not mean anything; the message names the field and how to mend it."""
+    """The request is invalid; the message names the field and how to correct it."""
 
     status = 400
 
@@ -33,23 +33,23 @@ class Denied(BlazarError):
 
 
 class UsageDenied(BlazarError):
-    """Usage enforcement does not grant the lease as it was asked for; the message names the limit and what would fit.
+    """Usage enforcement does not grant the lease as requested; the message names the limit and what would fit.
 
-    400 for a change, as clients know it: with other dates or fewer hosts the same caller may well have the lease. The
-    API answers 403 for a new lease, as the existing Blazar does.
+    400 for a change, as clients expect: the same caller may get the lease with other dates or fewer hosts. The API
+    answers 403 for a new lease, as the existing Blazar does.
     """
 
     status = 400
 
 
 class NotFound(BlazarError):
-    """The thing named in the request does not exist (or no longer does)."""
+    """The object named in the request does not exist, or no longer does."""
 
     status = 404
 
 
 class Conflict(BlazarError):
-    """The request is fine, but not in the present state of things."""
+    """The request is valid, but conflicts with the current state."""
 
     status = 409
 
@@ -63,73 +63,73 @@ class WrongState(Conflict):
 
 
 class Contention(Conflict):
-    """Other bookings kept winning the race for the same resources; trying again is worthwhile."""
+    """Other bookings repeatedly took the same resources first; a retry may succeed."""
 
 
 class CloudError(BlazarError):
-    """The cloud did not do what was asked of it."""
+    """The cloud did not do what was requested."""
 
     status = 503
 
 
 class CloudUnavailable(CloudError):
-    """A passing fault (time-out, 5xx, connection refused): the same call may succeed later."""
+    """A transient error (timeout, 5xx, connection refused): the same call may succeed later."""
 
 
 class ClaimLost(CloudUnavailable):
-    """The claim on the work has expired, or soon will: nothing may be changed in the cloud any more.
+    """The claim on the work has expired, or soon will: its owner must not change anything more in the cloud.
 
-    Another manager finishes or undoes the work. Nobody who gets this undoes anything.
+    Another manager finishes or undoes the work. Code that gets this error must not undo anything.
     """
 
 
 class CloudRefused(CloudError):
-    """A lasting fault: the cloud understood, and said no. Repeating the call will not help."""
+    """A permanent error: the cloud understood the call and rejected it. A retry will not help."""
 
     status = 409
 
 
 class StoreUnavailable(BlazarError):
-    """The database does not answer, or not in time."""
+    """The database does not answer, or does not answer in time."""
 
     status = 503
 
 
 class ManagerUnavailable(BlazarError):
-    """No manager took the request, or none answered in time."""
+    """No manager took the request, or no manager answered in time."""
 
     status = 503
 
 
 class NothingDone(ManagerUnavailable):
-    """No manager began with the request, so that it may be sent again as it is."""
+    """No manager started the request, so it may be retried unchanged."""
 
     retry_after = 5
 
 
 class TooLate(NothingDone):
-    """Nobody waits for the answer any more by the time that the work would begin."""
+    """The caller no longer waits for the answer when the work would begin."""
 
 
 class OtherVersion(NothingDone):
-    """The manager that took the request does not know what it asks for, as during an upgrade; another one may."""
+    """The manager that took the request does not know the call, as during an upgrade; another manager may."""
 
 
 class EnforcementUnavailable(BlazarError):
-    """Whoever is to say whether the lease may be does not answer, or not what can be understood."""
+    """The service that decides about the lease does not answer, or its answer cannot be understood."""
 
     status = 503
 
 
 class StaleLease(BlazarError):
-    """Somebody else changed the lease since it was read: read again and decide again.
+    """The lease was changed since it was read: read it and decide once more.
 
-    Never reaches a user: whoever writes a lease catches it.
+    Never reaches a user: the code that writes a lease catches it.
     """
 
 
 class StaleCalendar(BlazarError):
-    """A chosen resource was booked by somebody else since the calendar was read.
+    """A chosen resource was booked by another request since the calendar was read.
 
-    Never reaches a user: the booking loop catches it and places anew.
+    Never reaches a user: the booking loop catches it and plans once more.
     """

@@ -12,15 +12,15 @@ from typing import Any
 from blazar.model.window import Window
 
 Parameters = Mapping[str, Any]
-"""Type-specific values of a reservation, as JSON. Only the module of the resource type reads inside."""
+"""Type-specific values of a reservation, as JSON. Only the module of the resource type interprets them."""
 
 _OF_INSTANCES = ("flavor_id", "aggregate_id", "server_group_id")
 SHOWN_IDS: Mapping[str, tuple[str, ...]] = {"virtual:instance": _OF_INSTANCES, "flavor:instance": _OF_INSTANCES}
-"""Cloud ids that users of a reservation of a type need to know."""
+"""Cloud ids that users of a reservation need to know, by resource type."""
 
 
 class LeaseStatus(StrEnum):
-    """Where a lease is in its life; the table of moves is in ``lifecycle``."""
+    """The state of a lease; the transitions are in ``lifecycle``."""
 
     CREATING = "CREATING"
     PENDING = "PENDING"
@@ -34,7 +34,7 @@ class LeaseStatus(StrEnum):
 
 
 class ReservationStatus(StrEnum):
-    """Where a reservation is in its life."""
+    """The state of a reservation."""
 
     PENDING = "pending"
     ACTIVE = "active"
@@ -43,7 +43,7 @@ class ReservationStatus(StrEnum):
 
 
 class EventStatus(StrEnum):
-    """Where an event is in its life."""
+    """The state of an event."""
 
     UNDONE = "UNDONE"
     IN_PROGRESS = "IN_PROGRESS"
@@ -52,9 +52,12 @@ class EventStatus(StrEnum):
 
 
 class EventType(StrEnum):
-    """What an event does. The first three are a lease's timetable and are shown to users; the next three
-    record a user's request while it is worked on, so that after a crash somebody can bring it to an end; the last one
-    is the end of what the sweep has found in the cloud of a lease that is over."""
+    """What an event does.
+
+    The first three are the schedule of a lease and are shown to users. The next three record a user's request while it
+    is in progress, so that a manager can finish it after a crash. The last one removes what the sweep found in the
+    cloud of a lease that has ended.
+    """
 
     START = "start_lease"
     BEFORE_END = "before_end_lease"
@@ -71,13 +74,13 @@ REQUEST_EVENTS = frozenset({EventType.CREATE, EventType.UPDATE, EventType.DELETE
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that is to happen to a lease at a time.
+    """An action on a lease at a time.
 
-    ``due_at`` is the next instant at which a manager should look at the event: its time while it is UNDONE,
-    the time of the next try after a failure, the instant at which the claim of the manager that works on it
-    expires; None when nothing is left to do. ``claimed_by`` and ``claimed_at`` tell who works on it since
-    when; ``attempts`` counts tries that failed and ``reason`` is why the last one did. ``memo`` belongs to
-    request events: what is needed to undo the request. A client's own event types are kept but do nothing.
+    ``due_at`` is when a manager should next process the event: its time while it is UNDONE, the time of the next
+    attempt after a failure, or the expiry of the claim of the manager that works on it; None when nothing is left to
+    do. ``claimed_by`` and ``claimed_at`` are the owner of the claim and the time of the claim. ``attempts`` counts
+    failed attempts, and ``reason`` is why the last one failed. ``memo`` is the saved state of a request event: what is
+    needed to undo the request. Events of a client's own types are stored but do nothing.
     """
 
     id: str
@@ -98,8 +101,8 @@ class Event:
 class Reservation:
     """What one lease reserves of one resource type.
 
-    ``resource_id`` is an id that API 1.0 shows and nothing uses. ``parameters`` are the type's own values as
-    the API shows them; ``artefacts`` are what the type has to remember of what it made (an aggregate's id).
+    ``resource_id`` is an id that API 1.0 shows and nothing uses. ``parameters`` are the type's own values as the API
+    shows them; ``artefacts`` are the cloud ids of what the type created (such as the id of an aggregate).
     """
 
     id: str
@@ -115,13 +118,13 @@ class Reservation:
 
     @property
     def shown(self) -> Mapping[str, Any]:
-        """Return the parameters with the cloud ids that users need to know, None where they do not exist yet."""
+        """Return the parameters and the cloud ids that users need to know; an id that does not exist yet is None."""
         return {**self.parameters, **{key: self.artefacts.get(key) for key in SHOWN_IDS.get(self.resource_type, ())}}
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRevision:
-    """Names one state of one lease: what is derived from it stays true as long as the revision is the same."""
+    """One revision of one lease: what is derived from it stays valid while the revision is the same."""
 
     id: str
     revision: int
@@ -129,7 +132,7 @@ class LeaseRevision:
 
 @dataclass(frozen=True, slots=True)
 class ReservationOwner:
-    """The lease that a reservation belongs to, and whether that is over: terminated, or deleted and gone."""
+    """The lease of a reservation; ``over`` if that lease is terminated or deleted."""
 
     lease_id: str
     over: bool
@@ -139,8 +142,8 @@ class ReservationOwner:
 class Lease:
     """A promise of resources to a project for a window.
 
-    ``revision`` is raised by every write; a write holds only against the revision it was decided on.
-    ``deleted_at`` is set on a lease that has left the API and is kept for the record.
+    Every write raises ``revision``, and succeeds only if the lease still has the revision that was read. ``deleted_at``
+    is set on a lease that the API no longer shows and that is kept for the record.
     """
 
     id: str
@@ -159,7 +162,7 @@ class Lease:
     events: tuple[Event, ...] = ()
 
     def event(self, event_type: EventType) -> Event | None:
-        """Return the lease's event of this type; for request events the latest one."""
+        """Return the lease's event of this type; of request events the latest one."""
         return next((e for e in reversed(self.events) if e.event_type == event_type), None)
 
     def reservation(self, reservation_id: str) -> Reservation | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What callers ask of the manager, parsed: types are right, rules of the domain are not yet checked."""
+"""Parsed requests to the manager: types are checked, rules of the domain are not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blazar.model.lease import Parameters
 
 
 class Now(Enum):
-    """The literal ``now`` of a request: the server's clock decides."""
+    """The literal ``now`` of a request: the time of the server's clock."""
 
     NOW = "now"
 
@@ -23,9 +23,9 @@ Moment = datetime | Now
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks, and in which project: not always the owner of the lease, as operators change leases, too.
+    """The caller and the project: not always the owner of the lease, as operators change leases, too.
 
-    An ``operator`` may ask about what is for operators only.
+    An ``operator`` may use what is for operators only.
     """
 
     user_id: str
@@ -35,7 +35,7 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class ReservationRequest:
-    """One reservation of a new lease; ``parameters`` are unchecked."""
+    """One reservation of a new lease; ``parameters`` are not checked yet."""
 
     resource_type: str
     parameters: Parameters
@@ -43,7 +43,7 @@ class ReservationRequest:
 
 @dataclass(frozen=True, slots=True)
 class EventRequest:
-    """An event of the client's own; kept and shown, never acted on."""
+    """An event of the client's own: stored and shown, never processed."""
 
     event_type: str
     time: datetime | None
@@ -53,7 +53,7 @@ class EventRequest:
 class LeaseRequest:
     """A new lease for a user of a project. ``before_end`` None means the operator's default lead time.
 
-    ``operator`` tells that the user is one, who may ask about what is for operators only.
+    ``operator``: the user is an operator, and may use what is for operators only.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ReservationChange:
 
 @dataclass(frozen=True, slots=True)
 class LeaseChange:
-    """What is to change in a lease; None leaves a value as it is. ``asked_by`` None stands for the lease's owner."""
+    """Changes of a lease; None leaves a value unchanged. ``asked_by`` None means the lease's owner."""
 
     name: str | None = None
     start: Moment | None = None
@@ -89,18 +89,18 @@ class LeaseChange:
 
     @property
     def empty(self) -> bool:
-        """Tell whether nothing changes at all."""
+        """Return whether nothing changes."""
         return self == LeaseChange(asked_by=self.asked_by)
 
     @property
     def rename_only(self) -> bool:
-        """Tell whether nothing but the name changes."""
+        """Return whether only the name changes."""
         return self.name is not None and self == LeaseChange(name=self.name, asked_by=self.asked_by)
 
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
-    """A host to register, by the cloud's id of it or by its hypervisor's hostname (the id wins)."""
+    """A host to register, by its id in the cloud or by the hostname of its hypervisor (the id wins)."""
 
     name: str | None
     id: str | None
@@ -111,10 +111,10 @@ class HostRequest:
 
 @dataclass(frozen=True, slots=True)
 class HostChange:
-    """Capabilities to set (a text) or to take away (None).
+    """Changes of a host: capabilities to set; None removes a capability.
 
-    ``disabled`` None leaves that as it is; ``open_to`` are the projects that a host is for, None for all, and counts
-    where ``sets_projects``.
+    ``disabled`` None leaves that unchanged. ``open_to`` are the projects that may use the host, None for all; it is
+    applied only if ``sets_projects``.
     """
 
     capabilities: Mapping[str, str | None]

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requirements language: which resources a reservation can use.
 
-Grammar, as JSON (a text that holds it, or the list itself)::
+Grammar, as JSON (a string that contains it, or the list itself)::
 
     requirement = "" | [] | [op, "$key", value] | ["in", "$key", [value, ...]]
                 | ["and", requirement, ...] | ["or", requirement, ...] | ["not", requirement]
     op          = "==" | "=" | "!=" | "<" | "<=" | ">" | ">="
 
-A value is compared as a number where both sides are numbers, and as text otherwise. The value ``null`` means that the
-resource does not tell. A comparison with a property that a resource does not have never holds, not even ``!=``; ``not``
-holds exactly where what it negates does not.
+A value is compared as a number if both sides are numbers, and as a string otherwise. The value ``null`` means that the
+value is not known. A comparison with a property that a resource does not have is false, even with ``!=``; ``not`` is
+true exactly where the negated requirement is false.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ LONGEST_TEXT = 64 * 1024
 MOST_NODES = 1000
 
 NULL = "null"
-"""The value with which a request asks for a property that the resource does not tell."""
+"""The value with which a request asks for a property whose value is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Every resource will do."""
+    """Matches every resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A property compared with a value; ``op`` is one of ``== != < <= > >=``."""
+    """Compares a property with a value; ``op`` is one of ``== != < <= > >=``."""
 
     op: str
     key: str
@@ -49,7 +49,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A property equal to one of the values."""
+    """A property equals one of the values."""
 
     key: str
     values: tuple[str, ...]
@@ -91,7 +91,7 @@ _EXAMPLE = '["and", [">=", "$vcpus", "16"], ["==", "$availability_zone", "az-1"]
 
 
 def parse_requirement(source: object, *, field: str) -> Requirement:
-    """Read a requirement from a request's ``field``. InvalidInput says what is wrong with it and how to mend it."""
+    """Parse the requirement in a request's ``field``. InvalidInput says what is wrong and how to correct it."""
     if source is None or source == "":
         return Anything()
     if isinstance(source, str):
@@ -102,7 +102,7 @@ def parse_requirement(source: object, *, field: str) -> Requirement:
 
 
 def matches(requirement: Requirement, properties: Mapping[str, PropertyValue]) -> bool:
-    """Tell whether a resource with these properties meets the requirement."""
+    """Return whether a resource with these properties meets the requirement."""
     match requirement:
         case Anything():
             return True
@@ -119,7 +119,7 @@ def matches(requirement: Requirement, properties: Mapping[str, PropertyValue]) -
 
 
 def keys(requirement: Requirement) -> frozenset[str]:
-    """Return the properties that the requirement asks about."""
+    """Return the names of the properties that the requirement uses."""
     match requirement:
         case Anything():
             return frozenset()
@@ -132,7 +132,7 @@ def keys(requirement: Requirement) -> frozenset[str]:
 
 
 def all_of(*requirements: Requirement) -> Requirement:
-    """Return the requirement that all of these hold, as flat as can be."""
+    """Return the conjunction of these requirements, flattened."""
     terms: list[Requirement] = []
     for requirement in requirements:
         match requirement:
@@ -148,7 +148,7 @@ def all_of(*requirements: Requirement) -> Requirement:
 
 
 class _Parser:
-    """Reads one requirement, counting its parts so that nobody can hand in an endless one."""
+    """Parses one requirement, and counts its parts to limit its size."""
 
     def __init__(self, field: str) -> None:
         self._field = field
@@ -179,11 +179,11 @@ class _Parser:
                 return self._membership(rest)
             case str() if op in _ORDERINGS or op == "=":
                 return self._comparison("==" if op == "=" else op, rest)
-        raise _malformed(self._field, f"{_shown(op)} is no operator; use and, or, not, in, ==, !=, <, <=, > or >=")
+        raise _malformed(self._field, f"{_shown(op)} is not an operator; use and, or, not, in, ==, !=, <, <=, > or >=")
 
     def _terms(self, op: str, rest: Sequence[object], depth: int) -> list[Requirement]:
         if not rest:
-            raise _malformed(self._field, f'"{op}" stands without a requirement')
+            raise _malformed(self._field, f'"{op}" needs a requirement')
         return [self.requirement(term, depth=depth + 1) for term in rest]
 
     def _comparison(self, op: str, rest: Sequence[object]) -> Comparison:
@@ -198,7 +198,7 @@ class _Parser:
         if len(values) == 1 and isinstance(values[0], list):
             values = values[0]
         if not values:
-            raise _malformed(self._field, '"in" stands without a value')
+            raise _malformed(self._field, '"in" needs at least one value')
         self._nodes += len(values)
         if self._nodes > MOST_NODES:
             raise _malformed(self._field, f"it has more than {MOST_NODES} parts")
@@ -206,7 +206,7 @@ class _Parser:
 
     def _key(self, source: object) -> str:
         if not isinstance(source, str) or not source.startswith("$") or len(source) < 2:
-            raise _malformed(self._field, f'{_shown(source)} is no key; keys begin with "$", as "$vcpus"')
+            raise _malformed(self._field, f'{_shown(source)} is not a key; keys begin with "$", such as "$vcpus"')
         return source[1:]
 
     def _value(self, source: object) -> str:
@@ -217,7 +217,7 @@ class _Parser:
                 return "true" if source else "false"
             case int() | float():
                 return str(source)
-        raise _malformed(self._field, f"{_shown(source)} is no value; give a text that is not empty, or a number")
+        raise _malformed(self._field, f"{_shown(source)} is not a value; give a non-empty string, or a number")
 
 
 def _from_text(text: str, field: str) -> object:
@@ -230,7 +230,7 @@ def _from_text(text: str, field: str) -> object:
 
 
 def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _compare(op: str, told: PropertyValue, asked: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anything that can be promised."""
+"""Resources: everything that can be reserved."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from blazar.model.amounts import Amounts
 from blazar.model.errors import NotFound
 
 PropertyValue = str | int | float | bool | None
-"""A property's value; None means that the resource does not tell."""
+"""The value of a property; None means that it is not known."""
 
 
 class ResourceKind(StrEnum):
-    """What a resource is; a demand asks for one kind."""
+    """The kind of a resource; a demand asks for one kind."""
 
     HOST = "host"
     FLOATING_IP = "floatingip"
 
     @property
     def noun(self) -> str:
-        """What people call one resource of the kind; with an s for several."""
+        """Return the word for one resource of the kind; the plural adds an s."""
         return _NOUNS[self]
 
 
@@ -31,7 +31,7 @@ _NOUNS = {ResourceKind.HOST: "host", ResourceKind.FLOATING_IP: "floating IP"}
 
 
 def unknown(kind: ResourceKind, external_id: str) -> NotFound:
-    """Return the refusal of a resource that is not registered, in the words that clients of each kind know."""
+    """Return the error for a resource that is not registered, in the wording that clients of each kind expect."""
     match kind:
         case ResourceKind.HOST:
             text = f"Host with {{'host_id': '{external_id[:80]}'}} not found; see the list of hosts for their ids"
@@ -42,9 +42,9 @@ def unknown(kind: ResourceKind, external_id: str) -> NotFound:
 
 @dataclass(frozen=True, slots=True)
 class UnitLimits:
-    """What one unit may take of a class: at least ``least``, at most ``most``, and a multiple of ``step``.
+    """What one instance may take of a class: at least ``least``, at most ``most``, and a multiple of ``step``.
 
-    Placement's ``min_unit``, ``max_unit`` and ``step_size``. A unit that takes nothing of the class is free of them.
+    Placement's ``min_unit``, ``max_unit`` and ``step_size``. An instance that takes none of the class is not limited.
     """
 
     least: int = 1
@@ -52,15 +52,15 @@ class UnitLimits:
     step: int = 1
 
     def allow(self, amount: int) -> bool:
-        """Tell whether one unit may take so much."""
+        """Return whether one instance may take this amount."""
         return self.least <= amount <= self.most and amount % self.step == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What a resource has to share out: its capacity, the limits of a unit by class, and its traits.
+    """The inventory and traits of a resource: its capacity, the limits per instance by class, and its traits.
 
-    A class without limits has none; classes and traits are named as in Placement.
+    A class that ``limits`` does not name is not limited; classes and traits are named as in Placement.
     """
 
     capacity: Amounts = Amounts()
@@ -70,7 +70,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that is kept of what the cloud tells of a resource, and written anew when it tells otherwise."""
+    """What is stored of the cloud's data about a resource, and updated when the cloud reports other values."""
 
     attributes: Mapping[str, PropertyValue]
     supply: Supply
@@ -78,15 +78,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One thing on the calendar: a compute host, an address, a segment, a device.
+    """One entry of the calendar: a compute host, an address, a segment, a device.
 
-    ``id`` is the calendar's own key and never shown; ``external_id`` is the id that the cloud gives it
-    and the API shows, ``name`` the name people know it by (a hypervisor's hostname).
-    ``attributes`` are facts read from the cloud, ``capabilities`` are the operator's own key/value pairs.
-    A resource that is not ``reservable`` takes no new allocation: it has failed (``failure`` says how, since
-    ``failed_since``), or its operator has ``disabled`` it, or it is about to leave. Where ``authorized_projects`` are
-    named, it takes allocations of theirs only. ``capacity`` may be empty for a resource that is only ever promised
-    whole. ``limits`` and ``traits`` are as in Supply.
+    ``id`` is the calendar's own key and never shown; ``external_id`` is the resource's id in the cloud, which the API
+    shows; ``name`` is its usual name (the hostname of a hypervisor). ``attributes`` are read from the cloud,
+    ``capabilities`` are the operator's own key/value pairs. A resource that is not ``reservable`` takes no new
+    allocation: it has failed (``failure`` is the reason, since ``failed_since``), or its operator has ``disabled`` it,
+    or its removal has begun. If ``authorized_projects`` are set, only these projects may have allocations. ``capacity``
+    may be empty for a resource that is only ever promised whole. ``limits`` and ``traits`` are as in Supply.
     """
 
     id: int
@@ -108,11 +107,11 @@ class Resource:
 
     @property
     def facts(self) -> Facts:
-        """What the cloud told of it when it was last asked."""
+        """Return what the cloud reported about it when it was last polled."""
         return Facts(self.attributes, Supply(self.capacity, self.limits, self.traits))
 
     def count_beside(self, used: Amounts, per_instance: Amounts) -> int:
-        """Return how many such units fit beside what is used: none if one of them would break a limit."""
+        """Return how many such instances fit beside what is used; 0 if one instance would break a limit."""
         if self.limits and not all(
             self.limits[name].allow(amount) for name, amount in per_instance.items if name in self.limits
         ):
@@ -120,12 +119,12 @@ class Resource:
         return per_instance.times_within(self.capacity, used)
 
     def is_open_to(self, project_id: str) -> bool:
-        """Tell whether a project may see the resource and be promised it."""
+        """Return whether a project may see and reserve the resource."""
         return self.authorized_projects is None or project_id in self.authorized_projects
 
     @property
     def properties(self) -> Mapping[str, PropertyValue]:
-        """Everything a requirement can ask about; a fact outranks a capability of the same name."""
+        """Return all that a requirement can use; an attribute overrides a capability of the same name."""
         return {
             **self.capabilities,
             **self.attributes,
@@ -138,7 +137,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceProperty:
-    """A capability's name as such: which kind has it, and whether only operators see it."""
+    """The name of a capability: the kind that has it, and whether only operators see it."""
 
     id: str
     kind: ResourceKind
@@ -150,7 +149,7 @@ class ResourceProperty:
 
 @dataclass(frozen=True, slots=True)
 class PropertyValues:
-    """A capability with the distinct values it has over all registered resources, sorted."""
+    """A capability with its distinct values over all registered resources, sorted."""
 
     property: ResourceProperty
     values: tuple[str, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource-hours: how much of what a project holds for how long. Pure, exact, in whole seconds of UTC."""
+"""Resource-hours: the amounts that a project has, over time. Pure, exact, in whole seconds of UTC."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from blazar.model.window import Window
 
 INSTANCE, VCPU = "instance", "vcpu"
 MEASURES = (*(str(kind) for kind in ResourceKind), INSTANCE, VCPU)
-"""What can be counted: whole resources by their kind; servers on shared hosts by their number and by their VCPUs,
-which may be dedicated ones."""
+"""What can be counted: whole resources by kind; servers on shared hosts by number and by VCPUs (PCPUs included)."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageRecord:
-    """So many units of a kind of resource, held by a lease for a time; ``per_instance`` is as in Allocation."""
+    """A count of a kind of resource that a lease has for a window; ``per_instance`` is as in Allocation."""
 
     lease_id: str
     kind: str
@@ -32,19 +31,19 @@ class UsageRecord:
 
     @property
     def measures(self) -> Mapping[str, int]:
-        """Return how much of what it is."""
+        """Return the amount per measure (host, floatingip, instance, vcpu)."""
         return measured(self.kind, self.count, self.per_instance)
 
 
 def measured(kind: str, count: int, per_instance: Amounts | None) -> Mapping[str, int]:
-    """Return how much of what some units of a kind of resource are."""
+    """Return the amount per measure of ``count`` resources or instances of a kind."""
     if kind == ResourceKind.HOST and per_instance is not None:
         return {INSTANCE: count, VCPU: count * (per_instance.get("VCPU") + per_instance.get("PCPU"))}
     return {kind: count}
 
 
 class UsageCurve:
-    """An amount that changes at instants, and what it comes to over time.
+    """An amount that changes at instants, and its sum over time.
 
     Instants are seconds since the epoch, sums are amounts times seconds.
     """
@@ -69,11 +68,11 @@ class UsageCurve:
 
 
 def rolling(total: UsageCurve, growth: UsageCurve, window: Window, length: int) -> Iterator[int]:
-    """Yield the starts of those spans of ``length`` seconds among which one has the largest ``total``.
+    """Yield starts of spans of ``length`` seconds, one of which has the largest ``total``.
 
-    Looked at are the spans that touch the window and in which ``growth`` comes to more than nothing. Between two
-    instants at which something begins or ends at either side of the span, both sums change evenly; so the largest
-    total is at one of these instants, or where the growth begins or ceases to be more than nothing.
+    Only spans count that overlap the window and in which the sum of ``growth`` is positive. Between two instants at
+    which a use begins or ends at either edge of the span, both sums change linearly; so the largest total is at one of
+    these instants, or where the growth becomes positive or ceases to be.
     """
     first, last = second(window.start) - length + 1, second(window.end) - 1
     edges = {first, last}
@@ -90,7 +89,7 @@ def rolling(total: UsageCurve, growth: UsageCurve, window: Window, length: int) 
 
 
 def _turn(left: int, right: int, before: int, after: int) -> Iterator[int]:
-    """Yield the last second after ``left``, or the first before ``right``, at which an even change is positive."""
+    """Yield the last second after ``left``, or the first before ``right``, at which a linear change is positive."""
     slope = (after - before) // (right - left)
     start = left + ((before - 1) // -slope if before > 0 else -before // slope + 1)
     if left < start < right:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a project has of the cloud at a time: what limits on usage are held against, and what is told about it."""
+"""What a project has at a time, as limits on usage see it, and the outbox messages about leases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blazar.model.window import Window
 
 @dataclass(frozen=True, slots=True)
 class LeaseUse:
-    """One lease, and how many whole hosts are promised to it for its window."""
+    """One lease, and the number of whole hosts that are promised to it for its window."""
 
     lease_id: str
     window: Window
@@ -22,31 +22,32 @@ class LeaseUse:
 
 @dataclass(frozen=True, slots=True)
 class ProjectUse:
-    """What a project holds in a window, as of a version.
+    """What a project has in a window, as of a version.
 
-    Whoever grants more to the project raises the version where it is still the one read, so that two requests that
-    each fit into what is left of a limit can not both have it.
+    A transaction that grants more to the project raises the version, if it is still the one that was read. So two
+    requests that each fit into the rest of a limit cannot both succeed.
     """
 
     project_id: str
     version: int
     leases: tuple[LeaseUse, ...]
     usage: tuple[UsageRecord, ...] = ()
-    """What it holds over a longer time, if that was asked for: see ``Question``."""
+    """What it has over a longer time, if that was requested: see ``Question``."""
     own_usage: tuple[UsageRecord, ...] = ()
 
 
 HELD = datetime(9999, 1, 1, tzinfo=UTC)
-"""When nobody but its request tells a notice."""
+"""The ``due_at`` of an outbox message that only its own request delivers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something about a lease that somebody is to be told, kept until that is done.
+    """An outbox message about a lease, kept until it is delivered.
 
-    ``content`` is text that only its writer reads. ``due_at`` is when to try (again); while somebody tries, it is when
-    others may, should he die; and HELD for what belongs to a request that is under way. ``told`` names those who know
-    already. ``stored``: it is in the database, and written as a change of that; ``over``: it needs no more work.
+    ``content`` is a string that only its writer interprets. ``due_at`` is the time of the next attempt; while a
+    delivery is in progress, the time at which its claim expires; and HELD while the message belongs to a request in
+    progress. ``told`` names the recipients to whom it is delivered. ``stored``: it is in the database, and is written
+    as an update. ``over``: it is finished.
     """
 
     id: str
@@ -62,7 +63,7 @@ class Notice:
 
     @property
     def held(self) -> bool:
-        """Tell whether it belongs to a request, which tells it itself and knows what came of it."""
+        """Return whether it belongs to a request, which delivers it itself and knows the result."""
         return self.due_at == HELD
 
 
@@ -73,7 +74,7 @@ def peak(window: Window, uses: Iterable[tuple[Window, int]]) -> int:
         if use.overlaps(window):
             steps += [(max(use.start, window.start), amount), (use.end, -amount)]
     total = highest = 0
-    # At one instant ends come before starts: windows that touch never add up.
+    # At one instant ends sort before starts: windows that touch are not added up.
     for _, change in sorted(steps):
         total += change
         highest = max(highest, total)
@@ -81,7 +82,7 @@ def peak(window: Window, uses: Iterable[tuple[Window, int]]) -> int:
 
 
 def longest_below(window: Window, uses: Iterable[tuple[Window, int]], most: int) -> Window | None:
-    """Return the longest part of a window, the first of those, in which the sum is never above ``most``."""
+    """Return the first of the longest parts of a window in which the sum is never above ``most``."""
     changes: dict[datetime, int] = {window.start: 0, window.end: 0}
     for use, amount in uses:
         if use.overlaps(window):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half-open spans of time, in which everything reservable is promised."""
+"""Half-open spans of time, for which resources are promised."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class Window:
 
     @property
     def duration(self) -> timedelta:
-        """The length of the window."""
+        """Return the length of the window."""
         return self.end - self.start
 
     def overlaps(self, other: Window) -> bool:
-        """Tell whether the two windows share an instant."""
+        """Return whether the two windows share an instant."""
         return self.start < other.end and other.start < self.end
 
     def contains(self, instant: datetime) -> bool:
-        """Tell whether the instant lies in the window (its end does not)."""
+        """Return whether the instant lies in the window (its end does not)."""
         return self.start <= instant < self.end
 
     def covers(self, other: Window) -> bool:
-        """Tell whether every instant of the other window lies in this one."""
+        """Return whether every instant of the other window lies in this one."""
         return self.start <= other.start and other.end <= self.end
 
     def extended(self, by: timedelta) -> Window:
-        """Return the window with its end moved later by ``by`` (the cleaning time after a use)."""
+        """Return the window with its end ``by`` later (for the cleaning time after a use)."""
         return Window(self.start, later(self.end, by))

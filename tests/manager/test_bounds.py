@@ -41,7 +41,7 @@ def test_a_project_has_so_many_leases_and_no_more_until_one_ends_or_is_deleted(e
     world = bounded(engine, leases=2)
     first, _ = empty(world), world.lease(a_host(), hours=5)
     said = refusal(lambda: empty(world))
-    assert said.startswith("the project has 2 leases that have not ended, and 2 is the most (leases_per_project)")
+    assert said.startswith("the project has 2 leases that have not ended; the limit is 2 (leases_per_project)")
     assert empty(world, project="art")
     world.manager.delete_lease(first.id)
     assert empty(world)
@@ -53,7 +53,7 @@ def test_a_project_has_so_many_leases_and_no_more_until_one_ends_or_is_deleted(e
 def test_a_lease_has_so_many_reservations_and_no_more(sqlite):
     world = bounded(sqlite, reservations_of_lease=2)
     said = refusal(lambda: world.lease(a_host(), a_host(), a_host()))
-    assert said.startswith("reservations: the lease would have 3 of them, and 2 is the most (reservations_per_lease)")
+    assert said.startswith("reservations: the lease would have 3 reservations; the limit is 2 (reservations_per_lease)")
     assert len(world.lease(a_host(), a_host()).reservations) == 2
 
 
@@ -61,7 +61,7 @@ def test_a_project_has_so_many_reservations_in_all_its_leases(engine):
     world = bounded(engine, reservations=3)
     world.lease(instances(1), instances(1))
     said = refusal(lambda: world.lease(instances(1), instances(1)))
-    assert "has 2 of them in leases that have not ended, the lease would add 2, and 3 is the most" in said
+    assert "has 2 reservations in leases that have not ended, and the lease would add 2; the limit is 3" in said
     assert "reservations_per_project" in said
     assert world.lease(instances(1))
     assert refusal(lambda: world.lease(instances(1)))
