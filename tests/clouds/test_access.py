@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from http.client import RemoteDisconnected
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 import requests
@@ -14,6 +18,7 @@ import tenacity
 from keystoneauth1 import fixture
 from keystoneauth1.identity import v3
 from openstack.proxy import Proxy
+from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
 from blazar.clouds.openstack import Credentials, connect
 from blazar.clouds.openstack.access import ENDPOINT_SECONDS, Service, VersionMissing
@@ -27,7 +32,8 @@ KEYSTONE = "http://keystone.test:5000/v3"
 NOVA = "http://nova.test:8774/v2.1"
 FAR_NOVA = "http://nova.far.test/v2.1"
 PLACEMENT = "http://placement.test"
-
+REFUSED = requests.ConnectionError(MaxRetryError(None, NOVA, NewConnectionError(None, "Connection refused")))
+CLOSED = requests.ConnectionError(ProtocolError("Connection aborted.", RemoteDisconnected("without response")))
 
 PLACEMENT_VERSIONS = {
     "versions": [
@@ -324,7 +330,9 @@ def test_a_lasting_failure_is_told_after_a_few_attempts(web, nova):
     assert len(sent(web)) == 3
 
 
-@pytest.mark.parametrize("failure", [{"status_code": 500}, {"exc": requests.exceptions.ReadTimeout}])
+@pytest.mark.parametrize(
+    "failure", [{"status_code": 500}, {"exc": requests.ReadTimeout}, {"exc": requests.ConnectionError}, {"exc": CLOSED}]
+)
 def test_what_may_have_been_done_is_not_sent_again(web, nova, failure):
     web.post(f"{NOVA}/servers/1/action", **failure)
     with pytest.raises(CloudUnavailable):
@@ -332,11 +340,81 @@ def test_what_may_have_been_done_is_not_sent_again(web, nova, failure):
     assert len(sent(web)) == 1
 
 
-@pytest.mark.parametrize("failure", [{"status_code": 503}, {"exc": requests.exceptions.ConnectionError}])
+@pytest.mark.parametrize("failure", [{"status_code": 503}, {"exc": REFUSED}])
 def test_what_was_certainly_not_done_is_sent_again(web, nova, failure):
     web.post(f"{NOVA}/servers/1/action", [failure, {"json": {}}])
     assert nova.call("POST", "/servers/1/action", body={}) == {}
     assert len(sent(web)) == 2
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_what_does_the_same_twice_is_sent_again_when_its_answer_is_lost(web, nova, method):
+    web.register_uri(method, f"{NOVA}/servers/1", [{"exc": CLOSED}, {"json": {}}])
+    assert nova.call(method, "/servers/1") == {}
+    assert len(sent(web)) == 2
+
+
+def test_a_login_whose_answer_is_lost_is_repeated_whatever_it_is_for(web, nova):
+    web.post(f"{NOVA}/servers/1/action", json={})
+    login = {"json": catalog(), "headers": {"X-Subject-Token": "very-secret-token"}}
+    web.post(f"{KEYSTONE}/auth/tokens", [{"exc": CLOSED}, login])
+    assert nova.call("POST", "/servers/1/action", body={}) == {}
+    assert len(sent(web)) == 1
+
+
+@contextmanager
+def a_real_nova(web: Web, answers: list[Callable[[BaseHTTPRequestHandler], None]]) -> Iterator[HTTPServer]:
+    """Open a server that the catalog names as Nova, and that takes no connections yet; each request has an answer."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            answers.pop(0)(self)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
+    server.server_bind()
+    url = f"http://127.0.0.1:{server.server_port}/v2.1"
+    token = fixture.V3Token(user_name="blazar", project_name="service")
+    token.add_service("compute").add_standard_endpoints(internal=url, region="RegionOne")
+    web.post(f"{KEYSTONE}/auth/tokens", json=token, headers={"X-Subject-Token": "very-secret-token"})
+    requests_mock.Mocker.register_uri(web, "POST", f"{url}/servers/1/action", real_http=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def done(request: BaseHTTPRequestHandler) -> None:
+    request.send_response(202)
+    request.end_headers()
+
+
+def done_without_an_answer(request: BaseHTTPRequestHandler) -> None:
+    request.close_connection = True
+
+
+def test_a_connection_that_is_closed_after_a_post_does_not_have_it_sent_again(web):
+    answers = [done_without_an_answer, done]
+    with a_real_nova(web, answers) as server:
+        server.server_activate()
+        with pytest.raises(CloudUnavailable, match="can not be reached"):
+            an_access().compute.call("POST", "/servers/1/action", body={})
+    assert answers == [done]
+
+
+def test_a_post_is_sent_when_a_service_that_refused_it_is_back(web, monkeypatch):
+    answers = [done]
+    with a_real_nova(web, answers) as server:
+        monkeypatch.setattr(tenacity.nap.time, "sleep", lambda _: server.server_activate())
+        assert an_access().compute.call("POST", "/servers/1/action", body={}) == {}
+    assert answers == []
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from openstack.connection import Connection
 from openstack.proxy import Proxy
 from openstack.warnings import OpenStackDeprecationWarning
 from requests.adapters import HTTPAdapter
+from urllib3.exceptions import NewConnectionError
 
 from blazar import __version__
 from blazar.context import check_change, current
@@ -42,7 +43,9 @@ PASSING = frozenset({408, 413, 429, 500, 502, 503, 504})
 """Statuses that may be different the next time."""
 
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
-"""A POST is only sent again if it certainly had no effect: the connection was refused, or the service said 503."""
+"""A POST is only sent again if it certainly had no effect: the connection was refused, or the service said 503.
+
+Where its answer is lost, the event is tried again, and looks first at what there is."""
 
 POOL = 256
 """Connections kept open to one service, once they were needed: as many as a manager has threads that may call at once.
@@ -196,6 +199,7 @@ class Service:
         headers = {"Content-Type": content_type} if content_type else {}
         if scope.request_id:
             headers["X-OpenStack-Request-ID"] = scope.request_id
+        repeatable = True
         try:
             proxy = self._proxy()
             # Whatever logs in takes its time before the check, and not between it and the call.
@@ -204,6 +208,8 @@ class Service:
                 proxy.get_token()
                 most = check_change()
                 timeout = timeout if most is None else min(timeout, most)
+            # What fails from here on may have reached the service.
+            repeatable = method in SAFE_TO_REPEAT
             response: requests.Response = proxy.request(
                 path,
                 method,
@@ -220,11 +226,14 @@ class Service:
             )
         except (ksa.ConnectTimeout, ksa.UnknownConnectionError) as error:
             failure = CloudUnavailable(f"{self._name} did not answer within {timeout:.0f} s ({method} {path})")
-            if method in SAFE_TO_REPEAT:
+            if repeatable:
                 raise Passing(failure) from error
             raise failure from error
         except ksa.ConnectFailure as error:
-            raise Passing(CloudUnavailable(f"{self._name} can not be reached: {_brief(error)}")) from error
+            failure = CloudUnavailable(f"{self._name} can not be reached: {_brief(error)}")
+            if repeatable or _was_refused(error):
+                raise Passing(failure) from error
+            raise failure from error
         except (ksa.ClientException, sdk.SDKException) as error:
             raise CloudUnavailable(f"no way into {self._name}: {_brief(error)}") from error
         except requests.RequestException as error:
@@ -376,6 +385,14 @@ def _login(proxy: Proxy) -> object:
 def _sleep_within_limits(seconds: float) -> None:
     left = current().remaining()
     tenacity.nap.sleep(seconds if left is None else min(seconds, left))
+
+
+def _was_refused(failure: ksa.ConnectFailure) -> bool:
+    """Tell whether there was no connection, and not one that was closed after the request had been sent."""
+    # keystoneauth raises it where it handles the error of requests, which keeps that of urllib3 as its argument.
+    error = failure.__context__
+    cause = error.args[0] if isinstance(error, requests.ConnectionError) and error.args else None
+    return isinstance(getattr(cause, "reason", None), NewConnectionError)
 
 
 def _next(answer: Json, key: str) -> str | None:
