@@ -331,7 +331,7 @@ class Healing:
         return self._store.rebook(lease, updating, both, at=now)
 
     def _carry_out(self, decided: _Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> None:
-        event = updating.events[-1]
+        event = lifecycle.update_of(updating)
         plan = decided.plan
         started: dict[str, frozenset[int]] = {}
         try:

@@ -54,6 +54,9 @@ WORKING: Mapping[EventType, LeaseStatus] = {
 
 TIMETABLE = (EventType.START, EventType.BEFORE_END, EventType.END)
 
+UNDONE = "undone"
+"""Key in the memo of an update: how many changes in a row were undone before."""
+
 _OVER = frozenset({EventStatus.DONE, EventStatus.ERROR})
 
 
@@ -160,6 +163,7 @@ def settle(lease: Lease, event: Event, *, now: datetime, error: str | None = Non
 
     ``note`` is what to remember of an event that is DONE all the same.
     """
+    tries = {UNDONE: undone(event) + 1} if error and event.event_type == EventType.UPDATE else None
     over = replace(
         event,
         status=EventStatus.ERROR if error else EventStatus.DONE,
@@ -167,7 +171,7 @@ def settle(lease: Lease, event: Event, *, now: datetime, error: str | None = Non
         claimed_by=None,
         claimed_at=None,
         reason=error or note,
-        memo=None,
+        memo=tries,
         updated_at=now,
     )
     after = with_event(lease, over)
@@ -245,19 +249,35 @@ def begin_clean_up(lease: Lease, *, event_id: str, now: datetime) -> Lease:
 def begin_update(
     lease: Lease, *, event_id: str, memo: Mapping[str, object], token: str, now: datetime, until: datetime
 ) -> Lease:
-    """Return the lease while it is changed in the cloud, with an event claimed with the ``token``, its last one.
+    """Return the lease while it is changed in the cloud, with an event claimed with the ``token`` (``update_of``).
 
-    ``memo`` says what there was before, so that whoever takes over can restore it.
+    ``memo`` says what there was before, so that whoever takes over can restore it. The event of an earlier change that
+    is over begins anew: however often a lease is changed, the record grows no longer.
     """
+    known = lease.event(EventType.UPDATE)
+    reused = known is not None and is_over(known)
     event = Event(
-        id=event_id,
+        id=known.id if known is not None and reused else event_id,
         event_type=EventType.UPDATE,
         time=now.replace(microsecond=0),
         status=EventStatus.UNDONE,
         created_at=now,
-        memo=memo,
+        memo={**memo, UNDONE: undone(known)},
     )
     return claim(with_event(lease, event), event, token=token, now=now, until=until)
+
+
+def update_of(lease: Lease) -> Event:
+    """Return the event of the change that a lease is UPDATING for."""
+    event = lease.event(EventType.UPDATE)
+    if event is None:
+        raise IllegalMove(f"lease {lease.id} is not being changed")
+    return event
+
+
+def undone(event: Event | None) -> int:
+    """Return how many changes of a lease in a row had to be undone, by the event that all of them have."""
+    return int((event.memo or {}).get(UNDONE, 0)) if event is not None else 0
 
 
 def deleted(lease: Lease, event: Event, *, now: datetime, error: str | None = None) -> Lease:

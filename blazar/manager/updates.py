@@ -383,7 +383,7 @@ class Updates:
 
     def _carry_out(self, updating: Lease, found: _Change, change: LeaseChange, claim: Claim) -> Lease:
         """Do in the cloud what the change needs, and write the changed lease; or restore what was there before."""
-        event = updating.events[-1]
+        event = lifecycle.update_of(updating)
         wanted = found.draft.after
         try:
             for work in self._worker.works_with(wanted, found.plan.allocations):
@@ -446,14 +446,14 @@ class Updates:
         def note(current: Lease) -> Lease:
             return self._store.save(current, current, at=self._clock.now(), notices=held)
 
-        updating = self._worker.finish(updating, updating.events[-1].id, claim, note, what="changed")
+        updating = self._worker.finish(updating, lifecycle.update_of(updating).id, claim, note, what="changed")
         try:
             return updating, self._notices.commit(held)
         except BlazarError as error:
-            self._undo(updating, updating.events[-1], error.message, claim)
+            self._undo(updating, lifecycle.update_of(updating), error.message, claim)
             raise
         except BaseException:
-            self._undo(updating, updating.events[-1], "internal error", claim)
+            self._undo(updating, lifecycle.update_of(updating), "internal error", claim)
             raise
 
     def _undo(self, updating: Lease, event: Event, reason: str, claim: Claim) -> None:
@@ -463,7 +463,7 @@ class Updates:
 
 def _settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lease:
     """Return a lease that was UPDATING as it is wanted, with the event of the change settled."""
-    theirs = {e.id: e for e in wanted.events}
+    theirs = {e.id: e for e in wanted.events if e.id != event_id}
     known = {e.id for e in updating.events}
     events = (*(theirs.get(e.id, e) for e in updating.events), *(e for e in wanted.events if e.id not in known))
     changed = replace(updating, name=wanted.name, window=wanted.window, reservations=wanted.reservations, events=events)

@@ -2,6 +2,7 @@
 """What can be changed, when, and what is refused."""
 
 from collections import Counter
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -370,3 +371,23 @@ def test_what_does_not_exist_is_not_found(world):
         world.manager.update_lease("no-such-lease", LeaseChange(name="x"))
     with pytest.raises(NotFound):
         world.manager.delete_lease("no-such-lease")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_however_often_a_lease_is_changed_its_record_grows_no_longer(world, fails):
+    lease = world.lease(instances(1))
+    world.run()
+    known = {event.id for event in world.now(lease).events}
+    for number in range(6):
+        if fails:
+            world.faults.fail_before("set_inventory", CloudUnavailable("away"))
+        with pytest.raises(CloudUnavailable) if fails else nullcontext():
+            world.resize(lease, amount=2 if fails else 2 - number % 2)
+        world.clock.by(minutes=1)
+        world.run()
+    now = world.now(lease)
+    (update,) = (event for event in now.events if event.id not in known)
+    assert now.status is LeaseStatus.ACTIVE
+    assert update.status is (EventStatus.ERROR if fails else EventStatus.DONE)
+    assert update.created_at == NOON + 5 * MINUTE
+    assert (update.reason is not None) is fails

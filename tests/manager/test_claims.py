@@ -203,6 +203,27 @@ def test_a_change_that_was_undone_by_another_manager_is_not_undone_once_more(wor
     assert len(world.pool()) == 2
 
 
+@pytest.mark.parametrize("phase", ["before", "after"])
+def test_who_comes_too_late_with_a_change_disturbs_no_later_one_with_the_same_event(world, phase):
+    lease = world.lease(a_host(1, 1))
+    world.run()
+    other = world.another_manager()
+
+    def meanwhile():
+        other.engine.run_due()
+        change = ReservationChange(lease.reservations[0].id, parameters={"min": 3, "max": 3})
+        other.update_lease(lease.id, LeaseChange(reservations=(change,)))
+
+    held_up(world, "add_host", phase, meanwhile)
+    with pytest.raises((ClaimLost, WrongState)):
+        world.resize(lease, min=2, max=2)
+    world.run_to(world.clock.now() + MINUTE)
+    after = world.now(lease)
+    assert (after.status, after.event(EventType.UPDATE).status) == (LeaseStatus.ACTIVE, EventStatus.DONE)
+    assert after.reservations[0].parameters["max"] == 3
+    assert len(world.pool(lease.reservations[0].id)) == 3
+
+
 class StandsStill:
     """The store as a manager sees it that stands still whenever it has read a lease."""
 

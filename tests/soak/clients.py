@@ -254,8 +254,8 @@ class User(threading.Thread):
             return [server.id]
 
 
-def _updates(lease: Lease) -> set[str]:
-    return {event.id for event in lease.events if event.event_type == EventType.UPDATE}
+def _updates(lease: Lease) -> set[tuple[str, datetime]]:
+    return {(event.id, event.created_at) for event in lease.events if event.event_type == EventType.UPDATE}
 
 
 def _second(instant: datetime) -> str:
