@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from blazar.context import scope
@@ -84,8 +84,7 @@ class AddressWatch:
         self._store = store
         self._registration = registration
 
-    def look(self) -> Mapping[str, str | None]:
+    def look(self, registered: Collection[Resource]) -> Mapping[str, str | None]:
         """Return what is wrong with addresses, by name: a few calls for each network that has some."""
-        registered = self._store.inventory(FLOATING_IP).resources
         faults = self._registration.faults(registered, self._store.holdings)
         return {resource.name: faults.get(resource.id) for resource in registered}

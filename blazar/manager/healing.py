@@ -14,8 +14,8 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 
 from blazar.calendar.changing import union
@@ -23,7 +23,7 @@ from blazar.context import scope
 from blazar.manager import lifecycle
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claim, Claims
-from blazar.manager.flags import derived, failed, flagged, leaving_out, left_out, news
+from blazar.manager.flags import FLAGGED, derived, failed, flagged, leaving_out, left_out, news
 from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Lost, Replanner
 from blazar.manager.settings import Settings
@@ -40,7 +40,7 @@ from blazar.model.errors import (
     StaleLease,
     WrongState,
 )
-from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
+from blazar.model.lease import EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.resource import Resource
 from blazar.resources.base import Unusable, Work
 from blazar.store.store import Store
@@ -50,7 +50,14 @@ LOG = logging.getLogger(__name__)
 PAGE = 200
 """How many leases are looked for at a time."""
 
-CALM = (LeaseStatus.PENDING, LeaseStatus.ACTIVE)
+CALM = (LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.ERROR)
+"""In these nothing is going on; of a lease in ERROR, some reservations may be in use."""
+
+IN_USE = (LeaseStatus.ACTIVE, LeaseStatus.ERROR)
+
+FIRST_REST = timedelta(seconds=5)
+LONGEST_REST = timedelta(minutes=10)
+"""How long healing waits after an attempt that was undone: twice as long each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +101,30 @@ class Healing:
         self._clock = clock
         self._claims = claims
         self._settings = settings
+        self.next_try: datetime | None = None
+        """When the first lease that waited in the last run can be tried again."""
 
-    def run(self) -> int:
+    def run(self, *, at_once: bool = False) -> int:
         """Look once at every lease that may need it; return how many must be looked at again soon, being busy.
 
-        One statement for each page of leases, and for each lease that is found a number that does not depend on how
-        many hosts there are.
+        A lease whose last attempt was undone waits (``next_try``), unless it is to be tried ``at_once``. One statement
+        for each page of leases, and for each lease that is found a number that does not depend on how many hosts there
+        are.
         """
+        self.next_try = None
         now = self._clock.now()
         until = now + self._settings.healing_interval if self._settings.healing_interval else None
         busy, after = 0, ""
         while page := self._store.leases_to_heal(now=now, until=until, after=after, limit=PAGE):
-            busy += sum(not self.look_calmly(lease_id) for lease_id in page)
+            busy += sum(not self.look_calmly(lease_id, at_once=at_once) for lease_id in page)
             after = page[-1]
         return busy
 
-    def look_at(self, lease_id: str, *, in_use: bool = True) -> bool:
+    def look_at(self, lease_id: str, *, in_use: bool = True, at_once: bool = False) -> bool:
         """Heal one lease as far as it can be; tell whether that is all, or it has to be looked at again soon.
 
-        ``in_use``: also exchange what is in use, if that is the operator's policy; that needs the cloud.
+        ``in_use``: also exchange what is in use, if that is the operator's policy; that needs the cloud. ``at_once``:
+        also if the last attempt was undone a moment ago.
         """
         try:
             decided = self._booking.until_it_holds(lambda attempt: self._decide(lease_id, attempt), self._commit)
@@ -120,14 +132,14 @@ class Healing:
             return False
         if decided is None:
             return False
-        if in_use and decided.after.status is LeaseStatus.ACTIVE:
-            return self._look_at_what_is_in_use(decided)
+        if in_use and decided.after.status in IN_USE:
+            return self._look_at_what_is_in_use(decided, at_once=at_once)
         return True
 
-    def look_calmly(self, lease_id: str, *, in_use: bool = True) -> bool:
+    def look_calmly(self, lease_id: str, *, in_use: bool = True, at_once: bool = False) -> bool:
         """Do the same, and log what goes wrong: then it has to be looked at again."""
         try:
-            return self.look_at(lease_id, in_use=in_use)
+            return self.look_at(lease_id, in_use=in_use, at_once=at_once)
         except NotFound:
             # Deleted a moment ago.
             return True
@@ -158,41 +170,56 @@ class Healing:
                 self._check_free(self._store.lease(lease_id), reservation_id, host)
                 self._exchange(lease_id, lost, avoid=True)
 
-    def note_lost(self, host: Resource) -> None:
-        """Say of reservations in use that they miss a host which the cloud had lost: then it is handed over again.
+    def note_lost(self, host: Resource, reservation_ids: Collection[str]) -> bool:
+        """Say of reservations in use that they lack a host which they hold: then it is handed over again.
 
-        Nobody may have seen it fail: it can have been away between two looks. Contention if a lease is busy for long.
+        Tell whether that was news of any. Nobody may have seen the host fail: it can have been away between two looks.
+        Contention if a lease is busy, after all others.
         """
         held = self._store.live_allocations(host.kind, resource_id=host.id)
-        for lease_id in sorted({a.lease_id for a in held if a.window.start <= self._clock.now()}):
-            ids = {a.reservation_id for a in held if a.lease_id == lease_id}
-            with suppress(NotFound):
-                self._booking.until_it_holds(partial(self._missing, lease_id, ids), self._save)
+        noted, busy = False, []
+        for lease_id in sorted({a.lease_id for a in held if a.reservation_id in reservation_ids}):
+            try:
+                noted |= self._booking.until_it_holds(
+                    partial(self._missing, lease_id, host.id, reservation_ids), self._save
+                )
+            except NotFound:
+                # Deleted a moment ago.
+                continue
+            except Contention:
+                busy.append(lease_id)
+        if busy:
+            raise Contention(f"that lease {busy[0]} lacks it is noted as soon as nobody works on that lease")
+        return noted
 
-    def _missing(self, lease_id: str, reservation_ids: Collection[str], _: int) -> tuple[Lease, Lease]:
-        """Return a lease as it is, and as it is when these of its reservations say that they miss something, if in use.
+    def _missing(self, lease_id: str, host_id: int, reservation_ids: Collection[str], _: int) -> tuple[Lease, Lease]:
+        """Return a lease as it is, and as it is when these of its reservations lack a host, so far as they are in use.
 
-        NotFound if it was deleted a moment ago.
+        NotFound, Contention.
         """
-        seen = self._see(lease_id)
-        if seen is None:
-            lease = self._store.lease(lease_id)
-            if lease.status in (*CALM, LeaseStatus.STARTING, LeaseStatus.UPDATING):
-                raise StaleLease(f"lease {lease_id} is being worked on")
+        # Before the lease is read: a claim that had not ended then may have been renewed since.
+        now = self._clock.now()
+        lease = self._store.lease(lease_id)
+        if lease.status not in (*CALM, LeaseStatus.STARTING, LeaseStatus.UPDATING):
             # On its way out: nothing is handed over any more.
             return lease, lease
-        used = [
-            replace(r, missing_resources=True, updated_at=self._clock.now())
-            for r in seen.lease.reservations
-            if r.id in reservation_ids and r.status is ReservationStatus.ACTIVE and not r.missing_resources
+        if lease.status is LeaseStatus.UPDATING or lifecycle.live_claim(lease, now) is not None:
+            # What it holds, or says of that, is just being written.
+            raise Contention(f"lease {lease_id} is being worked on")
+        lacking = [
+            replace(leaving_out(r, left_out(r) | {host_id}), missing_resources=True, updated_at=now)
+            for r in lease.reservations
+            if r.id in reservation_ids and r.status is ReservationStatus.ACTIVE and host_id not in left_out(r)
         ]
-        return seen.lease, derived(lifecycle.with_reservations(seen.lease, used)) if used else seen.lease
+        return lease, derived(lifecycle.with_reservations(lease, lacking)) if lacking else lease
 
-    def _save(self, change: tuple[Lease, Lease]) -> None:
+    def _save(self, change: tuple[Lease, Lease]) -> bool:
         before, after = change
-        if after is not before:
-            now = self._clock.now()
-            self._tell(before, self._store.save(before, replace(after, updated_at=now), at=now))
+        if after is before:
+            return False
+        now = self._clock.now()
+        self._tell(before, self._store.save(before, replace(after, updated_at=now), at=now))
+        return True
 
     # Before the start: one transaction
 
@@ -216,6 +243,8 @@ class Healing:
         """Decide on a move that the calendar alone makes; None if the reservation is in use."""
         seen = self._settled(lease_id)
         reservation = seen.lease.reservation(reservation_id)
+        if reservation is not None and reservation.status not in FLAGGED:
+            raise WrongState(f"reservation {reservation_id} is {reservation.status} and can not be moved")
         if reservation is None or reservation.status is not ReservationStatus.PENDING:
             return None
         decided = self._decided(seen, lost, attempt, avoid=True)
@@ -257,12 +286,18 @@ class Healing:
 
     # While in use: booked, done in the cloud, written; or undone
 
-    def _look_at_what_is_in_use(self, decided: _Decided) -> bool:
+    def _look_at_what_is_in_use(self, decided: _Decided, *, at_once: bool) -> bool:
         works = self._worker.works_with(decided.after, decided.plan.allocations)
         lost = failed(works, ReservationStatus.ACTIVE) if self._settings.heal_active else {}
+        back = frozenset(w.reservation.id for w in works if _is_back(w))
+        if not lost and not back:
+            return True
+        rests = _rests_until(decided.after)
+        if not at_once and rests is not None and rests > self._clock.now():
+            self.next_try = min(rests, self.next_try or rests)
+            return True
         vacant = {w.reservation.id: lost[w.reservation.id] - self._used(w) for w in works if w.reservation.id in lost}
         found = {id_: ids for id_, ids in vacant.items() if ids}
-        back = frozenset(w.reservation.id for w in works if _is_back(w))
         if not found and not back:
             return True
         with scope(limit=self._settings.request_limit):
@@ -297,7 +332,7 @@ class Healing:
 
         def decide(attempt: int) -> _Decided:
             seen = self._settled(lease_id)
-            if seen.lease.status is not LeaseStatus.ACTIVE:
+            if seen.lease.status not in IN_USE:
                 raise WrongState(f"lease {lease_id} is {seen.lease.status} by now")
             decided = self._decided(seen, lost, attempt, avoid=avoid)
             if avoid:
@@ -374,6 +409,18 @@ class Healing:
                 continue
             return out
         raise Conflict(f"more and more of reservation {work.reservation.id} can not be handed over; try again later")
+
+
+def _rests_until(lease: Lease) -> datetime | None:
+    """Return the time before which healing does not try again after attempts that were undone.
+
+    It follows from the record of the lease, so all managers keep to it.
+    """
+    event = lease.event(EventType.UPDATE)
+    tries = lifecycle.undone(event)
+    if event is None or not tries or event.updated_at is None:
+        return None
+    return event.updated_at + min(LONGEST_REST, FIRST_REST * (1 << min(tries - 1, 16)))
 
 
 def _is_back(work: Work) -> bool:

@@ -79,12 +79,17 @@ class Health:
         self._settings = settings
         self._counts: dict[ResourceKind, Mapping[int, int]] = {}
 
-    def observe(self, kind: ResourceKind, seen: Seen, said: Collection[str] = ()) -> bool:
-        """Take note of a look at all resources of a kind; tell whether any of them counts as something else now.
+    def registered(self, kind: ResourceKind) -> tuple[Resource, ...]:
+        """Return the resources of a kind, to be looked at; one statement."""
+        return self._store.inventory(kind).resources
 
-        One statement while nothing changes; for what does, a few, whatever their number.
+    def observe(
+        self, kind: ResourceKind, resources: Collection[Resource], seen: Seen, said: Collection[str] = ()
+    ) -> bool:
+        """Take note of a look at the ``resources`` of a kind; tell whether any of them counts as something else now.
+
+        No statement while nothing changes; for what does, a few, whatever their number.
         """
-        resources = self._store.inventory(kind).resources
         verdict = judge(
             resources, seen, self._counts.get(kind, {}), needed=self._settings.failures_before_healing, said=said
         )

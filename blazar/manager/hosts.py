@@ -19,13 +19,16 @@ from blazar.model.requests import HostChange, HostRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.resources.asked import asked_about
 from blazar.resources.parameters import HOST_PROPERTIES
-from blazar.resources.registration import HostRegistration
+from blazar.resources.registration import HostRegistration, Standing
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
 
 LONGEST_KEY = 64
 HOST = ResourceKind.HOST
+
+CameBack = Callable[[Resource, Collection[str]], None]
+"""Told of a host that the cloud has again, and of the reservations in use that lack it."""
 
 
 class HostService:
@@ -90,46 +93,58 @@ class HostService:
         host = self.one(host_id)
         return self._store.change_resource(host.id, change, at=self._clock.now(), check=_check_not_asked_for)
 
-    def refresh(self, host_id: str, *, came_back: Callable[[Resource], None]) -> Resource:
+    def refresh(self, host_id: str, *, came_back: CameBack) -> Resource:
         """Read anew what the cloud tells of a host (sizes, zone, capacity, limits, traits) and return it; NotFound.
 
-        What is promised of it stays promised, even if it has less by now. A host that the cloud had lost and has again
-        enters the freepool anew, after ``came_back`` was told: what reservations had on it is gone. Whether it is well
-        or has failed counts at once, as somebody asks for it.
+        What is promised of it stays promised, even if it has less by now. Of a host that the cloud had lost and has
+        again ``came_back`` is told, with the reservations in use that lack it; then it enters the freepool again, if it
+        is in no pool. Whether it is well or has failed counts at once, as somebody asks for it.
         """
         with scope(limit=self._limit):
             host = self.one(host_id)
             hypervisor = self._registration.find(id=None, name=host.name)
-            if not self._registration.is_pooled(hypervisor):
-                came_back(host)
-                self._registration.ensure_entered(hypervisor)
+            in_use = self._store.in_use(HOST, self._clock.now())
+            standing = self._registration.standings((hypervisor,), self._store.holdings, in_use)[host.name]
+            if standing.pooled is None:
+                # Else a host would count as lost that is where it belongs.
+                self._registration.check_freepool()
+            if standing.lacking:
+                came_back(host, standing.lacking)
+            if not standing.pooled:
+                self._enter_again(host, hypervisor)
             self.refresh_all((hypervisor,))
-            failure = self._registration.failures((hypervisor,), self._store.holdings)[host.name]
+            failure = self._registration.standings((hypervisor,), self._store.holdings, in_use)[host.name].failure
         if failure is not None:
             self._store.set_failed(HOST, {host.id: failure}, at=self._clock.now())
         else:
             self._store.set_well(HOST, (host.id,), at=self._clock.now())
         return self.one(host_id)
 
-    def refresh_all(self, hypervisors: Collection[Hypervisor] | None = None) -> frozenset[str]:
+    def refresh_all(
+        self, hypervisors: Collection[Hypervisor] | None = None, registered: Collection[Resource] | None = None
+    ) -> frozenset[str]:
         """Read anew what the cloud tells of all registered hosts; return the ids of those it tells otherwise of.
 
-        ``hypervisors``, where somebody has just listed them, saves asking again. Hosts that are not among them, or
-        that Placement does not know, stay as they are: they may only be on their way back. One statement if the cloud
-        tells nothing new.
+        ``hypervisors`` and ``registered``, where somebody has just listed them, save asking again. Hosts that are not
+        among them, or that Placement does not know, stay as they are: they may only be on their way back. At most one
+        statement if the cloud tells nothing new.
         """
         if hypervisors is None:
             hypervisors = self._registration.hypervisors()
-        hosts = {host.name: host for host in self._store.inventory(HOST).resources}
+        if registered is None:
+            registered = self._store.inventory(HOST).resources
+        hosts = {host.name: host for host in registered}
         known = [self._at_home(h, hosts[h.hypervisor_hostname]) for h in hypervisors if h.hypervisor_hostname in hosts]
         facts = self._registration.facts_of(known)
         news = {hosts[name].id: new for name, new in facts.items() if new != hosts[name].facts}
         changed = self._store.refresh_resources(HOST, news, at=self._clock.now()) if news else frozenset()
         return frozenset(host.external_id for host in hosts.values() if host.id in changed)
 
-    def failures(self, hypervisors: Collection[Hypervisor]) -> Mapping[str, str | None]:
-        """Return how hypervisors have failed, by hostname; None for those that are well."""
-        return self._registration.failures(hypervisors, self._store.holdings)
+    def standings(self) -> tuple[tuple[Hypervisor, ...], Mapping[str, Standing]]:
+        """Return the hypervisors of the cloud, and how each stands, by hostname."""
+        in_use = self._store.in_use(HOST, self._clock.now())
+        hypervisors = self._registration.hypervisors()
+        return hypervisors, self._registration.standings(hypervisors, self._store.holdings, in_use)
 
     def _at_home(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
         """Return a hypervisor with its own zone: while it is handed over, the cloud shows the reservation's."""
@@ -154,6 +169,7 @@ class HostService:
             self._put_back(host)
             raise
         self._store.retire_resource(host.id, at=self._clock.now())
+        self._leave_again(host.name, service_name)
 
     def allocations(
         self, *, host_id: str | None, lease_id: str | None, reservation_id: str | None
@@ -176,6 +192,26 @@ class HostService:
         """Show a capability to everybody, or to operators only; NotFound."""
         return self._store.set_property_private(HOST, name, private=private, at=self._clock.now())
 
+    def _enter_again(self, host: Resource, hypervisor: Hypervisor) -> None:
+        """Ensure that a host which the cloud has again is in the freepool. NotFound if it was deleted meanwhile."""
+        self._registration.ensure_entered(hypervisor)
+        try:
+            self.one(host.external_id)
+        except NotFound:
+            # Its deletion has looked for the last time before this host entered.
+            self._registration.ensure_left(hypervisor.service_name)
+            raise
+
+    def _leave_again(self, name: str, service_name: str) -> None:
+        """Ensure that a deleted host is not in the freepool: somebody may have read it anew meanwhile."""
+        if self._store.resource_named(HOST, name) is not None:
+            # Registered again, and where it belongs.
+            return
+        try:
+            self._registration.ensure_left(service_name)
+        except BlazarError as error:
+            LOG.warning("Host %s is deleted; whether it has left the freepool is not known: %s", name, error.message)
+
     def _put_back(self, host: Resource) -> None:
         try:
             self._registration.ensure_entered(self._registration.find(id=None, name=host.name))
@@ -186,20 +222,27 @@ class HostService:
 
 
 class HostWatch:
-    """Looks at all hosts, and takes note of what the cloud tells of them by the way."""
+    """Looks at all hosts, and takes note of what the cloud tells of them by the way.
+
+    ``came_back`` is told of hosts that are well and that reservations in use lack.
+    """
 
     kind = HOST
 
-    def __init__(self, registration: HostRegistration, hosts: HostService) -> None:
-        self._registration = registration
+    def __init__(self, hosts: HostService, came_back: CameBack) -> None:
         self._hosts = hosts
+        self._came_back = came_back
 
-    def look(self) -> Mapping[str, str | None]:
+    def look(self, registered: Collection[Resource]) -> Mapping[str, str | None]:
         """Return how hosts have failed, by name: two calls to Nova, and one to Placement while nothing is new there."""
-        hypervisors = self._registration.hypervisors()
-        failures = self._hosts.failures(hypervisors)
+        hypervisors, standings = self._hosts.standings()
+        failures = {name: standing.failure for name, standing in standings.items()}
+        for host in registered:
+            standing = standings.get(host.name)
+            if standing is not None and standing.failure is None and standing.lacking:
+                self._came_back(host, standing.lacking)
         try:
-            for host_id in sorted(self._hosts.refresh_all(hypervisors)):
+            for host_id in sorted(self._hosts.refresh_all(hypervisors, registered)):
                 LOG.info("The cloud tells otherwise of host %s than before; it is noted", host_id)
         except CloudError as error:
             # Who is up or down is known, whatever Placement says of their sizes.

@@ -252,7 +252,7 @@ def begin_update(
     """Return the lease while it is changed in the cloud, with an event claimed with the ``token`` (``update_of``).
 
     ``memo`` says what there was before, so that whoever takes over can restore it. The event of an earlier change that
-    is over begins anew: however often a lease is changed, the record grows no longer.
+    is over is used again: the record does not grow with the number of changes.
     """
     known = lease.event(EventType.UPDATE)
     reused = known is not None and is_over(known)
@@ -276,7 +276,7 @@ def update_of(lease: Lease) -> Event:
 
 
 def undone(event: Event | None) -> int:
-    """Return how many changes of a lease in a row had to be undone, by the event that all of them have."""
+    """Return how many changes in a row were undone, by the event that all changes of a lease share."""
     return int((event.memo or {}).get(UNDONE, 0)) if event is not None else 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from blazar.manager.health import Health, Seen
 from blazar.manager.settings import Settings
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import Resource, ResourceKind
 
 LOG = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ class Watch(Protocol):
     def kind(self) -> ResourceKind:
         """What it looks at."""
 
-    def look(self) -> Seen:
-        """Return what the cloud tells. CloudError if it does not: then nobody knows."""
+    def look(self, registered: Collection[Resource]) -> Seen:
+        """Return what the cloud tells of these resources. CloudError if it does not: then nobody knows."""
 
 
 class Monitor:
@@ -60,6 +60,7 @@ class Monitor:
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._due = threading.Event()
+        self._again = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
@@ -81,32 +82,41 @@ class Monitor:
         self._woken.set()
 
     def heal_soon(self) -> None:
-        """Heal in the thread, as soon as it comes to that: something may have failed or recovered."""
+        """Heal in the thread, as soon as it comes to that: something may have failed or recovered.
+
+        Also what failed to heal a moment ago.
+        """
         self._due.set()
         self._woken.set()
 
+    def look_again(self) -> None:
+        """Look again in some seconds: what was seen could not be noted, as a lease was busy."""
+        self._again.set()
+
     def run_once(self) -> None:
         """Look at everything, and heal if that changed anything. For tests, tools, and the thread."""
-        if self._look():
-            self._healing.run()
+        if self._look() | _taken(self._due):
+            self._healing.run(at_once=True)
 
-    def heal(self) -> int:
+    def heal(self, *, at_once: bool = False) -> int:
         """Heal what there is to heal; return how many leases have to be looked at again soon.
 
-        What no monitor looks at, and only a start has found to have failed, counts as well again after an hour.
+        ``at_once``: also what failed to heal a moment ago. What no monitor looks at, and only a start has found to have
+        failed, counts as well again after an hour.
         """
         seen = {watch.kind for watch in self._watches} if self._settings.polling_interval else set()
         self._health.forget([k for k in ResourceKind if k not in seen], before=self._clock.now() - HOURLY)
-        return self._healing.run()
+        return self._healing.run(at_once=at_once)
 
     def _look(self) -> bool:
         with self._lock:
             said, self._said = self._said, set()
         changed = False
         for watch in self._watches:
+            registered = self._health.registered(watch.kind)
             try:
                 with scope(limit=self._settings.look_limit):
-                    seen = watch.look()
+                    seen = watch.look(registered)
             except BlazarError as error:
                 if watch.kind not in self._silent:
                     LOG.warning("The state of %ss can not be seen, and counts as before: %s", watch.kind, error.message)
@@ -117,7 +127,7 @@ class Monitor:
             if watch.kind in self._silent:
                 LOG.info("The state of %ss can be seen again", watch.kind)
                 self._silent.discard(watch.kind)
-            changed |= self._health.observe(watch.kind, seen, said)
+            changed |= self._health.observe(watch.kind, registered, seen, said)
         return changed
 
     def _run(self) -> None:
@@ -127,16 +137,17 @@ class Monitor:
         while not self._stopping.is_set():
             try:
                 now = self._clock.now()
-                heal = now >= heal_at or self._due.is_set()
-                self._due.clear()
+                changed = False
                 if (look_at is not None and now >= look_at) or self._heard():
-                    heal |= self._look()
+                    changed = self._look()
                     look_at = now + self._settings.polling_interval if self._settings.polling_interval else None
-                    if self._heard():
-                        look_at = now + SOON if look_at is None else min(look_at, now + SOON)
-                if heal:
-                    busy = self.heal()
+                at_once = _taken(self._due)
+                if now >= heal_at or changed or at_once:
+                    busy = self.heal(at_once=changed or at_once)
                     heal_at = now + (SOON if busy else self._settings.healing_interval or HOURLY)
+                    heal_at = min(heal_at, self._healing.next_try or heal_at)
+                if self._heard() | _taken(self._again):
+                    look_at = now + SOON if look_at is None else min(look_at, now + SOON)
             except BlazarError as error:
                 LOG.error("Nothing can be watched or healed (%s); trying again soon", error.message)
                 look_at, heal_at = _soon(look_at, now), now + SOON
@@ -154,6 +165,14 @@ class Monitor:
         wait = (until - self._clock.now()).total_seconds()
         if self._woken.wait(max(0.0, wait)) and not self._stopping.wait(BURST):
             self._woken.clear()
+
+
+def _taken(flag: threading.Event) -> bool:
+    """Tell whether a flag was set, and clear it; what is set at the same moment counts the next time."""
+    if not flag.is_set():
+        return False
+    flag.clear()
+    return True
 
 
 def _soon(look_at: datetime | None, now: datetime) -> datetime | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
@@ -25,6 +26,7 @@ from blazar.manager.sweep import Sweep
 from blazar.manager.worker import Worker
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
+from blazar.model.errors import Contention
 from blazar.model.lease import Lease, LeaseRevision
 from blazar.model.requests import FloatingIpRequest, HostChange, HostRequest, LeaseChange, LeaseRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
@@ -32,6 +34,8 @@ from blazar.resources.addresses import AddressRegistration
 from blazar.resources.base import ResourceType
 from blazar.resources.registration import HostRegistration
 from blazar.store.store import Store
+
+LOG = logging.getLogger(__name__)
 
 
 class ManagerService:
@@ -86,7 +90,7 @@ class ManagerService:
             wake=self.engine.wake,
         )
         self._hosts = HostService(store, registration, clock, settings.request_limit)
-        watches: list[Watch] = [HostWatch(registration, self._hosts)]
+        watches: list[Watch] = [HostWatch(self._hosts, self._came_back)]
         if any(kind.kind is AddressWatch.kind for kind in by_name.values()):
             watches.append(AddressWatch(store, addresses))
         self.monitor = Monitor(watches, Health(store, clock, settings), self._healing, clock, settings)
@@ -156,7 +160,7 @@ class ManagerService:
 
     def refresh_host(self, host_id: str) -> Resource:
         """Read anew what the cloud tells of a host."""
-        host = self._hosts.refresh(host_id, came_back=self._healing.note_lost)
+        host = self._hosts.refresh(host_id, came_back=self._came_back)
         self.monitor.heal_soon()
         return host
 
@@ -168,6 +172,15 @@ class ManagerService:
     def delete_host(self, host_id: str) -> None:
         """Give a host back to the cloud."""
         self._hosts.delete(host_id)
+
+    def _came_back(self, host: Resource, reservation_ids: Collection[str]) -> None:
+        """Note that reservations in use lack a host, so that it is handed over again."""
+        try:
+            if self._healing.note_lost(host, reservation_ids):
+                self.monitor.heal_soon()
+        except Contention as error:
+            LOG.info("Host %s came back: %s", host.name, error.message)
+            self.monitor.look_again()
 
     def host_allocations(
         self, *, host_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None

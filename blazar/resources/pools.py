@@ -136,12 +136,11 @@ class HostPools:
             )
         )
 
-    def pooled_hosts(self) -> Mapping[str, str | None] | None:
+    def pooled_hosts(self, aggregates: Iterable[Aggregate]) -> Mapping[str, str | None] | None:
         """Return where hosts are, by service name: None in the freepool, else the name of a reservation's aggregate.
 
-        Hosts that are in none of these are left out. None without a freepool.
+        Hosts that are in none of these ``aggregates`` are left out. None without a freepool.
         """
-        aggregates = self._compute.aggregates()
         freepool = _named(aggregates, self._names.freepool)
         if freepool is None:
             return None

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from blazar.clouds.ports import Cloud, Hypervisor
 from blazar.model.errors import Conflict, NotFound
@@ -12,6 +14,21 @@ from blazar.resources.pools import HostPools, PoolNames
 
 Holders = Callable[[Collection[str]], Mapping[str, Collection[str]]]
 """From the ids of reservations to the names of the resources that each of them holds at present."""
+
+InUse = Mapping[str, Collection[str]]
+"""Reservations in use → the names of the hosts that each of them holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a host has failed (None: it is well), whether it is in the freepool or the aggregate of a reservation, and
+    which reservations in use hold it without having it in their aggregate. The latter two nobody knows without a
+    freepool.
+    """
+
+    failure: str | None
+    pooled: bool | None
+    lacking: frozenset[str]
 
 
 class HostRegistration:
@@ -52,20 +69,37 @@ class HostRegistration:
         """Tell whether the zone that the cloud shows for a host is that of a reservation, and not its own."""
         return hypervisor.availability_zone.startswith(self._names.zone_prefix)
 
-    def failures(self, hypervisors: Collection[Hypervisor], holders: Holders) -> Mapping[str, str | None]:
-        """Return by hostname how hypervisors have failed, None for those that are well.
+    def standings(self, hypervisors: Collection[Hypervisor], holders: Holders, in_use: InUse) -> Mapping[str, Standing]:
+        """Return by hostname how hypervisors stand; one call.
 
         Well is what is up, enabled, and where reservations can find it: in the freepool, or in the aggregate of a
-        reservation that holds it (``holders``).
+        reservation that holds it (``holders``). What is ``in_use`` has to be read before: a host enters the aggregate
+        of a reservation before that is in use.
         """
-        pooled = self._pools.pooled_hosts()
-        names = {reservation for reservation in (pooled or {}).values() if reservation is not None}
-        held = holders(names) if names else {}
-        return {h.hypervisor_hostname: _failure(h, pooled, held, self._names.freepool) for h in hypervisors}
+        aggregates = self._cloud.compute.aggregates()
+        pooled = self._pools.pooled_hosts(aggregates)
+        members = {aggregate.name: aggregate.hosts for aggregate in aggregates}
+        users: dict[str, set[str]] = defaultdict(set)
+        for reservation, names in in_use.items():
+            for name in names:
+                users[name].add(reservation)
+        pools = {h.hypervisor_hostname: (pooled or {}).get(h.service_name) for h in hypervisors}
+        strange = {pool for name, pool in pools.items() if pool is not None and pool not in users[name]}
+        held = {**in_use, **(holders(strange) if strange else {})}
 
-    def is_pooled(self, hypervisor: Hypervisor) -> bool:
-        """Tell whether a host is in the freepool or the pool of a reservation."""
-        return hypervisor.service_name in (self._pools.pooled_hosts() or ())
+        def standing(host: Hypervisor) -> Standing:
+            lacking = (r for r in users[host.hypervisor_hostname] if host.service_name not in members.get(r, ()))
+            return Standing(
+                failure=_failure(host, pooled, held, self._names.freepool),
+                pooled=None if pooled is None else host.service_name in pooled,
+                lacking=frozenset(() if pooled is None else lacking),
+            )
+
+        return {h.hypervisor_hostname: standing(h) for h in hypervisors}
+
+    def check_freepool(self) -> None:
+        """NotFound, with the remedy, if the cloud has no freepool: then nobody knows where hosts belong."""
+        self._pools.freepool()
 
     def check_empty(self, host: str, service_name: str) -> None:
         """Conflict if any server occupies the host."""

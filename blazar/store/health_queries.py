@@ -15,7 +15,10 @@ from blazar.store.rows import chunks
 from blazar.store.tables import allocations, leases, reservations, resources
 
 HEALED = (str(LeaseStatus.PENDING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.STARTING))
-"""Leases in other states hold nothing that anybody waits for."""
+"""Leases in other states hold nothing that anybody waits for, but for those in ERROR of which a part is in use."""
+
+USED = (str(LeaseStatus.STARTING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.ERROR))
+"""Leases of which reservations may be in use, and that are not on their way out."""
 
 
 def set_failed(connection: Connection, failures: Mapping[int, str], at: datetime) -> frozenset[int]:
@@ -84,11 +87,13 @@ def to_heal(connection: Connection, *, now: datetime, until: datetime | None, af
         reservations.c.missing_resources.is_(True),
         reservations.c.status.in_([str(ReservationStatus.PENDING), str(ReservationStatus.ACTIVE)]),
     )
+    used = sa.select(reservations.c.lease_id).where(reservations.c.status == str(ReservationStatus.ACTIVE))
+    partly = sa.and_(leases.c.status == str(LeaseStatus.ERROR), leases.c.id.in_(used))
     query = (
         sa.select(leases.c.id)
         .where(
             leases.c.deleted_at.is_(None),
-            leases.c.status.in_(HEALED),
+            sa.or_(leases.c.status.in_(HEALED), partly),
             leases.c.ends_at > now,
             leases.c.id > after,
             leases.c.id.in_(sa.union(failed, missing)),
@@ -97,6 +102,28 @@ def to_heal(connection: Connection, *, now: datetime, until: datetime | None, af
         .limit(limit)
     )
     return [row[0] for row in connection.execute(query)]
+
+
+def in_use(connection: Connection, kind: str, now: datetime) -> Mapping[str, frozenset[str]]:
+    """Return the names of the resources of a kind that reservations in use hold, by reservation; one statement."""
+    found: dict[str, set[str]] = defaultdict(set)
+    query = (
+        sa.select(allocations.c.reservation_id, resources.c.name)
+        .join(resources, resources.c.id == allocations.c.resource_id)
+        .join(reservations, reservations.c.id == allocations.c.reservation_id)
+        .join(leases, leases.c.id == allocations.c.lease_id)
+        .where(
+            allocations.c.kind == kind,
+            allocations.c.released_at.is_(None),
+            allocations.c.starts_at <= now,
+            allocations.c.ends_at > now,
+            reservations.c.status == str(ReservationStatus.ACTIVE),
+            leases.c.status.in_(USED),
+        )
+    )
+    for reservation_id, name in connection.execute(query):
+        found[reservation_id].add(name)
+    return {reservation_id: frozenset(names) for reservation_id, names in found.items()}
 
 
 def _states(connection: Connection, ids: Collection[int]) -> Mapping[int, str | None]:

@@ -260,6 +260,11 @@ class Store:
         with self._transactions.reading() as connection:
             return health_queries.to_heal(connection, now=now, until=until, after=after, limit=limit)
 
+    def in_use(self, kind: ResourceKind, now: datetime) -> Mapping[str, frozenset[str]]:
+        """Return the names of the resources of a kind that reservations in use hold, by reservation."""
+        with self._transactions.reading() as connection:
+            return health_queries.in_use(connection, str(kind), now)
+
     # The calendar
 
     @contextmanager

@@ -12,7 +12,7 @@ import pytest
 from blazar.clouds.ports import Flavor
 from blazar.clouds.simulated import of_size
 from blazar.manager.settings import Settings
-from blazar.model.errors import CloudUnavailable, Conflict, NotEnoughResources, NotFound, StaleLease
+from blazar.model.errors import CloudUnavailable, Conflict, NotEnoughResources, NotFound, StaleLease, WrongState
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import FloatingIpRequest, HostChange
 from blazar.model.resource import ResourceKind
@@ -912,6 +912,233 @@ def test_a_lease_that_is_busy_while_its_host_comes_back_is_asked_about_again(wor
     monkeypatch.setattr(world.store, "save", late)
     world.manager.refresh_host("1")
     assert flags(world, lease)[0]
+
+
+# A host that reservations in use hold and do not have
+
+
+def lost_and_back(world: World, name: str) -> None:
+    """Let the cloud lose a host and have it again: it is in no aggregate then."""
+    world.simulated.host_returns(world.simulated.host_vanishes(name))
+
+
+@pytest.mark.parametrize("room", [a_host(1, needs=ON_NODE_1), instances(1, needs=ON_NODE_1)])
+def test_a_host_that_somebody_has_put_into_the_freepool_goes_back_to_whom_it_is_promised(world, room):
+    lease = world.lease(room)
+    world.run()
+    lost_and_back(world, "node-1")
+    world.simulated.add_host(world.simulated.aggregate("freepool").id, "node-1")
+    look(world, 1)
+    assert world.pool(lease.reservations[0].id) == {"node-1"}
+    assert flags(world, lease) == (False, False, False)
+    assert told(world) == ["lease.degraded", "lease.healed"]
+
+
+def test_so_does_one_whose_reservation_misses_another_host_at_the_same_time(world):
+    lease = world.lease(a_host(2, needs='["in", "$hypervisor_hostname", ["node-1", "node-2"]]'))
+    world.run()
+    world.simulated.host_down("node-2")
+    look(world)
+    lost_and_back(world, "node-1")
+    world.simulated.add_host(world.simulated.aggregate("freepool").id, "node-1")
+    look(world, 1)
+    assert world.pool(lease.reservations[0].id) == {"node-1", "node-2"}
+    assert flags(world, lease) == (True, False, True), "node-2 is down"
+
+
+def test_a_host_whose_aggregate_was_deleted_by_hand_is_handed_over_again_when_it_is_read_anew(world):
+    lease = world.lease(a_host(1, needs=ON_NODE_1))
+    world.run()
+    aggregate = world.simulated.aggregate(lease.reservations[0].id)
+    world.simulated.remove_host(aggregate.id, "node-1")
+    world.simulated.delete_aggregate(aggregate.id)
+    world.manager.refresh_host("1")
+    assert flags(world, lease) == (True, False, True)
+    world.manager.monitor.heal()
+    assert world.pool(lease.reservations[0].id) == {"node-1"}
+    assert flags(world, lease) == (False, False, False)
+
+
+def test_a_host_on_its_way_into_a_reservation_that_grows_is_not_missed(world):
+    lease = world.lease(a_host(1, 1))
+    world.run()
+    other, looks = world.another_manager(), []
+
+    def hook(name, when):
+        if (name, when) == ("add_host", "before"):
+            world.faults.on_call = None
+            looks.append(other.monitor.run_once())
+
+    world.faults.on_call = hook
+    world.resize(lease, min=2, max=2)
+    assert len(looks) == 1
+    assert len(world.pool(lease.reservations[0].id)) == 2
+    assert told(world) == []
+
+
+def test_what_a_lease_lacks_that_is_being_changed_is_noted_when_that_is_over(world):
+    lease = world.lease(a_host(1, 1, needs='["in", "$hypervisor_hostname", ["node-1", "node-2"]]'))
+    world.run()
+    (name,) = world.hosts_of(lease)
+    host_id = name.removeprefix("node-")
+    other, seen = world.another_manager(), []
+
+    def hook(call, when):
+        if (call, when) == ("add_host", "after"):
+            world.faults.on_call = None
+            lost_and_back(world, name)
+            seen.append(other.refresh_host(host_id))
+
+    world.faults.on_call = hook
+    world.resize(lease, min=2, max=2)
+    assert [host.reservable for host in seen] == [True]
+    assert not world.now(lease).degraded
+    look(world, 1)
+    assert world.pool(lease.reservations[0].id) == {"node-1", "node-2"}
+    assert told(world) == ["lease.degraded", "lease.healed"]
+
+
+def partly_failed(world: World, other: str = "node-2"):
+    """Return a lease in ERROR of which the reservation of node-1 is in use, and that of another host is not."""
+    lease = world.lease(
+        a_host(1, needs=ON_NODE_1), a_host(1, needs=f'["==", "$hypervisor_hostname", "{other}"]'), start=HOUR, hours=5
+    )
+    world.simulated.host_vanishes(other)
+    world.run_to(NOON + HOUR)
+    now = world.now(lease)
+    assert now.status is LeaseStatus.ERROR
+    assert [r.status for r in now.reservations] == [ReservationStatus.ACTIVE, ReservationStatus.ERROR]
+    return now
+
+
+def test_what_is_in_use_of_a_lease_in_error_is_healed(world):
+    lease = partly_failed(world)
+    world.simulated.host_down("node-1")
+    look(world)
+    assert [r.missing_resources for r in world.now(lease).reservations] == [True, True]
+    world.simulated.host_up("node-1")
+    look(world)
+    assert not world.now(lease).reservations[0].missing_resources
+    lost_and_back(world, "node-1")
+    look(world)
+    world.manager.refresh_host("1")
+    world.manager.monitor.heal()
+    now = world.now(lease)
+    assert world.pool(lease.reservations[0].id) == {"node-1"}
+    assert not now.reservations[0].missing_resources
+    assert now.status is LeaseStatus.ERROR
+    world.run_to(lease.window.end)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+
+
+def test_what_is_in_use_of_a_lease_in_error_is_moved_and_what_failed_is_not(world):
+    lease = partly_failed(world)
+    with pytest.raises(NotEnoughResources, match="nothing else fits"):
+        world.manager.move_reservation("1", lease.reservations[0].id)
+    with pytest.raises(WrongState, match="error"):
+        world.manager.move_reservation("2", lease.reservations[1].id)
+    assert world.now(lease) == lease
+
+
+def test_a_host_is_read_anew_though_a_lease_that_needs_it_waits_to_start(a_world):
+    world = a_world(hosts=2)
+    lease = world.lease(a_host(2), start=HOUR, hours=5)
+    stranger = world.simulated.boot_server("stranger", host="node-2", project_id="art", user_id="u")
+    world.run_to(NOON + HOUR)
+    assert world.now(lease).status is LeaseStatus.STARTING
+    lost_and_back(world, "node-1")
+    assert world.manager.refresh_host("1").reservable
+    world.simulated.delete_server(stranger.id)
+    world.run_to(NOON + HOUR + timedelta(minutes=5))
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert world.pool(lease.reservations[0].id) == {"node-1", "node-2"}
+
+
+def test_where_the_cloud_has_no_freepool_nothing_counts_as_lost(world):
+    lease = world.lease(a_host(1, needs=ON_NODE_1))
+    world.run()
+    with world.simulated._changing() as state:
+        freepool = next(key for key, aggregate in state.aggregates.items() if aggregate.name == "freepool")
+        kept = state.aggregates.pop(freepool)
+    with pytest.raises(NotFound, match="freepool"):
+        world.manager.refresh_host("1")
+    look(world)
+    assert flags(world, lease) == (False, False, False)
+    with world.simulated._changing() as state:
+        state.aggregates[freepool] = kept
+    assert world.manager.refresh_host("1").reservable
+    assert told(world) == []
+
+
+# What can not be handed over
+
+
+def in_vain(world: World):
+    """Return a lease in use whose host is back, and can not be handed over as somebody's server is there; and that."""
+    lease = world.lease(a_host(1, needs=ON_NODE_1), hours=100)
+    world.run()
+    lost_and_back(world, "node-1")
+    stranger = world.simulated.boot_server("stranger", host="node-1", project_id="art", user_id="u")
+    world.manager.refresh_host("1")
+    return world.now(lease), stranger
+
+
+def tries(world: World, lease, manager, span: timedelta) -> list[timedelta]:
+    """Heal every second for a while; return when the lease was touched, since now."""
+    begin, found = world.clock.now(), []
+    while world.clock.now() < begin + span:
+        before = world.now(lease).revision
+        manager.monitor.heal()
+        if world.now(lease).revision != before:
+            found.append(world.clock.now() - begin)
+        world.clock.by(seconds=1)
+    return found
+
+
+def test_what_can_not_be_handed_over_is_tried_more_and_more_rarely_and_leaves_one_event(world):
+    lease, _ = in_vain(world)
+    found = tries(world, lease, world.manager, timedelta(seconds=100))
+    assert found == [timedelta(seconds=n) for n in (0, 5, 15, 35, 75)]
+    assert sum(e.event_type == EventType.UPDATE for e in world.now(lease).events) == 1
+    assert flags(world, lease) == (True, False, True)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
+def test_other_managers_and_those_that_come_later_know_how_long_it_rests(world):
+    lease, _ = in_vain(world)
+    assert tries(world, lease, world.manager, timedelta(seconds=20))[-1] == timedelta(seconds=15)
+    assert tries(world, lease, world.another_manager(), timedelta(seconds=40)) == [timedelta(seconds=15)]
+
+
+def test_it_rests_ten_minutes_at_most_and_begins_anew_after_it_succeeded(world):
+    lease, stranger = in_vain(world)
+    for _ in range(20):
+        world.manager.monitor.heal()
+        world.clock.by(minutes=10)
+    revision = world.now(lease).revision
+    world.manager.monitor.heal()
+    assert world.now(lease).revision > revision
+    world.simulated.delete_server(stranger.id)
+    world.clock.by(minutes=10)
+    world.manager.monitor.heal()
+    assert world.pool(lease.reservations[0].id) == {"node-1"}
+    assert flags(world, lease) == (False, False, False)
+    lost_and_back(world, "node-1")
+    world.simulated.boot_server("stranger", host="node-1", project_id="art", user_id="u")
+    world.manager.refresh_host("1")
+    assert tries(world, lease, world.manager, timedelta(seconds=12)) == [timedelta(0), timedelta(seconds=5)]
+
+
+def test_an_operator_who_reads_the_host_anew_need_not_wait(world):
+    lease, stranger = in_vain(world)
+    tries(world, lease, world.manager, timedelta(seconds=40))
+    world.simulated.delete_server(stranger.id)
+    world.manager.monitor.heal()
+    assert flags(world, lease) == (True, False, True)
+    world.manager.refresh_host("1")
+    world.manager.monitor.run_once()
+    assert world.pool(lease.reservations[0].id) == {"node-1"}
+    assert flags(world, lease) == (False, False, False)
 
 
 def test_what_no_monitor_looks_at_is_tried_again_after_an_hour(a_world):

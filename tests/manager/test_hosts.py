@@ -289,7 +289,7 @@ def test_a_refresh_writes_what_the_cloud_tells_by_now(world):
     resize(world, "node-1", vcpus=4, traits=["HW_CPU_X86_AVX2"])
     resize(world, "node-3", memory_mb=1024)
     world.clock.by(minutes=1)
-    host = world.host_service.refresh("1", came_back=lambda _: None)
+    host = world.host_service.refresh("1", came_back=lambda *_: None)
     assert (host.attributes["vcpus"], host.capacity.get("VCPU"), host.traits) == (4, 4, {"HW_CPU_X86_AVX2"})
     assert host.updated_at == world.clock.now()
     assert world.host_service.refresh_all() == {"3"}
@@ -310,10 +310,10 @@ def test_a_host_that_the_cloud_does_not_tell_of_stays_as_it_was(world, monkeypat
     monkeypatch.setattr(world.simulated, "hypervisors", lambda: ())
     assert world.host_service.refresh_all() == frozenset()
     monkeypatch.setattr(world.simulated, "supplies", lambda _: {})
-    assert world.host_service.refresh("1", came_back=lambda _: None) == before[0]
+    assert world.host_service.refresh("1", came_back=lambda *_: None) == before[0]
     assert world.manager.hosts() == before
     with pytest.raises(NotFound):
-        world.host_service.refresh("99", came_back=lambda _: None)
+        world.host_service.refresh("99", came_back=lambda *_: None)
 
 
 def test_a_host_that_shrinks_below_what_is_promised_breaks_nothing(a_world):
@@ -335,3 +335,43 @@ def test_a_host_that_shrinks_below_what_is_promised_breaks_nothing(a_world):
     assert world.now(running).reservations[0].parameters["amount"] == 6
     world.run_to(NOON + timedelta(hours=9))
     assert {world.now(lease).status for lease in (running, later)} == {LeaseStatus.TERMINATED}
+
+
+def test_a_host_that_is_read_anew_while_it_is_being_deleted_stays_out_of_the_freepool(world, monkeypatch):
+    retire = world.store.retire_resource
+
+    def late(*arguments, **more):
+        world.manager.refresh_host("1")
+        retire(*arguments, **more)
+
+    monkeypatch.setattr(world.store, "retire_resource", late)
+    world.manager.delete_host("1")
+    assert world.pool() == {"node-2", "node-3"}
+    assert [host.name for host in world.manager.hosts()] == ["node-2", "node-3"]
+
+
+def test_so_does_one_that_is_deleted_while_it_is_read_anew(world):
+    world.simulated.host_returns(world.simulated.host_vanishes("node-1"))
+
+    def hook(name, when):
+        if (name, when) == ("add_host", "before"):
+            world.faults.on_call = None
+            world.manager.delete_host("1")
+
+    world.faults.on_call = hook
+    with pytest.raises(NotFound):
+        world.manager.refresh_host("1")
+    assert world.pool() == {"node-2", "node-3"}
+
+
+def test_a_host_is_deleted_also_if_the_last_look_at_the_freepool_fails(world, monkeypatch, caplog):
+    retire = world.store.retire_resource
+
+    def late(*arguments, **more):
+        retire(*arguments, **more)
+        world.faults.fail_before("aggregates", CloudUnavailable("away"))
+
+    monkeypatch.setattr(world.store, "retire_resource", late)
+    world.manager.delete_host("1")
+    assert "node-1" in caplog.text
+    assert [host.name for host in world.manager.hosts()] == ["node-2", "node-3"]

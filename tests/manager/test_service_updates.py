@@ -14,7 +14,7 @@ import pytest
 from blazar.manager import service_updates
 from blazar.manager.settings import Settings
 from blazar.model.clock import SystemClock
-from blazar.model.errors import CloudUnavailable, InvalidInput
+from blazar.model.errors import CloudUnavailable, Contention, InvalidInput
 from tests.conftest import RABBITMQ
 from tests.manager.test_notifications import a_configuration
 from tests.openstack import eventually
@@ -131,6 +131,49 @@ def test_a_look_that_fails_for_a_bug_is_not_tried_again_at_once(a_world, monkeyp
     finally:
         monitor.stop()
     assert all(later - earlier >= 0.25 for earlier, later in pairwise(looks))
+
+
+def test_what_a_busy_lease_lacks_is_looked_at_again_soon_also_without_polling(a_world, monkeypatch):
+    world = watching(a_world, polling_interval=timedelta(0))
+    monkeypatch.setattr("blazar.manager.monitor.SOON", timedelta(seconds=0.1))
+    lease = world.lease()
+    world.run()
+    (name,) = world.hosts_of(lease)
+    world.simulated.host_returns(world.simulated.host_vanishes(name))
+    note_lost, busy = world.manager._healing.note_lost, [True, True]
+
+    def late(*arguments):
+        if busy and busy.pop():
+            raise Contention("somebody works on it")
+        return note_lost(*arguments)
+
+    monkeypatch.setattr(world.manager._healing, "note_lost", late)
+    monitor = world.manager.monitor
+    monitor.start()
+    try:
+        assert world.manager.refresh_host(name.removeprefix("node-")).reservable
+        eventually(lambda: world.pool(lease.reservations[0].id) == {name}, patience=5)
+    finally:
+        monitor.stop()
+
+
+def test_what_was_exchanged_in_vain_is_tried_again_when_it_has_rested(a_world, monkeypatch):
+    world = watching(a_world, polling_interval=timedelta(0))
+    monkeypatch.setattr("blazar.manager.healing.FIRST_REST", timedelta(seconds=0.2))
+    lease = world.lease()
+    world.run()
+    (name,) = world.hosts_of(lease)
+    world.simulated.host_returns(world.simulated.host_vanishes(name))
+    stranger = world.simulated.boot_server("stranger", host=name, project_id="art", user_id="u")
+    world.manager.refresh_host(name.removeprefix("node-"))
+    assert world.manager.monitor.heal() == 1
+    world.simulated.delete_server(stranger.id)
+    monitor = world.manager.monitor
+    monitor.start()
+    try:
+        eventually(lambda: world.pool(lease.reservations[0].id) == {name}, patience=5)
+    finally:
+        monitor.stop()
 
 
 def test_what_was_said_while_nova_did_not_answer_is_looked_at_when_it_does(world):
