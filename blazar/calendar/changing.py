@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lease is promised while it is changed and it is not known yet whether the change succeeds."""
+"""Allocations of a lease during a change whose outcome is not known yet."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from blazar.model.demand import Allocation
 from blazar.model.window import Window
 
 PerReservation = Mapping[str, Amounts]
-"""Reservation → what it takes of one resource."""
+"""Reservation id → the amounts that it takes of one resource."""
 
 
 def union(held: Collection[Allocation], planned: Collection[Allocation]) -> tuple[Allocation, ...]:
-    """Return what keeps both ways open: what a lease holds, for its window, and what is planned, for the new one.
+    """Return the union of what a lease has, for its window, and of what is planned, for the new window.
 
-    At every instant and of every class a resource is promised exactly the larger of what the lease holds of it and what
-    is planned of it at that instant, all reservations of the lease together. So it is never promised beyond what it
-    has, also where reservations swap. What is in both counts once, for both windows. Each reservation has
-    an allocation on every resource that is planned for it, but for shared resources that another reservation still has
-    whole. The allocations of ``held`` have one window, and so have those of ``planned``.
+    It keeps both outcomes possible. At every instant, of every class, a resource is promised exactly the larger of what
+    the lease has and what is planned at that instant, summed over all reservations of the lease. So it is never
+    promised beyond its capacity, even where reservations swap resources. What is in both counts once, for both windows.
+    Each reservation has an allocation on every resource that is planned for it, except on shared resources that another
+    reservation still has whole. All allocations of ``held`` have one window, and so have those of ``planned``.
     """
     if not held or not planned:
         return (*held, *planned)
@@ -49,7 +49,7 @@ def _joined(
     both = Window(min(old.start, new.start), max(old.end, new.end))
     had_whole, gets_whole = (any(a.per_instance is None for a in each) for each in (held, planned))
     if had_whole and gets_whole:
-        # The reservation that gets it has it on record, so that an undo knows where it may be by then.
+        # Recorded for the reservation that gets it, so that an undo knows where it may be by then.
         yield from (replace(a, window=both) for a in planned)
     elif had_whole or gets_whole:
         whole, shared, others = (held, planned, (new, old)) if had_whole else (planned, held, (old, new))
@@ -61,7 +61,7 @@ def _joined(
 
 @dataclass(frozen=True, slots=True)
 class _Layers:
-    """What reservations take of one resource in each of some windows, which add up where they overlap."""
+    """What reservations take of one resource, by window; windows add up where they overlap."""
 
     like: Mapping[str, Allocation]
     layers: Mapping[Window, PerReservation]
@@ -76,11 +76,11 @@ class _Layers:
 def _layers(
     held: Collection[Allocation], planned: Collection[Allocation], old: Window, new: Window, both: Window
 ) -> _Layers:
-    """Split shared use into what lasts for both windows, what is left for the old one, and what comes in the new one.
+    """Split shared use into what lasts for both windows, the rest in the old window, and the additions in the new one.
 
-    What lasts is, of each class, the smaller of the sums before and after: then the sum of all three is the larger one
-    where the windows overlap. Each reservation keeps the smaller of its own two shares; the rest of what lasts passes
-    from reservations that get less to those that get more.
+    Of each class, what lasts is the smaller of the sums before and after: then the sum of all three parts is the larger
+    one where the windows overlap. Each reservation keeps the smaller of its own two amounts; the rest of what lasts
+    passes from reservations that shrink to those that grow.
     """
     had, gets = _shares(held), _shares(planned)
     ids = tuple(dict.fromkeys((*had, *gets)))
@@ -96,12 +96,12 @@ def _layers(
         layer = layers.setdefault(window, {})
         for id_, amounts in shares.items():
             layer[id_] = layer.get(id_, none) + amounts
-    # An allocation of the plan, where there is one: its unit is that of the new size.
+    # The planned allocation, if there is one: it has the amounts per instance of the new size.
     return _Layers({a.reservation_id: a for a in (*held, *planned)}, layers)
 
 
 def _without(shares: PerReservation, amounts: Amounts) -> tuple[dict[str, Amounts], dict[str, Amounts]]:
-    """Return shares with so much less in all, and what was taken from each."""
+    """Return the amounts by reservation minus ``amounts`` in all, and what was subtracted from each."""
     left, taken = {}, {}
     for id_, share in shares.items():
         taken[id_] = _least(share, amounts)
@@ -122,7 +122,7 @@ def _amounts(allocation: Allocation) -> Amounts:
 
 
 def _sized(like: Allocation, window: Window, amounts: Amounts) -> Allocation:
-    """Return an allocation of these amounts: as a number of the units that the reservation has, if that is possible."""
+    """Return an allocation of these amounts: as a count of the reservation's instances, if that is possible."""
     if like.per_instance:
         name, amount = like.per_instance.items[0]
         count = amounts.get(name) // amount
@@ -132,7 +132,7 @@ def _sized(like: Allocation, window: Window, amounts: Amounts) -> Allocation:
 
 
 def _outside(window: Window, other: Window) -> Iterator[Window]:
-    """Return the parts of a window that lie before and after another one."""
+    """Yield the parts of a window that are before and after another one."""
     if window.start < other.start:
         yield Window(window.start, min(window.end, other.start))
     if other.end < window.end:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is promised of each resource inside one window."""
+"""What is promised of each resource in one window."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from blazar.model.resource import Resource
 from blazar.model.window import Window
 
 Use = tuple[int, datetime, datetime, int, Amounts | None]
-"""A use of a resource: its id, from when to when, and so many units of these amounts; None takes it whole."""
+"""A use of a resource: resource id, start, end, count, and the amounts per instance; None takes it whole."""
 
 Span = tuple[datetime, datetime, int]
-"""From when to when so much of something is taken."""
+"""Start, end, and the amount that is taken."""
 
 Row = Sequence[Any]
-"""What a use can be read from: first the id of the resource, last how many units, and None if it is taken whole."""
+"""A row of a use: the resource id first; last the count, and the amounts per instance (None: taken whole)."""
 
 Reader = Callable[[list[Any]], list[Use]]
-"""Makes uses of rows of what is shared."""
+"""Converts rows of shared uses to uses."""
 
 Instant = TypeVar("Instant")
-"""An instant in the form in which it was found."""
+"""An instant in the form in which the rows have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """Resources taken whole, and the peak of what is taken of the others.
+    """The resources that are taken whole, and the peak use of the others.
 
     ``peaks`` has, by resource and class, the highest sum of amounts at any one instant of the window. Peaks of
-    different classes may lie at different instants; a unit must fit beside each of them. ``room`` has, of resources
-    that are used before or after the window, how long they are free beside it, on the side on which that is less.
+    different classes may be at different instants; an instance must fit beside each of them. ``room`` has, for
+    resources that are used before or after the window, the length of the shorter of the two gaps beside it.
     """
 
     taken: frozenset[int] = frozenset()
@@ -46,14 +46,14 @@ class Occupancy:
 
     @classmethod
     def of_busy(cls, resource_ids: Iterable[int], room: Mapping[int, timedelta] | None = None) -> Occupancy:
-        """Build for questions about whole resources: these are not free."""
+        """Build from whole resources that are not free."""
         return cls(taken=frozenset(resource_ids), room=room or {})
 
     @classmethod
     def of_allocations(cls, window: Window, allocations: Iterable[Allocation]) -> Occupancy:
-        """Build from allocations; those that do not overlap the window count for nothing but the room beside it.
+        """Build from allocations; those that do not overlap the window count only for the room beside it.
 
-        Windows may have been widened by the cleaning time before.
+        The caller may have extended the windows by the cleaning time.
         """
         within: list[Use] = []
         ends: dict[int, datetime] = {}
@@ -69,15 +69,15 @@ class Occupancy:
 
     @classmethod
     def of_uses(cls, uses: Iterable[Use]) -> Occupancy:
-        """Build from uses, all of which overlap the window, and of which all instants are aware or none is."""
+        """Build from uses, all of which overlap the window; their instants are all aware or all naive."""
         return cls.of_rows(uses, lambda these: these)
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row], read: Reader, beside: Callable[[Row], None] | None = None) -> Occupancy:
-        """Build from rows, one a use: what a search on a large calendar spends its time on.
+        """Build from rows, one per use. This dominates the cost of a search on a large calendar.
 
-        Hence they are read, and added up, only for the resources that the search comes to. Rows without units are of
-        uses beside the window, and go to ``beside``.
+        So rows are parsed and summed only for the resources that the search inspects. Rows with a count of 0 are uses
+        beside the window, and are passed to ``beside``.
         """
         taken: set[int] = set()
         shared: dict[int, list[Row]] = defaultdict(list)
@@ -91,13 +91,13 @@ class Occupancy:
         return cls(frozenset(taken), _Peaks(dict(shared), read))
 
     def is_free(self, resource_id: int) -> bool:
-        """Tell whether nothing at all is promised of the resource in the window."""
+        """Return whether nothing is promised of the resource in the window."""
         return resource_id not in self.taken and resource_id not in self.peaks
 
     def count_free(self, resource: Resource, per_instance: Amounts) -> int:
-        """Return how many such units fit on the resource throughout the window.
+        """Return how many such instances fit on the resource throughout the window.
 
-        None at all where more is promised than there is, as when a resource has shrunk since.
+        0 where more is promised than its capacity, as after a resource has shrunk.
         """
         if resource.id in self.taken:
             return 0
@@ -105,11 +105,11 @@ class Occupancy:
 
 
 class Room(Mapping[int, timedelta], Generic[Instant]):
-    """How long resources are free beside a window, on the side on which that is less.
+    """The length of the shorter gap beside a window, by resource that is used before or after it.
 
-    Has those that are used before or after it. A search on a large calendar looks at few of them: hence it is made of
-    the last end before the window and the first start after it by resource, each in the form in which it was found,
-    and one is read only when it is asked for. All that ``read`` returns, ``start`` and ``end`` are aware, or none is.
+    A search on a large calendar reads few of these values. So it keeps the last end before the window and the first
+    start after it by resource, as they were found, and parses one only when it is needed. The results of ``read``,
+    ``start`` and ``end`` are all aware or all naive.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Room(Mapping[int, timedelta], Generic[Instant]):
 
 
 class _Peaks(Mapping[int, Amounts]):
-    """The peaks of resources, each worked out when it is first asked for."""
+    """The peaks of resources, each computed on first access."""
 
     def __init__(self, rows: Mapping[int, list[Row]], read: Reader) -> None:
         self._rows = rows
@@ -166,10 +166,10 @@ class _Peaks(Mapping[int, Amounts]):
 
 
 def _peak(uses: list[Use]) -> Amounts:
-    """Return of each class the most that is taken of a resource at any one instant."""
+    """Return the highest sum of each class that is taken of a resource at any one instant."""
     first = uses[0][4] or Amounts()
     if all(per_instance is first or per_instance == first for _, _, _, _, per_instance in uses):
-        # Servers of one size, as they mostly are: what is counted is servers.
+        # Usually all servers have one size: then it is enough to count servers.
         return _times(first, _most([(start, end, count) for _, start, end, count, _ in uses]))
     by_class: dict[str, list[Span]] = defaultdict(list)
     for _, start, end, count, per_instance in uses:
@@ -179,7 +179,7 @@ def _peak(uses: list[Use]) -> Amounts:
 
 
 def _most(spans: list[Span]) -> int:
-    """Return the highest sum of what overlaps. At one instant ends come before starts: what touches never adds up."""
+    """Return the highest sum of overlapping spans. Ends sort before starts, so that touching spans are not added."""
     if len(spans) == 1:
         return spans[0][2]
     steps = [(start, amount) for start, _, amount in spans]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement: which resources to take for all demands of a lease together.
 
-Whole resources are a bipartite matching between demands (each standing for ``min_count`` seats) and resources;
-it is solved exactly with augmenting paths (Berge, 1957), each of which is found breadth first. Units that share
-resources are placed in ``count``.
+Whole resources are a bipartite matching between demands (each with ``min_count`` places) and resources; it is solved
+exactly with augmenting paths (Berge, 1957), each of which is found breadth first. Instances that share resources are
+placed in ``shared``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Matching = Callable[[Requirement], Sequence[Resource]]
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Units of one resource for one demand."""
+    """A count of instances on one resource for one demand."""
 
     resource_id: int
     count: int
@@ -33,13 +33,13 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """For every demand, in the order they were given, what it gets."""
+    """The assignments of every demand, in the order of the demands."""
 
     assignments: tuple[tuple[Assignment, ...], ...]
 
     @property
     def resource_ids(self) -> frozenset[int]:
-        """All resources that are taken."""
+        """Return all resources that are taken."""
         return frozenset(assignment.resource_id for assignments in self.assignments for assignment in assignments)
 
 
@@ -51,18 +51,18 @@ def place(
     seed: int = 0,
     matching: Matching | None = None,
 ) -> Placement:
-    """Place all demands so that each gets at least its minimum, and then as much as there is up to its maximum.
+    """Place all demands so that each gets at least its minimum, and up to its maximum if resources allow.
 
-    Whole resources are shared with nobody, neither inside nor outside the lease. ``matching`` may give the
-    resources that meet a requirement faster than by trying each. Raises NotEnoughResources with the counts of what
-    there is, or InvalidInput if what is required is not there at all. Exact for whole resources; for shared ones within
-    the bounds of ``count``.
+    Whole resources are not shared, neither inside nor outside the lease. ``matching`` may return the resources that
+    meet a requirement faster than by testing each one. Raise NotEnoughResources with the counts of matching and free
+    resources, or InvalidInput if a required resource does not exist. Exact for whole resources; for shared ones up to
+    the search limit of ``shared``.
     """
     find = matching or (lambda requirement: _matching(snapshot.resources, requirement))
     if any(demand.required for demand in demands):
         demands = _with_required(demands, snapshot, find)
     only_whole = all(demand.whole for demand in demands)
-    # What the others take of a demand's first candidates, it finds among as many that follow.
+    # Even if other demands take some of its first candidates, a demand finds enough among as many more.
     enough = sum(demand.max_count for demand in demands) if only_whole else None
     candidates = [_candidates(demand, snapshot, strategy, seed, find, enough) for demand in demands]
     if only_whole:
@@ -77,13 +77,13 @@ def _matching(resources: Sequence[Resource], requirement: Requirement) -> Sequen
 
 
 def _eligible(demand: Demand, find: Matching) -> Sequence[Resource]:
-    """Return the resources that meet the demand's requirement and have the traits it needs."""
+    """Return the resources that meet the demand's requirement and traits."""
     found = find(demand.requirement)
     return [r for r in found if demand.traits.met_by(r.traits)] if demand.traits else found
 
 
 def _with_required(demands: Sequence[Demand], snapshot: Snapshot, find: Matching) -> Sequence[Demand]:
-    """Return the demands with what they require by name pinned by id, if it can be had."""
+    """Return the demands with the resources that they require by name pinned by id; raise an error if one cannot be."""
     claimed = {id_ for demand in demands for id_ in demand.pinned}
     resolved = []
     for demand in demands:
@@ -112,31 +112,30 @@ def _check_required(demand: Demand, named: Mapping[str, Resource], claimed: Set[
 def _candidates(
     demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: int, find: Matching, enough: int | None
 ) -> list[Resource]:
-    """Return what the demand could take, in the order in which it would: pinned, preferred, by strategy.
+    """Return the candidates of a demand in order of preference: pinned, preferred, then by strategy.
 
-    Beyond ``enough`` of those that come by strategy the order may be any.
+    After the first ``enough`` of those ordered by strategy, the order is arbitrary.
     """
     occupancy = snapshot.occupancy
     out = occupancy.taken.union(occupancy.peaks, demand.pinned) if demand.whole else occupancy.taken
     fitting = [r for r in _eligible(demand, find) if r.reservable and r.id not in out]
     ordered = _roomiest(in_order(fitting, strategy, seed), occupancy, None if demand.preferred else enough)
     if strategy is Strategy.PACK and not demand.whole:
-        # What is shared already is filled up first, so that whole resources stay free for those who need them.
+        # Fill shared resources first, so that whole ones stay free for those who need them.
         ordered = sorted(ordered, key=lambda r: r.id not in occupancy.peaks)
     if demand.preferred:
         ordered = sorted(ordered, key=lambda r: r.id not in demand.preferred)
     if not demand.pinned:
         return list(ordered)
-    # Pinned resources are in use: they stay, whatever their properties say by now.
+    # Pinned resources are in use: they stay, whatever their properties are now.
     pinned = [r for r in snapshot.resources if r.id in demand.pinned]
     return [*pinned, *ordered]
 
 
 def _roomiest(ordered: Sequence[Resource], occupancy: Occupancy, enough: int | None) -> Sequence[Resource]:
-    """Put resources first that nobody uses before or after, and then those that are free longest beside the window.
+    """Sort first the resources that are unused before and after the window, then those with the longest gap beside it.
 
-    So leases that run can be prolonged, and so can this one. Where nobody comes further than to the first ``enough``,
-    the others are in no order.
+    So that active leases can be extended, and so can this one. If the first ``enough`` suffice, the rest is not sorted.
     """
     room = occupancy.room
     used = frozenset(room)
@@ -163,9 +162,9 @@ def _place_whole(
 
 
 def _matched(demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], find: Matching) -> Mapping[int, int]:
-    """Return resource id → demand index, so that minima are met and the total is as large as it can be."""
+    """Return resource id → demand index, so that all minimums are met and the total is maximal."""
     seats = _Seats(demands, candidates)
-    # The choosiest demand first: fewer seats have to be moved later.
+    # Most constrained demand first: fewer assignments have to be moved later.
     order = sorted(range(len(demands)), key=lambda i: len(candidates[i]))
     for index in order:
         while seats.held[index] < demands[index].min_count:
@@ -174,19 +173,19 @@ def _matched(demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]
                 raise _not_enough(index, demands, together, find, jointly=True)
     growing = order
     while growing:
-        # Who can not grow now never can again: every further seat leaves others at least as little choice.
+        # A demand that cannot grow now never can: each further assignment leaves at most as much choice.
         growing = [index for index in growing if seats.held[index] < demands[index].max_count and seats.add(index)]
     return seats.owner
 
 
 class _Seats:
-    """Whole resources given to demands, one at a time along augmenting paths."""
+    """Whole resources assigned to demands, one at a time along augmenting paths."""
 
     def __init__(self, demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]) -> None:
         self.owner: dict[int, int] = {}
         self.held = [0] * len(demands)
         self._candidates = [[r.id for r in resources] for resources in candidates]
-        # How many candidates of each demand, from the first on, have an owner: those never become free again.
+        # How many of the first candidates of each demand have an owner: they never become free.
         self._owned = [0] * len(demands)
         for index, demand in enumerate(demands):
             for resource_id in demand.pinned:
@@ -195,9 +194,9 @@ class _Seats:
         self._fixed = frozenset(self.owner)
 
     def add(self, index: int) -> bool:
-        """Give a demand one more resource, for which others may have to change one for another; tell whether it got it.
+        """Assign one more resource to a demand; return whether that succeeded. Other demands may swap resources for it.
 
-        A breadth-first search over demands, each of which is visited once: the path is one of the shortest.
+        A breadth-first search over demands, each visited once: the path is one of the shortest.
         """
         came_by: dict[int, tuple[int, int]] = {}
         queue = [index]
@@ -224,7 +223,7 @@ class _Seats:
         return None
 
     def _move(self, index: int, last: int, free: int, came_by: Mapping[int, tuple[int, int]]) -> None:
-        """Let the last demand of a path take what is free, and each before it what the next one had."""
+        """Assign the free resource to the last demand of a path, and to each earlier one what the next one had."""
         self.held[index] += 1
         self.owner[free] = last
         while last != index:
@@ -241,7 +240,7 @@ def _place_mixed(
     search = SharedSearch(demands, candidates, snapshot)
     if lost := search.overdrawn():
         raise NotEnoughResources(
-            f"{', '.join(lost)} is in use by the reservation and too much of it is promised to other leases in "
+            f"{', '.join(lost)} is in use by the reservation, and too much of it is promised to other leases in "
             f"that time"
         )
     if not search.fill():
@@ -262,12 +261,12 @@ def _assignments(resources: Sequence[Resource]) -> tuple[Assignment, ...]:
 
 
 def _check_pinned(index: int, demands: Sequence[Demand], candidates: Sequence[Resource], snapshot: Snapshot) -> None:
-    """Check that a reservation in use can keep what it has for the whole window."""
+    """Check that a reservation in use can keep its resources for the whole window."""
     pinned = demands[index].pinned
     lost = [r.name for r in candidates if r.id in pinned and not snapshot.occupancy.is_free(r.id)]
     if lost:
         raise NotEnoughResources(
-            f"{', '.join(sorted(lost))} is in use by the reservation and promised to another lease in that time"
+            f"{', '.join(sorted(lost))} is in use by the reservation, and promised to another lease in that time"
         )
 
 
@@ -279,7 +278,10 @@ def _not_enough(
     which = f"reservation {index + 1} of the lease: " if len(demands) > 1 else ""
     together = " beside the lease's other reservations" if jointly else ""
     if demand.whole:
-        text = f"at least {demand.min_count} asked for, {matching} match, {free} of them free in that time{together}"
+        text = f"at least {demand.min_count} requested, {matching} match, {free} of them free in that time{together}"
     else:
-        text = f"{demand.min_count} units asked for, {matching} {demand.kind.noun}s match, {free} units fit{together}"
+        text = (
+            f"{demand.min_count} instances requested, {matching} {demand.kind.noun}s match, {free} instances "
+            f"fit{together}"
+        )
     return NotEnoughResources(f"Not enough {demand.kind.noun}s available: {which}{text}.")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places units, which share resources, and whole resources beside them.
+"""Places instances, which share resources, and whole resources beside them.
 
-Taking what comes first serves nearly every lease, and a single demand always. Where it does not, a search goes back
-to earlier choices; it is exact up to ``MOST_STEPS`` steps and then gives up as if nothing fitted.
+A greedy pass serves nearly every lease, and always a single demand. Where it fails, a backtracking search follows; it
+is exact up to ``MOST_STEPS`` steps, and then fails as if nothing fitted.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from blazar.model.demand import Affinity, Demand
 from blazar.model.resource import Resource
 
 MOST_STEPS = 20_000
-"""Bound of the search: far more than leases that people write need, and a fraction of a second."""
+"""The step limit of the search: far more than usual leases need, and a fraction of a second."""
 
 _CHOOSINESS = (Affinity.TOGETHER, Affinity.APART, Affinity.ANY)
 
 
 @dataclass(slots=True)
 class _Frame:
-    """One choice of the search: how many units of a demand a candidate gets."""
+    """One choice of the search: how many instances of a demand a candidate gets."""
 
     at: int
     position: int
@@ -34,7 +34,7 @@ class _Frame:
 
 
 class SharedSearch:
-    """Gives every demand its minimum, and then what else there is."""
+    """Assigns to every demand its minimum, and then more up to its maximum."""
 
     def __init__(self, demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], snapshot: Snapshot) -> None:
         self._demands = demands
@@ -42,7 +42,7 @@ class SharedSearch:
         self._occupancy = snapshot.occupancy
         held = frozenset().union(*(demand.pinned.union(demand.kept) for demand in demands))
         self._kept = {r.id: r for r in snapshot.resources if r.id in held} if held else {}
-        # The choosiest first: what takes anything finds room between what does not.
+        # Most constrained demand first: flexible demands fit into what remains.
         self._order = sorted(
             range(len(demands)),
             key=lambda i: (not demands[i].whole, _CHOOSINESS.index(demands[i].affinity), len(candidates[i])),
@@ -50,7 +50,7 @@ class SharedSearch:
         self._begin()
 
     def fill(self) -> bool:
-        """Give every demand its minimum; tell whether there is a way."""
+        """Assign to every demand its minimum; return whether that is possible."""
         if self._greedily():
             return True
         if len(self._demands) == 1 or any(self.room(i) < d.min_count for i, d in enumerate(self._demands)):
@@ -59,7 +59,7 @@ class SharedSearch:
         return self._by_search()
 
     def top_up(self) -> None:
-        """Give every demand what still fits up to its maximum, one unit at a time in turn."""
+        """Assign to every demand what still fits up to its maximum, one instance at a time in turn."""
         growing = True
         while growing:
             growing = False
@@ -71,11 +71,11 @@ class SharedSearch:
                         growing = True
 
     def given(self, index: int) -> Mapping[int, int]:
-        """Return the units that a demand got, by resource."""
+        """Return the count that a demand got, by resource."""
         return self._given[index]
 
     def room(self, index: int) -> int:
-        """Return how many units of a demand fit if it were alone."""
+        """Return how many instances of a demand would fit if it were the only one."""
         demand = self._demands[index]
         if demand.per_instance is None:
             return len(self._candidates[index])
@@ -89,9 +89,9 @@ class SharedSearch:
         return sum(counts)
 
     def overdrawn(self) -> list[str]:
-        """Return the names of the resources that have no room for all that the demands keep there together.
+        """Return the names of the resources whose capacity is too small for all that the demands keep there.
 
-        What demands are entitled to is not asked about.
+        Demands that are ``entitled`` are not checked.
         """
         asked = {id_ for demand in self._demands if not demand.entitled for id_ in demand.kept}
         return sorted(self._kept[id_].name for id_ in asked if self._is_overdrawn(self._kept[id_]))
@@ -159,7 +159,7 @@ class SharedSearch:
     def _go_on(
         self, frames: list[_Frame], bounds: Sequence[Sequence[int]], at: int, position: int, missing: int
     ) -> bool:
-        """Open the next choice, if it may lead anywhere; tell whether there is none left to make."""
+        """Open the next choice, if it can succeed; return whether all choices are made."""
         while missing == 0:
             at, position = at + 1, 0
             if at == len(self._order):
@@ -172,7 +172,7 @@ class SharedSearch:
         return False
 
     def _bounds(self, index: int) -> list[int]:
-        """Return, for every position among a demand's candidates, how much those from there on have at most."""
+        """Return, for every position among a demand's candidates, the maximum that those from there on can take."""
         total, bounds = 0, []
         for resource in reversed(self._candidates[index]):
             count = self._fits(index, resource)
@@ -181,7 +181,7 @@ class SharedSearch:
         return bounds[::-1]
 
     def _counts(self, index: int, resource: Resource, missing: int) -> Iterator[int]:
-        """Return the numbers of units that a resource may get, the largest first, and at last none."""
+        """Return the counts that a resource may get, the largest first, and finally 0."""
         fits = self._fits(index, resource)
         demand = self._demands[index]
         if demand.affinity is Affinity.TOGETHER and not demand.whole:

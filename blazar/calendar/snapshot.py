@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the calendar is asked about: the resources of one kind and what is promised of them in a window."""
+"""The input of a placement: the resources of one kind, and what is promised of them in a window."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from blazar.model.resource import Resource
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of the calendar at one instant of reading, for one kind and one window.
+    """The calendar as read at one instant, for one kind and one window.
 
-    ``resources`` is the whole inventory of the kind, free or not, the smallest first.
+    ``resources`` is the whole inventory of the kind, free or not, smallest first.
     """
 
     resources: Sequence[Resource]

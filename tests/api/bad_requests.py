@@ -275,7 +275,7 @@ INSTANCES = [
         for v in ("x", "{}", 5, '["==", "$colour", "red"]', '["and"]', {"a": 1})
     ),
     post("more servers than there is room for", servers(amount=2**31 - 1), "Not enough hosts", 409),
-    post("a server larger than any host", servers(vcpus=2**31 - 1), "0 units fit", 409),
+    post("a server larger than any host", servers(vcpus=2**31 - 1), "0 instances fit", 409),
     post("servers apart on more hosts than there are", servers(amount=99, affinity=False), "Not enough", 409),
     *(
         post(f"a flavor's servers without {key}", flavored_without(key), f"Missing parameter {key}")
@@ -301,7 +301,7 @@ INSTANCES = [
             ("ours", "the flavor of a reservation"),
         )
     ),
-    post("a flavor larger than any host", flavored(flavor_id="huge"), "0 units fit", 409),
+    post("a flavor larger than any host", flavored(flavor_id="huge"), "0 instances fit", 409),
     post("a flavor with a trait that no host has", flavored(flavor_id="rare"), "0 hosts match", 409),
     post("more of a flavor than there is room for", flavored(amount=2**31 - 1), "Not enough hosts", 409),
     post("a flavor apart on more hosts than there are", flavored(amount=99, affinity=False), "Not enough", 409),
@@ -351,7 +351,7 @@ CHANGES = [
     ),
     change("a foreign flavor", "there is no flavor", 404, id="{flavored}", lease="{of_flavor}", flavor_id="foreign"),
     change("a flavor that is nothing", "take nothing", id="{flavored}", lease="{of_flavor}", flavor_id="nothing"),
-    change("a huge flavor", "0 units fit", 409, id="{flavored}", lease="{of_flavor}", flavor_id="huge"),
+    change("a huge flavor", "0 instances fit", 409, id="{flavored}", lease="{of_flavor}", flavor_id="huge"),
     change(
         "hosts for a flavor",
         "resource_properties",

@@ -232,7 +232,7 @@ def test_what_makes_no_sense_is_refused_and_the_field_named(world, wrong, says):
 
 def test_more_than_there_is_is_refused_with_what_there_is(world):
     world.lease(addresses(7), start=HOUR)
-    with pytest.raises(NotEnoughResources, match="at least 4 asked for, 10 match, 3 of them free"):
+    with pytest.raises(NotEnoughResources, match="at least 4 requested, 10 match, 3 of them free"):
         world.lease(addresses(4), start=2 * HOUR)
     with pytest.raises(NotEnoughResources, match="Not enough floating IPs available"):
         world.lease(addresses(2**31 - 1), start=HOUR)
@@ -721,7 +721,7 @@ def test_an_active_reservation_is_prolonged_with_its_addresses_or_not_at_all(wor
     world.lease(addresses(required=[11]), start=5 * HOUR)
     assert world.change(lease, end=NOON + 5 * HOUR).window.end == NOON + 5 * HOUR
     with pytest.raises(
-        NotEnoughResources, match="203.0.113.11 .* is in use by the reservation and promised to another"
+        NotEnoughResources, match="203.0.113.11 .* is in use by the reservation, and promised to another"
     ):
         world.change(lease, end=NOON + 6 * HOUR)
     world.change(lease, end=NOON + 3 * HOUR)

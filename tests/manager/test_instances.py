@@ -142,7 +142,7 @@ def test_what_makes_no_sense_is_refused_and_the_field_named(world, wrong):
 
 
 def test_more_than_there_is_is_refused_whatever_the_number(world):
-    with pytest.raises(NotEnoughResources, match="2147483647 units asked for"):
+    with pytest.raises(NotEnoughResources, match="2147483647 instances requested"):
         world.lease(instances(2**31 - 1))
     with pytest.raises(NotEnoughResources):
         world.lease(instances(vcpus=2**31 - 1))

@@ -89,7 +89,7 @@ def test_what_is_pinned_and_promised_to_others_is_named():
 
 def test_the_refusal_counts_what_there_is():
     hosts = [a_host(1, zone="a"), a_host(2, zone="a"), a_host(3, zone="b")]
-    with pytest.raises(NotEnoughResources, match="at least 2 asked for, 2 match, 1 of them free"):
+    with pytest.raises(NotEnoughResources, match="at least 2 requested, 2 match, 1 of them free"):
         place([ask(2, zones="a")], a_snapshot(hosts, [promised(1, WINDOW)]))
 
 

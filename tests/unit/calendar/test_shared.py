@@ -57,7 +57,7 @@ def counts_of(placement, hosts):
 def test_each_class_counts_for_itself():
     hosts = [a_sized_host(1, 8, 4)]
     assert len(place([ask(4, amounts(1, 1))], a_snapshot(hosts)).assignments[0]) == 1
-    with pytest.raises(NotEnoughResources, match="4 units fit"):
+    with pytest.raises(NotEnoughResources, match="4 instances fit"):
         place([ask(5, amounts(1, 1))], a_snapshot(hosts))
 
 

@@ -42,7 +42,7 @@ def test_a_unit_that_breaks_a_limit_fits_nowhere_on_the_resource(limits, fits):
     if fits:
         assert given(ask(fits), limited(1, **limits)) == {1: fits}
     else:
-        with pytest.raises(NotEnoughResources, match="0 units fit"):
+        with pytest.raises(NotEnoughResources, match="0 instances fit"):
             given(ask(1), limited(1, **limits))
 
 
