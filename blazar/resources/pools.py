@@ -4,14 +4,17 @@
 Nova (34) refuses to let a host into an aggregate with an availability zone while another aggregate gives the host
 another zone, and to change the zone of a host that runs servers. So a host leaves its operator's zone aggregate when
 it is handed over and returns to it when it is taken back; where it came from is kept in the metadata of the
-reservation's aggregate, so that nothing has to be remembered elsewhere.
+reservation's aggregate, so that nothing has to be remembered elsewhere. A host that Nova does not let into its zone yet
+does not delay the end of its lease: it waits in the freepool, the aggregate stays with its metadata, and the sweep,
+a later change of the reservation or the next reservation of the host returns it.
 
 The order of the steps leaves no moment in which a host is in no pool: a host enters the reservation's pool before
 it leaves the freepool, and enters the freepool before it leaves the reservation's pool. A host in no pool would
 be open to everybody's servers.
 
 Preemptible servers on a host are deleted before it is handed over, and nobody else's. So that no new ones come in
-between, the host is closed to them first: the scheduler filter heeds a key in the freepool's metadata.
+between, the host is closed to them first: the scheduler filter heeds a key in the freepool's metadata. A host that
+returns is closed to them until it is in its zone again.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blazar.clouds.ports import Aggregate, Compute, Hypervisor, Server
-from blazar.model.errors import CloudUnavailable, Conflict, NotFound
+from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.resources.preemptibles import is_preemptible
 
 LOG = logging.getLogger(__name__)
@@ -32,7 +35,7 @@ FORMER_ZONE = "blazar:zone:"
 
 CLOSED = "blazar:closed:"
 """Prefix of the key in the freepool's metadata by which a host is closed to new preemptible servers; the value is the
-reservation that takes it over."""
+reservation that takes it over or gives it back."""
 
 TOLD = 3
 """Hosts that a reason names, of all that wait."""
@@ -100,7 +103,7 @@ class HostPools:
         """Ensure that the host is not in the freepool."""
         pool = self.freepool()
         if host in pool.hosts:
-            self._remove(pool, host)
+            self._remove_if_known(pool, host)
 
     def ensure_pool(self, reservation_id: str, *, project_id: str) -> Aggregate:
         """Ensure the reservation's aggregate: named by its id, with a zone of its own and the owner in its metadata."""
@@ -188,9 +191,11 @@ class HostPools:
                 lost |= error.reasons
         if lost:
             raise NotAtHand(lost, self._names.freepool)
-        for host in pool.hosts:
-            if host not in wanted:
-                self._let_go(host, pool, freepool, aggregates)
+        leaving = [host for host in pool.hosts if host not in wanted]
+        for host in leaving:
+            self._check_empty(host, pool)
+        if astray := frozenset((*leaving, *_former_zones(pool))).difference(wanted):
+            self._return_hosts(pool, leaving, aggregates, astray)
         self._reopen(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
         return HandOver(evicted, tuple(waiting))
 
@@ -220,7 +225,13 @@ class HostPools:
         """Ensure that hosts are not in an aggregate that shares them with others."""
         for host in hosts:
             if host in pool.hosts:
-                self._remove(pool, host)
+                self._remove_if_known(pool, host)
+
+    def dissolve(self, pool: Aggregate) -> None:
+        """Ensure that an aggregate that shares hosts with others is gone; hosts that the cloud has lost keep it."""
+        gone = [self._remove_if_known(pool, host) for host in pool.hosts]
+        if all(gone):
+            self._delete(pool)
 
     def take_back(self, reservation_id: str, *, hosts: frozenset[str] | None, handed_over: Iterable[str] = ()) -> int:
         """Ensure that hosts of the reservation's pool are empty and back in the freepool.
@@ -231,14 +242,15 @@ class HostPools:
         """
         aggregates = self._compute.aggregates()
         self._reopen(reservation_id, aggregates, hosts)
-        left = 0
-        for pool in [aggregate for aggregate in aggregates if aggregate.name == reservation_id]:
-            left += self._empty(pool, aggregates, hosts)
+        # Before hosts return to their zones, which Nova may refuse: in no pool, one is open to everybody's servers.
         kept = {host for aggregate in aggregates if self._is_pool(aggregate) for host in aggregate.hosts}
         for host in handed_over:
             if host not in kept:
                 LOG.warning("Host %s was in no pool when reservation %s ended; it returns", host, reservation_id)
                 self._add_if_known(self._freepool_of(aggregates), host)
+        left = 0
+        for pool in [aggregate for aggregate in aggregates if aggregate.name == reservation_id]:
+            left += self._empty(pool, aggregates, hosts)
         return left
 
     def _empty(self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
@@ -262,20 +274,13 @@ class HostPools:
             leaving = tuple(host for host in leaving if host in still_here)
         if left:
             return left
-        if leaving:
-            freepool = self._freepool_of(aggregates)
-            for host in leaving:
-                if host not in freepool.hosts:
-                    self._add(freepool, host)
-                self._remove(pool, host)
         # Also for hosts that a crash stopped on their way in or out, after the removal and before the return.
-        self._return_to_zones(pool, aggregates, hosts)
-        if hosts is None:
+        if self._return_hosts(pool, leaving, aggregates, hosts) and hosts is None:
             self._delete(pool)
         return 0
 
-    def _let_go(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
-        """Take a host out of a pool that goes on, if nobody's server is on it."""
+    def _check_empty(self, host: str, pool: Aggregate) -> None:
+        """Raise Conflict if a host can not leave a pool that goes on: somebody's server is on it."""
         self.confirm_moves_from(host)
         servers = self._compute.servers_on(host)
         if servers:
@@ -283,21 +288,37 @@ class HostPools:
                 f"host {host} runs {len(servers)} servers of reservation {pool.name}, as {servers[0].id}; move or "
                 f"delete them first"
             )
-        if host not in freepool.hosts:
-            self._add(freepool, host)
-        # Nova refuses, too, if somebody has booted a server in between, and the host is in both until then.
-        self._remove(pool, host)
-        self._return_to_zones(pool, aggregates, frozenset({host}))
 
-    def _return_to_zones(
-        self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None
-    ) -> None:
-        for key, former in pool.metadata.items():
-            host = key.removeprefix(FORMER_ZONE)
-            if key.startswith(FORMER_ZONE) and (hosts is None or host in hosts):
-                self._return_to_zone(host, former, [a for a in aggregates if a.id != pool.id])
-                if hosts is not None:
-                    self._compute.set_aggregate_metadata(pool.id, {key: None})
+    def _return_hosts(
+        self, pool: Aggregate, leaving: Sequence[str], aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None
+    ) -> bool:
+        """Move hosts that are ``leaving`` from a pool to the freepool, and all ``hosts`` (None: any) to their zones.
+
+        Return whether nothing is left to do, neither for these nor for those that were on their way before.
+        """
+        former = {host: ids for host, ids in _former_zones(pool).items() if hosts is None or host in hosts}
+        if not (leaving or former):
+            return True
+        freepool = self._freepool_of(aggregates)
+        closed = {host: freepool.metadata.get(CLOSED + host, pool.name) for host in former}
+        # Nova lets no host with servers into a zone, and preemptible ones come as soon as it is in the freepool alone.
+        if closing := {CLOSED + host: pool.name for host in former if CLOSED + host not in freepool.metadata}:
+            self._compute.set_aggregate_metadata(freepool.id, closing)
+        out = True
+        for host in leaving:
+            if host not in freepool.hosts:
+                self._add_if_known(freepool, host)
+            # Nova refuses, too, if somebody has booted a server in between, and the host is in both until then.
+            out = self._remove_if_known(pool, host) and out
+        others = [a for a in aggregates if a.id != pool.id]
+        home = [host for host, ids in former.items() if self._is_returned(host, ids, others)]
+        if opened := {CLOSED + host: None for host in home if closed[host] == pool.name}:
+            self._compute.set_aggregate_metadata(freepool.id, opened)
+        done = out and len(home) == len(former)
+        if home and not (done and hosts is None):
+            # The pool goes on, and may not remember for ever what is up to the operator again.
+            self._compute.set_aggregate_metadata(pool.id, {FORMER_ZONE + host: None for host in home})
+        return done
 
     def _close(self, pool: Aggregate) -> None:
         """Let nobody boot into a reservation that ends: what the scheduler filter asks for goes from the metadata."""
@@ -323,11 +344,11 @@ class HostPools:
                     return left
             try:
                 self._bring_in(host, pool, freepool, aggregates)
-            except Conflict:
-                # Somebody has booted in between: the next look tells who it is.
+            except Conflict as error:
+                # Somebody has booted in between, or given the host a zone: the next look tells.
                 if left := len(self._compute.servers_on(host)):
                     return left
-                raise
+                raise HostWaits(f"host {host} cannot be handed over yet: {error.message}") from error
         if host in freepool.hosts:
             self._remove(freepool, host)
         if closed:
@@ -343,15 +364,19 @@ class HostPools:
             )
 
     def _reopen(self, reservation_id: str, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> None:
-        """Let preemptible servers onto hosts again that a reservation has closed and does not need any more."""
-        freepool = _named(aggregates, self._names.freepool)
+        """Let preemptible servers onto hosts again that a reservation has closed and does not need any more.
+
+        Those that are on their way to their zones stay closed until they are there.
+        """
+        freepool, pool = _named(aggregates, self._names.freepool), _named(aggregates, reservation_id)
         if freepool is None:
             return
-        closed = {key: whose for key, whose in freepool.metadata.items() if key.startswith(CLOSED)}
+        returning = _former_zones(pool) if pool else {}
+        closed = {key.removeprefix(CLOSED): whose for key, whose in freepool.metadata.items() if key.startswith(CLOSED)}
         ours = {
-            key: None
-            for key, whose in closed.items()
-            if whose == reservation_id and (hosts is None or key.removeprefix(CLOSED) in hosts)
+            CLOSED + host: None
+            for host, whose in closed.items()
+            if whose == reservation_id and host not in returning and (hosts is None or host in hosts)
         }
         if ours:
             self._compute.set_aggregate_metadata(freepool.id, ours)
@@ -359,14 +384,17 @@ class HostPools:
     def _bring_in(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         others = [a for a in aggregates if host in a.hosts and a.id not in (pool.id, freepool.id)]
         zones = [a for a in others if a.availability_zone]
-        if zones:
-            key = FORMER_ZONE + host
-            known = {int(identifier) for identifier in pool.metadata.get(key, "").split(",") if identifier}
-            former = ",".join(str(identifier) for identifier in sorted(known | {a.id for a in zones}))
+        known = _former_zones(pool).get(host, frozenset())
+        former = known | {a.id for a in zones}
+        if not former:
+            # Another reservation may have given it back, and Nova not have let it into its zone since.
+            former = frozenset().union(*(_former_zones(a).get(host, ()) for a in aggregates))
+        if former != known:
             # Written down before the first removal: after a crash in between, the way back is known.
-            self._compute.set_aggregate_metadata(pool.id, {key: former})
-            for zone in zones:
-                self._remove(zone, host)
+            text = ",".join(str(identifier) for identifier in sorted(former))
+            self._compute.set_aggregate_metadata(pool.id, {FORMER_ZONE + host: text})
+        for zone in zones:
+            self._remove(zone, host)
         self._add(pool, host)
 
     def _check_all_at_hand(self, hosts: Iterable[str], pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
@@ -384,16 +412,21 @@ class HostPools:
         if host not in self._freepool_of(aggregates).hosts:
             raise NotAtHand((host,), self._names.freepool)
 
-    def _return_to_zone(self, host: str, former: str, aggregates: Iterable[Aggregate]) -> None:
-        wanted = {int(identifier) for identifier in former.split(",")}
+    def _is_returned(self, host: str, former: frozenset[int], aggregates: Iterable[Aggregate]) -> bool:
+        """Ensure that a host is in its former zone, and tell whether it is; nobody's end waits until it can be."""
         zones = [a for a in aggregates if a.availability_zone]
-        if any(host in zone.hosts for zone in zones if zone.id not in wanted):
-            # Its operator has given it a new zone in the meantime.
-            return
-        for zone in zones:
-            # An aggregate that its operator deleted in the meantime is nothing to return to.
-            if zone.id in wanted and host not in zone.hosts:
-                self._add_if_known(zone, host)
+        if any(host in zone.hosts for zone in zones if zone.id not in former):
+            # Its operator has given it a new zone in the meantime, or another reservation has it and knows the way.
+            return True
+        try:
+            for zone in zones:
+                # An aggregate that its operator deleted in the meantime is nothing to return to.
+                if zone.id in former and host not in zone.hosts:
+                    self._add_if_known(zone, host)
+        except (Conflict, NotFound, CloudRefused) as error:
+            LOG.warning("Host %s cannot return to its availability zone yet: %s", host, error.message)
+            return False
+        return True
 
     def _is_pool(self, aggregate: Aggregate) -> bool:
         zone = aggregate.availability_zone or ""
@@ -413,7 +446,7 @@ class HostPools:
         try:
             self._add(pool, host)
         except NotFound as error:
-            if any(hypervisor.service_name == host for hypervisor in self._compute.hypervisors()):
+            if self._is_known(host):
                 raise
             LOG.warning("Host %s does not return to the aggregate %s: %s", host, pool.name, error.message)
 
@@ -432,14 +465,37 @@ class HostPools:
             if self._is_in(pool, host):
                 raise
 
+    def _remove_if_known(self, pool: Aggregate, host: str) -> bool:
+        """Take a host out, and tell whether it is: one that the cloud has lost can be neither used nor taken out."""
+        try:
+            self._remove(pool, host)
+        except NotFound as error:
+            if self._is_known(host):
+                raise
+            LOG.warning("Host %s stays in the aggregate %s: %s", host, pool.name, error.message)
+            return False
+        return True
+
     def _delete(self, pool: Aggregate) -> None:
         try:
             self._compute.delete_aggregate(pool.id)
         except NotFound:
             return
 
+    def _is_known(self, host: str) -> bool:
+        return any(hypervisor.service_name == host for hypervisor in self._compute.hypervisors())
+
     def _is_in(self, pool: Aggregate, host: str) -> bool:
         return any(a.id == pool.id and host in a.hosts for a in self._compute.aggregates())
+
+
+def _former_zones(pool: Aggregate) -> Mapping[str, frozenset[int]]:
+    """Return the ids of the zone aggregates to which hosts of a reservation's pool return, by host."""
+    return {
+        key.removeprefix(FORMER_ZONE): frozenset(int(id_) for id_ in ids.split(",") if id_.isdecimal())
+        for key, ids in pool.metadata.items()
+        if key.startswith(FORMER_ZONE)
+    }
 
 
 def _listed(what: str, servers: Sequence[Server]) -> str:

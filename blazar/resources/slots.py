@@ -168,7 +168,7 @@ class Slots:
             self._delete_group(group)
         self._delete_flavor(reservation_id)
         if aggregate is not None:
-            self._delete_aggregate(aggregate)
+            self._pools.dissolve(aggregate)
         return 0
 
     def traces(self) -> frozenset[str]:
@@ -382,11 +382,6 @@ class Slots:
     def _delete_flavor(self, reservation_id: str) -> None:
         with suppress(NotFound):
             self._compute.delete_flavor(reservation_id)
-
-    def _delete_aggregate(self, aggregate: Aggregate) -> None:
-        self._pools.dismiss(aggregate, hosts=aggregate.hosts)
-        with suppress(NotFound):
-            self._compute.delete_aggregate(aggregate.id)
 
     def _hypervisors(self, hosts: Iterable[str]) -> Mapping[str, str]:
         """Return the hypervisors' names of compute hosts that are not among the resources at hand."""

@@ -64,6 +64,7 @@ def nothing_is_left(world: World) -> None:
         assert (state.flavors, state.groups, state.classes) == ({}, {}, [])
         assert all(not totals for totals in state.inventories.values())
         assert {a.name for a in state.aggregates.values()} == {"freepool", "az-1", "az-2"}
+        assert [a.metadata for a in state.aggregates.values() if a.name == "freepool"] == [{}]
         zones = [host for a in state.aggregates.values() if a.zone for host in a.hosts]
     assert sorted(zones) == sorted(ALL)
     assert world.pool() == ALL

@@ -9,7 +9,7 @@ from blazar.manager.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseRequest
-from tests.world import NOON, World, a_host
+from tests.world import NOON, World, a_host, instances
 
 DOWN = CloudUnavailable("the cloud does not answer")
 HOUR = timedelta(hours=1)
@@ -379,6 +379,58 @@ def test_no_step_leaves_a_host_in_no_pool(a_world):
     world.run_to(NOON + 3 * HOUR)
     assert seen
     assert all(seen)
+
+
+def test_an_end_does_not_wait_for_a_host_that_cannot_return_to_its_zone(a_world):
+    world = a_world(hosts=2)
+    lease = world.lease(a_host(2))
+    later = world.lease(a_host(needs=["==", "$hypervisor_hostname", "node-2"]), start=2 * HOUR, project="bio")
+    world.run()
+    # Nova loses a host, and has it again: in no aggregate, it takes anybody's servers.
+    world.simulated.host_returns(world.simulated.host_vanishes("node-1"))
+    stranger = world.simulated.boot_server("stranger", project_id="art", user_id="frida", host="node-1")
+    world.run_to(NOON + 2 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert world.store.lease_allocations(lease.id) == ()
+    assert world.now(later).status is LeaseStatus.ACTIVE
+    assert world.pool() == {"node-1"}
+    assert world.simulated.list_servers() == (stranger,)
+
+
+@pytest.mark.parametrize("asked", [a_host(2), instances(2, affinity=False)])
+def test_an_end_does_not_wait_for_a_host_that_only_its_aggregate_still_names(a_world, asked):
+    world = a_world(hosts=2)
+    lease = world.lease(asked)
+    world.run()
+    with world.simulated._keeper.open(to_change=True) as state:
+        del state.hosts["1"]
+    world.run_to(NOON + 2 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert world.store.lease_allocations(lease.id) == ()
+    assert "node-2" in world.pool()
+    assert world.pool(lease.reservations[0].id) == {"node-1"}
+
+
+def test_a_host_that_gets_a_zone_while_it_is_handed_over_is_handed_over_a_moment_later(a_world):
+    world = a_world(hosts=1)
+    cloud = world.simulated
+    zones = {a.name: set(a.hosts) for a in cloud.aggregates()}
+    home = next(a for a in cloud.aggregates() if a.availability_zone and "node-1" in a.hosts)
+    cloud.remove_host(home.id, "node-1")
+    lease = world.lease()
+
+    def return_it(name, phase):
+        if name == "add_host" and phase == "before":
+            world.faults.on_call = None
+            cloud.add_host(home.id, "node-1")
+
+    world.faults.on_call = return_it
+    world.run()
+    assert world.now(lease).status is LeaseStatus.STARTING
+    world.run_to(NOON + timedelta(minutes=1))
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    world.run_to(NOON + 2 * HOUR)
+    assert {a.name: set(a.hosts) for a in cloud.aggregates()} == zones
 
 
 def test_the_before_end_warning_comes_an_hour_before_the_end_or_at_the_start_of_a_short_lease(world):

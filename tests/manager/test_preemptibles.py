@@ -9,7 +9,7 @@ import pytest
 
 from blazar.clouds.ports import Flavor, Server
 from blazar.model.amounts import Amounts
-from blazar.model.errors import CloudUnavailable, Conflict
+from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict
 from blazar.model.lease import EventType, LeaseStatus
 from blazar.resources.preemptibles import is_preemptible, surplus, takes
 from tests.world import NOON, World, a_host, instances
@@ -147,6 +147,113 @@ def test_a_lease_that_goes_before_it_got_its_host_leaves_that_open_again(world):
     assert world.now(lease).deleted_at is not None
     assert closed(world) == []
     world.simulated.boot_preemptible("after", host=host)
+
+
+def zones_of(world: World) -> dict[str, frozenset[str]]:
+    return {a.name: frozenset(a.hosts) for a in world.aggregates()}
+
+
+def slips_in(world: World) -> None:
+    """Let a preemptible server boot on the first host that leaves a reservation: the scheduler knows late."""
+
+    def boot(name, phase):
+        kept = {host for a in world.aggregates() if (a.zone or "").startswith("blazar_") for host in a.hosts}
+        if (name, phase) == ("remove_host", "after") and (left := sorted(world.pool() - kept - at_home(world))):
+            world.faults.on_call = None
+            world.simulated.boot_server(
+                "spot",
+                project_id="p",
+                user_id="u",
+                host=left[0],
+                extra_specs={"blazar:preemptible": "true"},
+            )
+
+    world.faults.on_call = boot
+
+
+def at_home(world: World) -> set[str]:
+    return {host for a in world.aggregates() if (a.zone or "").startswith("az-") for host in a.hosts}
+
+
+def test_a_host_that_returns_is_closed_to_them_until_it_is_in_its_zone(world):
+    before = zones_of(world)
+    lease = world.lease(a_host(3))
+    world.run()
+    booted = []
+
+    def stream(name, phase):
+        world.faults.on_call = None
+        for host in ("node-1", "node-2", "node-3"):
+            try:
+                world.simulated.boot_preemptible("spot", host=host)
+            except Conflict:
+                continue
+            booted.append(host in at_home(world))
+        world.faults.on_call = stream
+
+    world.clock.to(lease.window.end)
+    world.faults.on_call = stream
+    world.run()
+    world.faults.on_call = None
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert booted
+    assert all(booted)
+    assert zones_of(world) == before
+    assert closed(world) == []
+
+
+def test_one_that_slips_in_before_its_host_is_in_its_zone_delays_neither_the_end_nor_the_next_lease(world):
+    before = zones_of(world)
+    lease = world.lease(a_host(3))
+    later = world.lease(a_host(3), start=2 * HOUR, hours=1, project="bio")
+    world.run()
+    world.clock.to(lease.window.end - SECOND)
+    slips_in(world)
+    world.run_to(lease.window.end + 5 * SECOND)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert world.now(later).status is LeaseStatus.ACTIVE
+    assert world.pool(later.reservations[0].id) == {"node-1", "node-2", "node-3"}
+    assert names(world) == set()
+    # The reservation that has the host now knows where it belongs; what the first one remembered goes with a sweep.
+    world.manager.sweep.run_once()
+    world.run()
+    assert world.reservation_pools() == [later.reservations[0].id]
+    world.run_to(later.window.end)
+    assert zones_of(world) == before
+    assert closed(world) == []
+
+
+def test_one_that_slips_in_while_a_growth_is_undone_keeps_the_lease_from_nothing(world):
+    before = zones_of(world)
+    lease = world.lease(a_host(1))
+    world.run()
+    held = world.pool(lease.reservations[0].id)
+    # The first host comes in, the second does not.
+    calls = []
+
+    def refuse(name, phase):
+        if (name, phase) == ("add_host", "before"):
+            calls.append(name)
+            if len(calls) == 2:
+                slips_in(world)
+                raise CloudRefused("no")
+
+    world.faults.on_call = refuse
+    with pytest.raises(CloudRefused):
+        world.resize(lease, min=3, max=3)
+    world.faults.on_call = None
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert world.pool(lease.reservations[0].id) == held
+    (spot,) = world.simulated.list_servers()
+    assert closed(world) == [f"blazar:closed:{spot.host}"]
+    # Another change of the lease goes on with what is left.
+    world.simulated.delete_server(spot.id)
+    world.lease(a_host(needs=["==", "$hypervisor_hostname", spot.host]), start=HOUR, hours=1)
+    world.resize(lease, min=2, max=2)
+    assert closed(world) == []
+    assert spot.host in at_home(world)
+    world.run_to(lease.window.end)
+    assert zones_of(world) == before
 
 
 def test_a_manager_that_dies_between_two_steps_leaves_no_host_closed(world):

@@ -167,6 +167,26 @@ def test_a_host_that_was_closed_to_preemptible_servers_for_a_lease_that_is_over_
     assert swept(world) == 0
 
 
+def test_a_host_that_could_not_return_to_its_zone_does_so_as_soon_as_nova_lets_it(world):
+    zones = {a.name: set(a.hosts) for a in world.aggregates()}
+    cloud = world.simulated
+    lease = world.lease(a_host(3))
+    world.run()
+    cloud.host_returns(cloud.host_vanishes("node-1"))
+    stranger = cloud.boot_server("stranger", project_id="art", user_id="frida", host="node-1")
+    world.run_to(lease.window.end)
+    for _ in range(2):
+        assert swept(world) == 1
+        assert world.pool() == {"node-1", "node-2", "node-3"}
+        assert CLOSED + "node-1" in cloud.aggregate("freepool").metadata
+    cloud.delete_server(stranger.id)
+    assert swept(world) == 1
+    assert {a.name: set(a.hosts) for a in world.aggregates()} == zones
+    assert cloud.aggregate("freepool").metadata == {}
+    assert swept(world) == 0
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+
+
 def test_work_that_is_taken_over_brings_a_sweep_soon(world):
     lease = world.lease(start=HOUR)
     world.clock.to(NOON + HOUR)

@@ -132,6 +132,8 @@ class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
         """Take a host out of an aggregate, if that does not move its servers to another zone."""
         with self._call("remove_host"), self._changing() as state:
             aggregate = _existing(state, aggregate_id)
+            if all(host.service_name != service_name for host in state.hosts.values()):
+                raise NotFound(f"the cloud has no compute host {service_name}")
             if service_name not in aggregate.hosts:
                 raise NotFound(f"host {service_name} is not in aggregate {aggregate.name}")
             others = [a for a in state.aggregates.values() if a.id != aggregate_id and service_name in a.hosts]
