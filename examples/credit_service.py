@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small, strict credit service: every project has an account of resource-hours by resource class.
 
-It stands for the credit services that sites use, and is as strict as they are: it believes nothing that is not there,
-knows no lease that was not committed, and takes nothing twice. Start it, and let Blazar ask it:
+It represents the credit services of sites, and is as strict as they are: it rejects incomplete bodies, leases that were
+not committed, and repeated messages. Start it, and configure Blazar to call it:
 
     python examples/credit_service.py --port 8080 --token secret --credits VCPU=1000 --credits MEMORY_MB=4000000
 
@@ -14,13 +14,13 @@ knows no lease that was not committed, and takes nothing twice. Start it, and le
     external_service_commit_update_endpoint = http://127.0.0.1:8080/commit-update
     external_service_token = secret
 
-A lease costs ``resource_requests`` times its hours; ``on-end`` gives back what was not used. Answers:
+A lease costs ``resource_requests`` times its hours; ``on-end`` refunds unused hours. Answers:
 
-    204   granted, or noted
-    400   the body is not what was agreed on
-    403   the account does not bear it; the message is for the user
-    404   no such lease was committed, or the class is not one that there are credits of
-    409   it was committed, ended or told before
+    204   granted, or recorded
+    400   the body is malformed
+    403   the account has too few credits; the message is for the user
+    404   no such lease was committed, or there are no credits of this class
+    409   the lease was already committed or has ended, or the message is a duplicate
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ UPDATES = ("/check-update", "/commit-update")
 
 
 class Malformed(Denied):
-    """The body is not what was agreed on."""
+    """The body is malformed."""
 
     status = 400
 
 
 class Unknown(Denied):
-    """There is no such lease in the books."""
+    """No such lease or resource class is recorded."""
 
     status = 404
 
 
 class Repeated(Denied):
-    """This was told before."""
+    """The message was received before."""
 
     status = 409
 
 
 @dataclass(frozen=True)
 class Consumer:
-    """A lease as it is in the books."""
+    """A lease as recorded in the accounts."""
 
     project_id: str
     start: datetime
@@ -69,13 +69,13 @@ class Consumer:
 
     @property
     def cost(self) -> Mapping[str, float]:
-        """Return the resource-hours by class."""
+        """Return the resource-hours by resource class."""
         hours = max(0.0, (self.end - self.start).total_seconds() / 3600)
         return {name: amount * hours for name, amount in self.requests.items()}
 
 
 class Books:
-    """The accounts of all projects. ``credits`` is what each has of each class, in hours."""
+    """The accounts of all projects. ``credits`` are the hours of each project, by resource class."""
 
     def __init__(self, credits: Mapping[str, float]) -> None:
         self.credits = dict(credits)
@@ -84,7 +84,7 @@ class Books:
         self._lock = threading.Lock()
 
     def hear(self, path: str, body: Json, request_id: str | None) -> None:
-        """Take note of what Blazar says, or object to it."""
+        """Record a message of Blazar, or raise Denied."""
         with self._lock:
             asked = _consumer(body, "lease")
             lease_id = body["lease"]["id"]
@@ -92,13 +92,13 @@ class Books:
                 if not request_id:
                     raise Malformed("a message needs an X-OpenStack-Request-ID")
                 if request_id in self._heard:
-                    raise Repeated(f"request {request_id} was told before")
+                    raise Repeated(f"request {request_id} was received before")
             known = self.consumers.get(lease_id)
             if path in CREATES:
                 if known is not None:
-                    raise Repeated(f"lease {lease_id} is in the books already")
+                    raise Repeated(f"lease {lease_id} is already recorded")
             elif known is None:
-                raise Unknown(f"lease {lease_id} is not in the books")
+                raise Unknown(f"lease {lease_id} is not recorded")
             elif known.ended:
                 raise Repeated(f"lease {lease_id} has ended")
             elif known.project_id != asked.project_id:
@@ -117,12 +117,12 @@ class Books:
                     at = _date(body, "occurred_at")
                     self.consumers[lease_id] = replace(asked, end=max(asked.start, min(asked.end, at)), ended=True)
                 case _:
-                    raise Unknown(f"there is no {path}")
+                    raise Unknown(f"there is no path {path}")
             if path not in CHECKS and request_id:
                 self._heard.add(request_id)
 
     def left(self, project_id: str, *, besides: str | None = None) -> dict[str, float]:
-        """Return what a project has left of each class, not counting one lease."""
+        """Return the remaining hours of a project by class, not counting one lease."""
         left = dict(self.credits)
         for lease_id, consumer in self.consumers.items():
             if consumer.project_id == project_id and lease_id != besides:
@@ -140,7 +140,7 @@ class Books:
 
 
 def _consumer(body: Json, name: str) -> Consumer:
-    """Return what a body says of a lease; Malformed."""
+    """Return the lease that a body describes. Raises Malformed."""
     context, lease = _part(body, "context"), _part(body, name)
     url = urlsplit(_text(context, "auth_url"))
     if url.scheme not in ("http", "https") or not url.netloc:
@@ -158,7 +158,7 @@ def _consumer(body: Json, name: str) -> Consumer:
             raise Malformed("allocations are missing")
     requests = _part(lease, "resource_requests")
     if not all(isinstance(amount, int) and amount > 0 for amount in requests.values()):
-        raise Malformed("resource_requests has what is no amount")
+        raise Malformed("resource_requests has a value that is not a positive integer")
     start, end = _date(lease, "start_date"), _date(lease, "end_date")
     if end <= start:
         raise Malformed("the lease ends before it starts")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A small service that decides about leases: every project has a budget of host-hours.
+"""A small enforcement service: every project has a budget of host-hours.
 
-It shows the whole conversation with Blazar's ExternalServiceFilter, needs nothing but Python, and forgets everything
-when it ends. Start it, and let Blazar ask it:
+It shows the whole protocol of Blazar's ExternalServiceFilter, needs nothing but Python, and keeps its data in memory
+only. Start it, and configure Blazar to call it:
 
     python examples/enforcement_service.py --port 8080 --token secret --host-hours 100
 
@@ -14,16 +14,16 @@ when it ends. Start it, and let Blazar ask it:
     external_service_commit_update_endpoint = http://127.0.0.1:8080/commit-update
     external_service_token = secret
 
-What comes in is a POST of JSON, {"context": …, "lease": …}. What goes out:
+Requests are POSTs of JSON, {"context": …, "lease": …}. Answers:
 
     check-create, check-update   204: granted. 403 with {"message": "…"}: denied, and the message is for the user.
-    commit-create, commit-update           204: granted and noted. 403 (or another 4xx): the lease is undone.
-    on-end                                 204: noted. 5xx or nothing, and it comes again later, with the same
-                                           X-OpenStack-Request-ID: by that, a service notices what it has heard before.
+    commit-create, commit-update           204: granted and recorded. 403 (or another 4xx): the lease is undone.
+    on-end                                 204: recorded. After 5xx or no answer it is sent again later, with the same
+                                           X-OpenStack-Request-ID, by which a service detects duplicates.
 
-A check promises nothing: the lease may still not come to be. So it is the commits that the books are kept by. This
-service takes them all; credit_service.py refuses what the account does not bear, which a service should do that must
-never be overdrawn.
+A granted check is not final: the lease may still fail. So the accounting is based on the commits. This
+service accepts all of them; credit_service.py refuses a commit that exceeds the account, as a service must do if
+accounts may never be overdrawn.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ Json = dict[str, Any]
 
 
 class Denied(Exception):
-    """The lease can not be; the text is for its user."""
+    """The lease is denied; the text is for its user."""
 
     status = 403
 
 
 class Books:
-    """Who has spent how many host-hours."""
+    """The host-hours that each project has spent."""
 
     def __init__(self, host_hours: float) -> None:
         self.host_hours = host_hours
         self.spent: dict[str, tuple[str, float]] = {}
-        """By lease: the project and the host-hours."""
+        """By lease id: the project and the host-hours."""
         self._heard: set[str] = set()
         self._lock = threading.Lock()
 
     def hear(self, path: str, body: Json, request_id: str | None) -> None:
-        """Take note of what Blazar says, or object to what it asks."""
+        """Record a message of Blazar, or raise Denied for a check."""
         with self._lock:
             match path:
                 case "/check-create" | "/check-update":
@@ -66,13 +66,13 @@ class Books:
                 case "/commit-create" | "/commit-update":
                     self._note(body["lease"], end=body["lease"]["end_date"])
                 case "/on-end":
-                    # What was not used is given back.
+                    # Unused hours are refunded.
                     self._note(body["lease"], end=min(body["lease"]["end_date"], body["occurred_at"]))
             if request_id and not path.startswith("/check"):
                 self._heard.add(request_id)
 
     def left(self, project_id: str, *, besides: str | None = None) -> float:
-        """Return how many host-hours a project has left, not counting one lease."""
+        """Return the remaining host-hours of a project, not counting one lease."""
         spent = (cost for lease, (whose, cost) in self.spent.items() if whose == project_id and lease != besides)
         return self.host_hours - sum(spent)
 
@@ -86,25 +86,25 @@ class Books:
 
 
 def cost(lease: Json, end: str) -> float:
-    """Return the host-hours of a lease until an instant. Dates are UTC and sort as texts."""
+    """Return the host-hours of a lease until ``end``. Dates are UTC and sort as strings."""
     hosts = sum(len(reservation["allocations"]) for reservation in lease["reservations"])
     length = datetime.fromisoformat(end) - datetime.fromisoformat(lease["start_date"])
     return hosts * max(0.0, length.total_seconds() / 3600)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers Blazar."""
+    """Handles the requests of Blazar."""
 
     protocol_version = "HTTP/1.1"
     books: Books
     token: str
 
     def do_POST(self) -> None:
-        """Take a question or a message."""
+        """Handle a check or a message."""
         text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         given = self.headers.get("X-Auth-Token", "")
         if not hmac.compare_digest(given.encode(), self.token.encode()):
-            return self.answer(401, {"message": "who are you?"})
+            return self.answer(401, {"message": "X-Auth-Token is missing or wrong"})
         try:
             self.books.hear(self.path, json.loads(text), self.headers.get("X-OpenStack-Request-ID"))
         except Denied as denied:
@@ -123,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def server(books: Books, *, port: int = 0, token: str = "", handler: type[Handler] = Handler) -> ThreadingHTTPServer:
-    """Return a server on loopback; port 0 is any that is free."""
+    """Return a server on loopback; port 0 selects a free one."""
     made = type("Handler", (handler,), {"books": books, "token": token})
     return ThreadingHTTPServer(("127.0.0.1", port), made)
 
