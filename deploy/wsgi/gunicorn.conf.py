@@ -8,15 +8,13 @@ wsgi_app = "blazar.wsgi.api:application"
 bind = "0.0.0.0:1234"
 worker_class = "gthread"
 workers = 2  # processes
-threads = 16  # requests that each of them works on at a time
+threads = 16  # concurrent requests per process
 preload_app = False  # each process has its own connections to the message bus
-timeout = 90  # more than rpc_response_timeout (60)
+timeout = 90  # more than rpc_response_timeout (30 by default)
 graceful_timeout = 30
 limit_request_field_size = 32768  # tokens may be long
 accesslog = "-"
-access_log_format = '%(h)s "%(m)s %(U)s" %(s)s %(b)s %(M)sms'  # without query strings: nobody knows what is in them
-keepalive = 75  # more than proxies keep idle connections open
-worker_connections = (
-    1000  # open at a time in each process; who sends half a request holds a thread, see docs/operating.md
-)
-control_socket_disable = True  # newer gunicorns want a socket in the user's home; older ones ignore this
+access_log_format = '%(h)s "%(m)s %(U)s" %(s)s %(b)s %(M)sms'  # without query strings, which may contain secrets
+keepalive = 75  # longer than proxies keep idle connections open
+worker_connections = 1000  # per process; a client that sends half a request holds a thread, see docs/operating.md
+control_socket_disable = True  # newer gunicorns create a socket in the user's home; older ones ignore this
