@@ -1,4 +1,4 @@
-# Everything that users and contributors do is one command; `make` lists them.
+# One command for each task of users and contributors; `make` lists them.
 SHELL := /bin/sh
 VENV ?= .venv
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 t ?= tests
 ARGS ?=
 
-# Set in many container images. The tests start hundreds of processes: each would compile all that it imports anew.
+# Set in many container images. The tests start hundreds of processes; each of them would recompile its imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-slow soak test-cloud test-one cloud cloud-down lint format bench db-revision sample-config clean
 
-help: ## list what there is
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/.run: pyproject.toml constraints.txt
@@ -28,24 +28,24 @@ $(BIN)/.dev: $(BIN)/.run
 run: $(BIN)/.run ## serve on 127.0.0.1:1234 with a simulated cloud (BLAZAR_PORT, BLAZAR_DATA)
 	@exec $(BIN)/blazar-standalone $(ARGS)
 
-# Whoever has none left takes some of the other's: what shares a fixture of its module mostly stays together.
+# An idle worker steals tests from the other one; tests that share a fixture of their module mostly stay together.
 TWO := -n 2 --dist worksteal
 
 test: $(BIN)/.dev ## the fast tests (under 2 minutes)
 	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud" $(ARGS)
 
-# What only computes shares the processors; what races, kills and listens has the machine to itself.
+# Tests that only compute run in parallel; tests that race, kill and listen run alone.
 SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/enforcement tests/unit
 SLOW = BLAZAR_CASES=$${BLAZAR_CASES:-10000} $(BIN)/python -m pytest -q -m "slow and not cloud" --timeout 1500 --durations 15
 
-test-slow: $(BIN)/.dev ## the tests that take long: races, kill -9, ten thousand cases, the upstream client
+test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, ten thousand cases, the upstream client
 	$(SLOW) $(TWO) $(SIDE_BY_SIDE) $(ARGS)
 	$(SLOW) $(SIDE_BY_SIDE:%=--ignore %) tests $(ARGS)
 
-soak: $(BIN)/.dev ## real processes, killed and stopped, and watched: MINUTES=15 SEED=… DATABASE=postgresql|mariadb
+soak: $(BIN)/.dev ## real processes that are killed and stopped, with checks: MINUTES=15 SEED=… DATABASE=postgresql|mariadb
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),15) --database $(or $(DATABASE),postgresql) $(if $(SEED),--seed $(SEED))
 
-# A small real OpenStack on this machine; cloud/README.md tells what is in it. Nova's scheduler loads our filter.
+# A small real OpenStack on this machine; cloud/README.md describes it. nova-scheduler loads our filter.
 CLOUD := OPENSTACK_CLOUD_SERVICES=$${OPENSTACK_CLOUD_SERVICES:-none} \
 	NOVA_EXTRA_FILTERS=blazarnova.scheduler.filters.blazar_filter.BlazarFilter EXTRA_PYTHON_PACKAGE=$(CURDIR)/nova
 CLOUD_PYTHON = $(or $(OPENSTACK_CLOUD_HOME),$(HOME)/.cache/openstack-cloud)/venv/bin/python
@@ -53,7 +53,7 @@ CLOUD_PYTHON = $(or $(OPENSTACK_CLOUD_HOME),$(HOME)/.cache/openstack-cloud)/venv
 cloud: ## a real OpenStack on this machine (Debian 12, root; about 100 s the first time)
 	$(CLOUD) cloud/up
 
-cloud-down: ## stop it; its data stay
+cloud-down: ## stop it, keep its data
 	$(CLOUD) cloud/down
 
 test-cloud: $(BIN)/.dev cloud ## the tests that need the real OpenStack
@@ -71,7 +71,7 @@ lint: $(BIN)/.dev ## style, types, import order
 	cd nova && $(abspath $(BIN))/mypy --config-file pyproject.toml
 	$(BIN)/lint-imports
 
-format: $(BIN)/.dev ## put the code into shape
+format: $(BIN)/.dev ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -82,10 +82,10 @@ db-revision: $(BIN)/.dev ## a new migration: make db-revision m="what it does"
 	@rm -f /tmp/blazar-revision.sqlite && url=sqlite:////tmp/blazar-revision.sqlite && \
 	$(BIN)/blazar-db-manage --database-url $$url upgrade && $(BIN)/blazar-db-manage --database-url $$url revision -m "$(m)"
 
-sample-config: $(BIN)/.dev ## write etc/blazar/*.sample, and docs/configuration.md anew
+sample-config: $(BIN)/.dev ## regenerate etc/blazar/*.sample and docs/configuration.md
 	PYTHONWARNINGS=ignore $(BIN)/oslo-config-generator --config-file etc/blazar/blazar-config-generator.conf
 	$(BIN)/oslopolicy-sample-generator --config-file etc/blazar/blazar-policy-generator.conf
 	$(BIN)/python tools/configuration_page.py > docs/configuration.md
 
-clean: ## remove what the other targets made (not the data in ./var)
+clean: ## remove the files of the other targets (not the data in ./var)
 	rm -rf $(VENV) .venv-client .venv-tempest build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
