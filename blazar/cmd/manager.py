@@ -116,6 +116,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
         raise ConfigurationError(f"the message bus does not let us take requests: {error}") from error
     finally:
         LOG.info("blazar-manager stops; what is going on is finished first")
+        manager.take_no_more()
         if listening.done() and listening.exception() is None:
             _for_a_while(lambda: _no_more_of(listener), conf.manager.request_limit + PARTING)
         if updates is not None and hearing is not None and hearing.done():

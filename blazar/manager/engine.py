@@ -74,10 +74,14 @@ class Engine:
             pool.submit(int)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Take on nothing new, finish what is at hand, and return."""
+    def take_no_more(self) -> None:
+        """Begin no more work on events; what has begun goes on."""
         self._stopping.set()
         self.wake()
+
+    def stop(self) -> None:
+        """Take on nothing new, finish what is at hand, and return."""
+        self.take_no_more()
         # First: whatever hands events out finds somebody to take them.
         if self._thread.ident is not None:
             self._thread.join()

@@ -12,6 +12,7 @@ generations of the resources it was made on, and whoever writes it tells the wor
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -103,21 +104,29 @@ class Healing:
         self._settings = settings
         self.next_try: datetime | None = None
         """When the first lease that waited in the last run can be tried again."""
+        self._stopping = threading.Event()
+
+    def take_no_more(self) -> None:
+        """Let a run end after the lease that it looks at: the next run, of any manager, looks at the others."""
+        self._stopping.set()
 
     def run(self, *, at_once: bool = False) -> int:
         """Look once at every lease that may need it; return how many must be looked at again soon, being busy.
 
-        A lease whose last attempt was undone waits (``next_try``), unless it is to be tried ``at_once``. One statement
-        for each page of leases, and for each lease that is found a number that does not depend on how many hosts there
-        are.
+        Those in use come first, then those that start soonest. A lease whose last attempt was undone waits
+        (``next_try``), unless it is to be tried ``at_once``. One statement for each page of leases, and for each lease
+        that is found a number that does not depend on how many hosts there are.
         """
         self.next_try = None
         now = self._clock.now()
         until = now + self._settings.healing_interval if self._settings.healing_interval else None
-        busy, after = 0, ""
+        busy = 0
+        after: tuple[datetime, str] | None = None
         while page := self._store.leases_to_heal(now=now, until=until, after=after, limit=PAGE):
-            busy += sum(not self.look_calmly(lease_id, at_once=at_once) for lease_id in page)
-            after = page[-1]
+            for after in page:
+                if self._stopping.is_set():
+                    return busy
+                busy += not self.look_calmly(after[1], at_once=at_once)
         return busy
 
     def look_at(self, lease_id: str, *, in_use: bool = True, at_once: bool = False) -> bool:

@@ -68,10 +68,15 @@ class Monitor:
         """Begin to look, in a thread of its own."""
         self._thread.start()
 
+    def take_no_more(self) -> None:
+        """Begin no more looks, and end a run of healing after the lease that it looks at."""
+        self._stopping.set()
+        self._healing.take_no_more()
+        self._woken.set()
+
     def stop(self) -> None:
         """Finish what is at hand, and return."""
-        self._stopping.set()
-        self._woken.set()
+        self.take_no_more()
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -113,6 +118,8 @@ class Monitor:
             said, self._said = self._said, set()
         changed = False
         for watch in self._watches:
+            if self._stopping.is_set():
+                break
             registered = self._health.registered(watch.kind)
             try:
                 with scope(limit=self._settings.look_limit):

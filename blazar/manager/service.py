@@ -106,8 +106,16 @@ class ManagerService:
         self.monitor.start()
         self.sweep.start()
 
+    def take_no_more(self) -> None:
+        """Begin nothing new from now on, in any part; what has begun goes on, and is waited for by ``stop``."""
+        self.engine.take_no_more()
+        self.monitor.take_no_more()
+        self.sweep.take_no_more()
+
     def stop(self) -> None:
         """Finish the work that has begun and stop; its claims are kept alive until then."""
+        # All at first, and only then to wait: the sum of what each part finishes may be more than we are given.
+        self.take_no_more()
         self.sweep.stop()
         self.monitor.stop()
         self.engine.stop()

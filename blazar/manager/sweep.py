@@ -52,10 +52,14 @@ class Sweep:
         if self._settings.sweep_interval:
             self._thread.start()
 
-    def stop(self) -> None:
-        """Finish the look under way, and return."""
+    def take_no_more(self) -> None:
+        """Begin no more looks, and look at no more types in the one under way."""
         self._stopping.set()
         self._woken.set()
+
+    def stop(self) -> None:
+        """Finish what is at hand, and return."""
+        self.take_no_more()
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -83,7 +87,8 @@ class Sweep:
         with scope(limit=self._settings.look_limit):
             found: set[str] = set()
             for kind in self._types.values():
-                if isinstance(kind, LeavesTraces):
+                # What is not found now is found by the next sweep, of any manager.
+                if isinstance(kind, LeavesTraces) and not self._stopping.is_set():
                     found |= kind.traces(self._store.inventory(kind.kind).resources)
             return frozenset(found)
 

@@ -71,10 +71,12 @@ def failed_by(connection: Connection, kinds: Collection[str], instant: datetime)
     return {row.id: row.kind for row in rows}
 
 
-def to_heal(connection: Connection, *, now: datetime, until: datetime | None, after: str, limit: int) -> list[str]:
-    """Return the ids of leases that hold something failed by ``until``, or have something missing noted.
+def to_heal(
+    connection: Connection, *, now: datetime, until: datetime | None, after: tuple[datetime, str] | None, limit: int
+) -> list[tuple[datetime, str]]:
+    """Return starts and ids of leases that hold something failed by ``until``, or have something missing noted.
 
-    One statement, in the order of ids from the one ``after``: a page at a time.
+    One statement, in this order from the one ``after``: a page at a time.
     """
     horizon = () if until is None else (leases.c.starts_at <= until,)
     failed = (
@@ -89,19 +91,21 @@ def to_heal(connection: Connection, *, now: datetime, until: datetime | None, af
     )
     used = sa.select(reservations.c.lease_id).where(reservations.c.status == str(ReservationStatus.ACTIVE))
     partly = sa.and_(leases.c.status == str(LeaseStatus.ERROR), leases.c.id.in_(used))
+    starts, id_ = leases.c.starts_at, leases.c.id
+    rest = () if after is None else (sa.or_(starts > after[0], sa.and_(starts == after[0], id_ > after[1])),)
     query = (
-        sa.select(leases.c.id)
+        sa.select(starts, id_)
         .where(
             leases.c.deleted_at.is_(None),
             sa.or_(leases.c.status.in_(HEALED), partly),
             leases.c.ends_at > now,
-            leases.c.id > after,
             leases.c.id.in_(sa.union(failed, missing)),
+            *rest,
         )
-        .order_by(leases.c.id)
+        .order_by(starts, id_)
         .limit(limit)
     )
-    return [row[0] for row in connection.execute(query)]
+    return [(row[0], row[1]) for row in connection.execute(query)]
 
 
 def in_use(connection: Connection, kind: str, now: datetime) -> Mapping[str, frozenset[str]]:

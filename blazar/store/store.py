@@ -255,8 +255,13 @@ class Store:
             found = health_queries.failed_by(connection, [str(kind) for kind in kinds], instant)
             return {id_: ResourceKind(kind) for id_, kind in found.items()}
 
-    def leases_to_heal(self, *, now: datetime, until: datetime | None, after: str, limit: int) -> list[str]:
-        """Return the next leases, by id, that hold what has failed before ``until`` or have something missing."""
+    def leases_to_heal(
+        self, *, now: datetime, until: datetime | None, after: tuple[datetime, str] | None, limit: int
+    ) -> list[tuple[datetime, str]]:
+        """Return starts and ids of the next leases that hold what has failed by ``until`` or have something missing.
+
+        In this order, from the one ``after``.
+        """
         with self._transactions.reading() as connection:
             return health_queries.to_heal(connection, now=now, until=until, after=after, limit=limit)
 

@@ -175,6 +175,28 @@ def test_a_manager_that_is_asked_to_end_while_it_hands_out_work_fails_at_nothing
     assert "failed" not in caplog.text
 
 
+def test_a_manager_that_is_asked_to_end_begins_nothing_new_while_a_look_is_under_way(hasty):
+    looking, go_on = threading.Event(), threading.Event()
+
+    def hold_up(name: str, phase: str) -> None:
+        if threading.current_thread().name == "monitor":
+            looking.set()
+            go_on.wait(60)
+
+    hasty.faults.on_call = hold_up
+    hasty.manager.start()
+    stopping = threading.Thread(target=hasty.manager.stop)
+    try:
+        assert looking.wait(20)
+        stopping.start()
+        until(lambda: "engine" not in {thread.name for thread in threading.enumerate()})
+        lease = hasty.lease(end=hasty.clock.now().replace(second=0, microsecond=0) + timedelta(hours=1))
+    finally:
+        go_on.set()
+        stopping.join(20)
+    assert hasty.now(lease).status is LeaseStatus.PENDING
+
+
 def test_work_whose_last_write_failed_is_taken_up_again_while_other_work_goes_on(hasty):
     end = hasty.clock.now().replace(second=0, microsecond=0) + timedelta(hours=1)
     slow, failing = hasty.lease(a_host(), end=end), hasty.lease(instances(1, affinity=None), end=end)

@@ -607,6 +607,40 @@ def test_slots_in_use_stay_and_free_ones_move(replacing):
     assert [s.id for s in world.simulated.list_servers()] == [server.id]
 
 
+def all_fail(world: World) -> None:
+    """Let all hosts that leases hold count as failed."""
+    held = {a.resource_id for a in world.store.live_allocations(ResourceKind.HOST)}
+    world.store.set_failed(ResourceKind.HOST, dict.fromkeys(held, "its rack has no power"), at=world.clock.now())
+
+
+def test_a_manager_that_is_asked_to_end_exchanges_no_more_than_it_has_begun(a_world):
+    world = a_world(hosts=6, settings=Settings(heal_active=True, claim_ttl=timedelta(seconds=30)))
+    leases = [world.lease() for _ in range(3)]
+    world.run()
+    before = {lease.id: world.hosts_of(lease) for lease in leases}
+    all_fail(world)
+    world.faults.on_call = lambda name, _: world.manager.take_no_more() if name == "add_host" else None
+    world.manager.monitor.heal()
+    assert [world.hosts_of(lease) != before[lease.id] for lease in leases].count(True) == 1
+    assert {world.now(lease).status for lease in leases} == {LeaseStatus.ACTIVE}
+    world.faults.on_call = None
+    world.another_manager().monitor.heal()
+    assert all(world.hosts_of(lease).isdisjoint(before[lease.id]) for lease in leases)
+
+
+def test_leases_are_healed_in_the_order_of_their_starts(a_world, monkeypatch):
+    monkeypatch.setattr("blazar.manager.healing.PAGE", 2)
+    world = a_world(hosts=1, settings=Settings(healing_interval=timedelta(0)))
+    hours = [5, 1, 4, 2, 3]
+    leases = [world.lease(instances(1), start=hour * HOUR, hours=1) for hour in hours]
+    same = world.lease(instances(1), start=3 * HOUR, hours=1)
+    all_fail(world)
+    world.manager.monitor.heal()
+    degraded = [lease for type_, lease in world.notifier.told if type_ == "lease.degraded"]
+    assert {lease.id for lease in degraded} == {lease.id for lease in (*leases, same)}
+    assert [lease.window.start for lease in degraded] == [NOON + hour * HOUR for hour in (1, 2, 3, 3, 4, 5)]
+
+
 @pytest.mark.parametrize("call", ["add_host", "remove_host", "servers_on"])
 @pytest.mark.parametrize("phase", ["before", "after"])
 def test_an_exchange_that_fails_half_way_leaves_the_lease_as_it_was_and_comes_later(replacing, call, phase):
