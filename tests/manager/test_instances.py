@@ -615,13 +615,13 @@ def test_what_somebody_took_away_during_a_growth_is_made_again_by_its_undo(world
 
 def test_an_undo_that_never_succeeds_does_not_keep_the_lease_from_its_end(world):
     lease = world.lease(instances(1), hours=2)
-    world.run()
+    world.run_to(NOON + 2 * HOUR - 2 * MINUTE)
     world.faults.fail_before("set_inventory", CloudRefused("no"), times=1000)
     with pytest.raises(CloudRefused):
         world.resize(lease, amount=8)
     world.run_to(NOON + 2 * HOUR - MINUTE)
     assert world.now(lease).status is LeaseStatus.UPDATING
-    world.run_to(NOON + 2 * HOUR + MINUTE)
+    world.run_to(NOON + 2 * HOUR + 10 * MINUTE)
     ended = world.now(lease)
     assert ended.status is LeaseStatus.TERMINATED
     assert "not undone before the end of the lease: no" in ended.event(EventType.UPDATE).reason
