@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler filter that keeps reserved hosts for those who reserved them.
+"""The scheduler filter that restricts reserved hosts to the projects of their reservations.
 
-It is a distribution of its own because it is installed beside nova-scheduler, where the service is not.
+It is a separate distribution because it is installed beside nova-scheduler, without the service.
 """
 
 __version__ = "0.1.0"

@@ -55,7 +55,7 @@ def test_a_refused_project_is_logged_with_the_host(nova, passes, a_host, a_reque
     caplog.set_level(logging.INFO, nova.filter_module.__name__)
     passes(a_host(foreign), a_request(hint="r2"))
     assert "project alice" in caplog.text
-    assert "host compute-1 is in a pool that the project may not use" in caplog.text
+    assert "Host compute-1 is in an aggregate that the project may not use" in caplog.text
 
 
 @pytest.mark.parametrize("nothing", [{}, {"scheduler_hints": None}, {"scheduler_hints": {}}, {"hint": [""]}])

@@ -297,7 +297,7 @@ def test_an_operator_chooses_the_names():
             "its zone 'other_r1' does not start with 'blazar_'",
         ),
         ({"blazar:owner": "alice"}, "its zone '' does not start with 'blazar_'"),
-        ({"availability_zone": "blazar_r1", "owner": "alice"}, "its metadata have no 'blazar:owner'"),
+        ({"availability_zone": "blazar_r1", "owner": "alice"}, "its metadata has no 'blazar:owner'"),
     ],
 )
 def test_zone_and_owner_that_do_not_go_together_are_told(metadata, words):

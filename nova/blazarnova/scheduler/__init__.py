@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova-scheduler asks of Blazar: the rules, and the filters that apply them."""
+"""The part of Blazar in nova-scheduler: the rules, and the filter that applies them."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose server may run on which host: the rules of reservations, as pure functions.
+"""The rules which servers may run on which hosts, as pure functions.
 
-A pool is a host aggregate that Blazar keeps: the freepool, the aggregate of preemptible servers, and one aggregate for
-each host reservation, known by its availability zone or by its owner. Aggregates of instance reservations are no pools:
-Placement keeps their servers together. Nothing here imports nova; the filter reads nova's objects and asks ``decide``.
+A managed aggregate (``Pool``) is one that Blazar controls: the freepool, the aggregate of preemptible servers, and one
+aggregate per host reservation, recognized by its availability zone or its owner. Aggregates of instance reservations
+are not among them: Placement selects the hosts of their servers. Nothing here imports nova; the filter reads nova's
+objects and calls ``decide``.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from dataclasses import dataclass
 from enum import Enum
 
 LEGACY_ZONE_PREFIX = "blazar:"
-"""Zones of reservations were once named so; clouds still have them."""
+"""An older prefix of the availability zones of reservations, which clouds still have."""
 
 ZONE_KEY = "availability_zone"
 
 SLOTS_KEY = "reservation"
-"""Metadata of the aggregate of an instance reservation: its hosts have room that is promised."""
+"""Metadata key of the aggregate of an instance reservation: its hosts have reserved capacity."""
 
 CLOSED_KEY = "blazar:closed:"
-"""With a host's name behind it, metadata of the freepool: a reservation is taking the host over."""
+"""Followed by a host's name, metadata key of the freepool: the host is being assigned to a reservation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What an operator may choose; the defaults are those of the options in nova.conf."""
+    """The operator's settings; the defaults are those of the options in nova.conf."""
 
     freepool: str = "freepool"
     preemptible_pool: str = "freepool"
@@ -37,9 +38,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked for: whose server, which reservations its hint names, what its flavor says.
+    """A request for a server: its project, the reservations that its hint names, the properties of its flavor.
 
-    ``destination`` is the host that an operator named for it, if one did; Nova lets nobody else name a host.
+    ``destination`` is the host that an operator named for it, if any; Nova lets nobody else name a host.
     """
 
     project_id: str | None = None
@@ -51,7 +52,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A pool that a host is in; ``reserved`` if it has the zone or the owner of a host reservation."""
+    """A managed aggregate of a host; ``reserved`` if it has the zone or the owner of a host reservation."""
 
     name: str
     reserved: bool = False
@@ -59,41 +60,41 @@ class Pool:
     guests: frozenset[str] = frozenset()
 
     def admits(self, project_id: str | None) -> bool:
-        """Tell whether the project owns the reservation or was let in; nobody is let in by having no id."""
+        """Return whether the project owns the reservation or was admitted; a missing id is never admitted."""
         return bool(project_id) and (project_id in self.guests or project_id == self.owner)
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A candidate: the name of its compute service, and the pools that it is in, those of reservations first."""
+    """A candidate: the name of its compute service, and its managed aggregates, those of reservations first."""
 
     name: str
     pools: tuple[Pool, ...] = ()
     promised: bool = False
-    """Whether an instance reservation has room on it."""
+    """Whether an instance reservation has reserved capacity on it."""
     closed: bool = False
-    """Whether a reservation is taking it over."""
+    """Whether it is being assigned to a reservation."""
     doubts: tuple[str, ...] = ()
-    """Which of its pools look as if the options were not those of Blazar, as sentences."""
+    """Sentences about aggregates which indicate that the options differ from those of Blazar."""
 
 
 class Decision(Enum):
-    """Whether the host passes, and why, as the end of a sentence that starts with the host."""
+    """Whether the host passes, and the reason, as the end of a sentence that starts with the host."""
 
-    OWN_RESERVATION = (True, "is in a pool of a reservation that the project may use")
-    FOREIGN_RESERVATION = (False, "is in a pool that the project may not use")
-    NOT_IN_RESERVATION = (False, "is in no pool that the hint names")
-    NAMED_BY_OPERATOR = (True, "is in no pool, and an operator named it as the destination")
+    OWN_RESERVATION = (True, "is in an aggregate that the hint names and the project may use")
+    FOREIGN_RESERVATION = (False, "is in an aggregate that the project may not use")
+    NOT_IN_RESERVATION = (False, "is in no aggregate that the hint names")
+    NAMED_BY_OPERATOR = (True, "is not managed by Blazar, and an operator named it as the destination")
     RESERVATION_FLAVOR = (True, "is left to Placement, since the flavor is that of a reservation")
-    PREEMPTIBLE_POOL = (True, "is in the pool of preemptible servers only")
-    NOT_PREEMPTIBLE_POOL = (False, "is not in the pool of preemptible servers only")
-    PROMISED_ROOM = (False, "has room that is promised to an instance reservation")
-    CHANGES_HANDS = (False, "is being taken over by a reservation")
-    RESERVABLE_HOST = (False, "is kept for reservations")
-    OPEN_HOST = (True, "is in no pool")
+    PREEMPTIBLE_POOL = (True, "is in the aggregate of preemptible servers and no other one of Blazar")
+    NOT_PREEMPTIBLE_POOL = (False, "is not in the aggregate of preemptible servers, or also in another one of Blazar")
+    PROMISED_ROOM = (False, "has reserved capacity of an instance reservation")
+    CHANGES_HANDS = (False, "is being assigned to a reservation")
+    RESERVABLE_HOST = (False, "is restricted to reservations")
+    OPEN_HOST = (True, "is not managed by Blazar")
 
     def __init__(self, passes: bool, reason: str) -> None:
-        """Take a member's value apart."""
+        """Unpack the value of a member."""
         self.passes = passes
         self.reason = reason
 
@@ -101,8 +102,9 @@ class Decision(Enum):
 def decide(request: Request, host: Host, rules: Rules) -> Decision:
     """Decide whether the host may run the server.
 
-    A hint outranks the flavor: who names a reservation gets its hosts or none. A server without a hint never gets
-    onto a host of a pool, except as a preemptible one where that is allowed, or by the flavor of a reservation.
+    A hint takes precedence over the flavor: a server that names a reservation gets its hosts or none. A server without
+    a hint is refused on managed hosts, unless it is preemptible and these are allowed, or has the flavor of a
+    reservation.
     """
     if request.reservations:
         return _with_hint(request, host)
@@ -115,7 +117,7 @@ def decide(request: Request, host: Host, rules: Rules) -> Decision:
 
 def _with_hint(request: Request, host: Host) -> Decision:
     if not host.pools and request.destination == host.name:
-        # The way out of a reservation before it ends: its servers keep their hint for life.
+        # Lets a server leave its reservation before the end: its hint never changes.
         return Decision.NAMED_BY_OPERATOR
     pool = next((pool for pool in host.pools if pool.name in request.reservations), None)
     if pool is None:
@@ -136,12 +138,12 @@ def _preemptible(host: Host, rules: Rules) -> Decision:
 
 
 def host_in(name: str, aggregates: Iterable[tuple[str, Mapping[str, str]]], rules: Rules) -> Host:
-    """Build a host from the names and the metadata of its aggregates, with those of them that are pools."""
+    """Return a host with its managed aggregates, given the names and the metadata of all of them."""
     known = list(aggregates)
     pools = [pool for pool in (_pool(each, metadata, rules) for each, metadata in known) if pool]
     return Host(
         name,
-        # While a host changes hands it is in the freepool too; a hint that names both means the reservation.
+        # While a host is being assigned it is also in the freepool; a hint that names both means the reservation.
         tuple(sorted(pools, key=lambda pool: not pool.reserved)),
         promised=any(SLOTS_KEY in metadata for _, metadata in known),
         closed=any(CLOSED_KEY + name in metadata for _, metadata in known),
@@ -163,14 +165,14 @@ def _doubt(name: str, metadata: Mapping[str, str], rules: Rules) -> str | None:
     if zone is owner:
         return None
     if zone:
-        return f"aggregate {name} has the zone of a reservation, and its metadata have no {rules.owner_key!r}"
+        return f"aggregate {name} has the zone of a reservation, but its metadata has no {rules.owner_key!r}"
     found = metadata.get(ZONE_KEY) or ""
     text = f"its zone {found!r} does not start with {rules.zone_prefix!r}"
-    return f"aggregate {name} has the owner of a reservation, and {text}"
+    return f"aggregate {name} has the owner of a reservation, but {text}"
 
 
 def _pool(name: str, metadata: Mapping[str, str], rules: Rules) -> Pool | None:
-    # Either will do: a slip in one option must not open what is reserved.
+    # One of them suffices: a mistake in one option must not open reserved hosts.
     reserved = _has_zone(metadata, rules) or _has_owner(metadata, rules)
     if not reserved and name not in (rules.freepool, rules.preemptible_pool):
         return None
@@ -179,6 +181,6 @@ def _pool(name: str, metadata: Mapping[str, str], rules: Rules) -> Pool | None:
 
 
 def names_in(hint: object) -> frozenset[str]:
-    """Return the names that a hint holds, which may be one string, a list of them, or nothing."""
+    """Return the names in a hint, which may be one string, a list of them, or nothing."""
     values = hint if isinstance(hint, (list, tuple, set, frozenset)) else (hint,)
     return frozenset(str(value) for value in values if value)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter itself: reads what nova-scheduler hands it, and answers what the rules decide."""
+"""The filter itself: converts nova-scheduler's objects, and returns the decision of the rules."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from nova.scheduler import filters  # the module, not the class: nova takes every filter class that it finds here
+from nova.scheduler import filters  # the module, not the class: nova loads every filter class that it finds here
 from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_utils import strutils
@@ -23,32 +23,32 @@ OPTIONS = [
     cfg.StrOpt(
         "aggregate_freepool_name",
         default="freepool",
-        help="Aggregate of the hosts that can be reserved and are not now. As in blazar.conf.",
+        help="Aggregate of the registered hosts without a current reservation. Must be as in blazar.conf.",
     ),
     cfg.BoolOpt(
         "allow_preemptibles",
         default=False,
-        help="Let servers with a preemptible flavor run on hosts that can be reserved, until a lease needs them.",
+        help="Let servers with a preemptible flavor run on hosts that can be reserved, until a lease needs the hosts.",
     ),
     cfg.StrOpt(
         "preemptible_aggregate",
         default="freepool",
-        help="Aggregate whose hosts run preemptible servers, and no other ones.",
+        help="Aggregate whose hosts run preemptible servers, and no others.",
     ),
     cfg.StrOpt(
         "project_id_key",
         default="blazar:tenant",
-        help="Accepted and not used: a project is let in by its id as a metadata key, whatever the value.",
+        help="Accepted but not used: a project is admitted by its id as a metadata key, whatever the value.",
     ),
     cfg.StrOpt(
         "blazar_owner",
         default="blazar:owner",
-        help="Metadata key of an aggregate under which the owning project's id is found. As in blazar.conf.",
+        help="Metadata key of an aggregate with the id of the owning project. Must be as in blazar.conf.",
     ),
     cfg.StrOpt(
         "blazar_az_prefix",
         default="blazar_",
-        help="How the availability zones of reservations start. As in blazar.conf.",
+        help="Prefix of the availability zones of reservations. Must be as in blazar.conf.",
     ),
 ]
 
@@ -57,16 +57,16 @@ CONF.register_opts(OPTIONS, GROUP)
 
 
 class BlazarFilter(filters.BaseHostFilter):
-    """Keeps the hosts of reservations for those who reserved them."""
+    """Restricts the hosts of reservations to the projects that may use them."""
 
     RUN_ON_REBUILD = False
-    """A rebuild stays on its host; to refuse it would only strand a server that was moved out of its reservation."""
+    """A rebuild stays on its host; refusing it would only block servers that were moved out of their reservation."""
 
     run_filter_once_per_request = True
-    """Servers of one request share project, hint and flavor: who passes for the first passes for all."""
+    """Servers of one request share project, hint and flavor: a host that passes for one passes for all."""
 
     def __init__(self) -> None:
-        """Take the rules from nova.conf; nova makes the filter once, after it has read its configuration."""
+        """Read the rules from nova.conf; nova creates the filter once, after it has read its configuration."""
         super().__init__()
         options = CONF[GROUP]
         self._rules = Rules(
@@ -79,15 +79,15 @@ class BlazarFilter(filters.BaseHostFilter):
         self._doubted = False
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
-        """Tell whether the host may run the server that is asked for."""
+        """Return whether the host may run the requested server."""
         request = _request(spec_obj)
         host = _host(host_state, self._rules)
         if host.doubts and not self._doubted:
-            # Once is enough: it is so for every reservation, at every request.
+            # Logged once, as it applies to every reservation and request.
             self._doubted = True
             LOG.warning(
-                "On host %s, %s. Its hosts are kept for the reservation. Set blazar_az_prefix and blazar_owner of [%s] "
-                "as [physical:host] and [nova] of blazar.conf have them",
+                "Host %s: %s. Hosts of such aggregates stay restricted to the reservation. Set blazar_az_prefix and "
+                "blazar_owner of [%s] to the values of [physical:host] and [nova] in blazar.conf",
                 host.name,
                 "; ".join(host.doubts),
                 GROUP,
@@ -105,19 +105,19 @@ def _request(spec: Any) -> Request:
         reservations=names_in(spec.get_scheduler_hint(HINT)),
         reservation_flavor=RESERVATION_SPEC in extra_specs,
         preemptible=strutils.bool_from_string(extra_specs.get(PREEMPTIBLE_SPEC)),
-        # Nova also fills in destinations of its own, which say the cell or the aggregates and no host.
+        # Nova also sets destinations of its own, which contain the cell or the aggregates but no host.
         destination=_value(_value(spec, "requested_destination"), "host"),
     )
 
 
 def _host(state: Any, rules: Rules) -> Host:
-    # The zone is read from the metadata, where nova's `availability_zone` property has it from too.
+    # Nova's `availability_zone` property reads the zone from the metadata, too.
     aggregates = ((aggregate.name, _value(aggregate, "metadata") or {}) for aggregate in state.aggregates)
     return host_in(state.host, aggregates, rules)
 
 
 def _value(thing: Any, name: str) -> Any:
-    # To read an attribute that was never set raises, or sends a query to the database.
+    # Reading an attribute that was never set raises, or sends a query to the database.
     return getattr(thing, name) if thing is not None and name in thing else None
 
 
@@ -125,6 +125,6 @@ def _log(decision: Decision, request: Request, host: Host) -> None:
     if decision in (Decision.FOREIGN_RESERVATION, Decision.NAMED_BY_OPERATOR):
         names = ", ".join(sorted(request.reservations))
         project = request.project_id
-        LOG.info("A server of project %s with the hint %s: host %s %s", project, names, host.name, decision.reason)
+        LOG.info("Host %s %s: server of project %s with the hint %s", host.name, decision.reason, project, names)
     elif not decision.passes:
-        LOG.debug("Host %s does not pass: it %s", host.name, decision.reason)
+        LOG.debug("Host %s is refused: it %s", host.name, decision.reason)
