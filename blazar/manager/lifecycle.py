@@ -124,7 +124,9 @@ def decide(lease: Lease, event: Event, now: datetime, *, relook: timedelta) -> D
         return Run()
     match lease.status:
         case LeaseStatus.CREATING | LeaseStatus.UPDATING:
-            return Wait(now + relook, f"the lease is {lease.status}")
+            # No sooner than its undo is tried again, which may be minutes from now.
+            undo = next((e.due_at for e in lease.events if e.event_type in REQUEST_EVENTS and e.due_at), now)
+            return Wait(max(now + relook, undo), f"the lease is {lease.status}")
     earlier = next((e for e in _before(lease, event) if not is_over(e) and e.time is not None and e.time <= now), None)
     if earlier is not None:
         # No sooner than the earlier one is tried again itself.

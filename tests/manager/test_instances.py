@@ -15,6 +15,7 @@ from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationS
 from blazar.model.requests import ReservationChange
 from blazar.resources.physical_host import HostSettings
 from tests.promises import check_promises
+from tests.statements import counted
 from tests.world import NOON, PROJECT, World, a_host, instances, of_hosts
 
 DOWN = CloudUnavailable("the cloud does not answer")
@@ -627,6 +628,20 @@ def test_an_undo_that_never_succeeds_does_not_keep_the_lease_from_its_end(world)
     assert "not undone before the end of the lease: no" in ended.event(EventType.UPDATE).reason
     assert world.store.lease_allocations(lease.id) == ()
     nothing_is_left(world)
+
+
+def test_what_waits_for_an_undo_asks_no_more_often_than_the_undo_is_tried(world):
+    lease = world.lease(instances(1), hours=2)
+    world.run()
+    world.faults.fail_before("set_inventory", CloudRefused("no"), times=1000)
+    with pytest.raises(CloudRefused):
+        world.resize(lease, amount=8)
+    world.run_to(NOON + HOUR)
+    with counted(world.engine) as statements:
+        world.run_to(NOON + HOUR + 40 * MINUTE)
+    assert world.now(lease).event(EventType.BEFORE_END).reason == "the lease is UPDATING"
+    # An attempt a minute, where a look four times a second would be 9 600 and their statements.
+    assert statements.count < 40 * 40
 
 
 def test_an_end_finds_what_the_reservation_left_on_a_host_that_it_was_moved_from(world):
