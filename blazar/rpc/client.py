@@ -193,28 +193,35 @@ class RemoteManager:
         return cast(tuple[ResourceAllocations, ...], answer)
 
     def _ask(self, call: str, **arguments: Any) -> Any:
-        answer, is_cut = self._part(call, **arguments)
+        part, is_cut = self._part(call, **arguments)
+        if not is_cut:
+            return part
+        # By key and not by place: items may go, and others come, between two messages.
+        found = {codec.key_of(item): item for item in part}
         while is_cut:
-            more, is_cut = self._part(call, len(answer), **arguments)
-            answer += more
-        return answer
+            # Managers of an earlier version know only how many to skip.
+            place = {"after": codec.key_of(part[-1]), "skip": str(len(found))}
+            part, is_cut = self._part(call, place, **arguments)
+            for item in part:
+                found.setdefault(codec.key_of(item), item)
+        return tuple(found.values())
 
-    def _part(self, call: str, skip: int = 0, **arguments: Any) -> tuple[Any, bool]:
-        """Return the answer to a call, and whether it is a list of which there is more."""
+    def _part(self, call: str, place: Mapping[str, str] | None = None, **arguments: Any) -> tuple[Any, bool]:
+        """Return the answer to a call, and whether it is a list of which there is more; ``place``: from where on."""
         texts = codec.encode_arguments(call, arguments)
         self._wait_for_bus()
         try:
-            message = _until_begun(lambda: self._message(call, texts, skip))
+            message = _until_begun(lambda: self._message(call, texts, place or {}))
             return codec.decode_answer(call, message), codec.is_cut(message)
         except codec.Garbled as error:
             LOG.error("The answer of the manager can not be understood: %s", error)
             raise ManagerUnavailable("the answer of blazar-manager can not be understood") from error
 
-    def _message(self, call: str, texts: Mapping[str, str], skip: int) -> Any:
+    def _message(self, call: str, texts: Mapping[str, str], place: Mapping[str, str]) -> Any:
         """Return what a manager answers. NothingDone if none takes the message, or the one that does will not begin."""
         try:
             self._learn_the_time()
-            message = _until_taken(lambda: self._call(call, texts, skip))
+            message = _until_taken(lambda: self._call(call, texts, place))
         except ManagerUnavailable:
             raise
         except oslo_messaging.MessageUndeliverable as error:
@@ -239,11 +246,9 @@ class RemoteManager:
             codec.decode_answer(call, message)
         return message
 
-    def _call(self, call: str, texts: Mapping[str, str], skip: int = 0, timeout: float | None = None) -> Any:
+    def _call(self, call: str, texts: Mapping[str, str], place: Mapping[str, str], timeout: float | None = None) -> Any:
         """Send one question and wait for its answer."""
-        context = {"request_id": current().request_id}
-        if skip:
-            context["skip"] = str(skip)
+        context = {"request_id": current().request_id, **place}
         # By then the caller has been told that nobody answered.
         deadline = self._time.after(timeout or self._conf.rpc_response_timeout)
         if deadline is not None:
@@ -267,7 +272,7 @@ class RemoteManager:
         self._greet_again = self._time.elapsed() + GREET_AGAIN
 
     def _greet(self, timeout: float | None = None) -> None:
-        self._call("host_properties", codec.encode_arguments("host_properties", _QUESTION), timeout=timeout)
+        self._call("host_properties", codec.encode_arguments("host_properties", _QUESTION), {}, timeout=timeout)
 
     def _wait_for_bus(self) -> None:
         """Wait for the first connection, but not for ever: the library would, and nobody can tell it to stop.

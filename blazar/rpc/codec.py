@@ -16,7 +16,9 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from blazar.model import errors
+from blazar.model.allocations import ResourceAllocations
 from blazar.model.errors import BlazarError
+from blazar.model.resource import PropertyValues
 from blazar.rpc.interface import Manager
 
 LONG = 32 * 1024
@@ -68,20 +70,37 @@ def decode_arguments(call: str, texts: Mapping[str, str]) -> dict[str, Any]:
     return {name: _load(hints[name], text, f"{name} of {call}") for name, text in texts.items()}
 
 
-def encode_answer(call: str, answer: object, *, skip: int = 0) -> dict[str, str]:
+def encode_answer(call: str, answer: object, *, after: str | None = None, skip: int = 0) -> dict[str, str]:
     """Return a call's answer as a message.
 
-    Of a list that is too long for one message it is the first part after ``skip`` items, and ``more`` is in it.
+    Of a list it is the part after the item with the key ``after``, or all of it if that item is gone: the caller knows
+    which items it has. From a caller of an earlier version, which gives no key, it is the part after ``skip`` items. Of
+    what is too long for one message it is the first part, and ``more`` is in it.
     """
     adapter = _adapter(_hints(call)["return"])
     if not isinstance(answer, tuple):
         return {"answer": _pack(adapter.dump_json(answer))}
-    wanted = answer[skip:] if skip else answer
+    wanted = answer[skip:] if after is None else _following(answer, after)
     raw = adapter.dump_json(wanted)
     if len(raw) <= MOST_IN_ONE or len(wanted) < 2:
         return {"answer": _pack(raw)}
     fitting = _fitting([len(adapter.dump_json((item,))) for item in wanted])
     return {"answer": _pack(adapter.dump_json(wanted[:fitting])), "more": str(len(wanted) - fitting)}
+
+
+def key_of(item: Any) -> str:
+    """Return what tells an item of a list from all others, whatever changes in it."""
+    match item:
+        case PropertyValues():
+            return item.property.name
+        case ResourceAllocations():
+            return str(item.resource.id)
+        case _:
+            return str(item.id)
+
+
+def _following(items: tuple[Any, ...], after: str) -> tuple[Any, ...]:
+    return items[next((place for place, item in enumerate(items, 1) if key_of(item) == after), 0) :]
 
 
 def _fitting(sizes: list[int]) -> int:

@@ -31,8 +31,9 @@ PREFETCH = 4
 class Endpoint:
     """The one method that can be called: it takes the name of a call of the interface, and its arguments as texts.
 
-    The context of a call may have a ``deadline``, after which nobody waits for the answer, and a ``skip``, which is how
-    many items of a list the caller has already. Every answer tells the time (``now``) in which deadlines are.
+    The context of a call may have a ``deadline``, after which nobody waits for the answer, and ``after``, the key of
+    the last item of a list that the caller has already (``skip``, from an API of an earlier version: how many it has).
+    Every answer tells the time (``now``) in which deadlines are.
     """
 
     def __init__(self, manager: Manager, clock: Clock | None = None) -> None:
@@ -51,12 +52,13 @@ class Endpoint:
         request_id = context.get("request_id")
         try:
             values = codec.decode_arguments(call, arguments)
-            skip = _whole_number(context.get("skip"))
+            after, skip = context.get("after"), _whole_number(context.get("skip"))
             with (
                 scope(request_id=str(request_id) if request_id else None),
                 awaited(_instant(context.get("deadline")), self._clock),
             ):
-                return codec.encode_answer(call, getattr(self._manager, call)(**values), skip=skip)
+                answer = getattr(self._manager, call)(**values)
+                return codec.encode_answer(call, answer, after=after if isinstance(after, str) else None, skip=skip)
         except BlazarError as error:
             LOG.debug("Request %s: %s: %s", request_id, type(error).__name__, error.message)
             return codec.encode_error(error)

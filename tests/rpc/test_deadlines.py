@@ -175,9 +175,24 @@ def test_a_manager_of_an_earlier_version_tells_no_time_and_works_all_the_same(wo
     assert len(wire.sent) <= 5
 
 
+def test_an_api_of_an_earlier_version_goes_on_after_as_many_items_as_it_has(world):
+    answer = Endpoint(world.manager, world.clock).ask({"skip": "2"}, "hosts", {})
+    assert [host.name for host in codec.decode_answer("hosts", answer)] == ["node-3"]
+
+
+def test_a_manager_of_an_earlier_version_is_told_how_many_items_the_api_has(world, wire_to, monkeypatch):
+    class Earlier(Endpoint):
+        def ask(self, context, call, arguments):
+            return super().ask({name: text for name, text in context.items() if name != "after"}, call, arguments)
+
+    _, remote = wire_to(Earlier(world.manager, world.clock))
+    monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
+    assert [host.name for host in remote.hosts()] == ["node-1", "node-2", "node-3"]
+
+
 @pytest.mark.parametrize("text", ["", "soon", "nan", "inf", "-inf", "1e99", None, [], {}], ids=repr)
 def test_a_deadline_that_is_none_keeps_nobody_from_work(world, text):
-    answer = Endpoint(world.manager, world.clock).ask({"deadline": text, "skip": text}, "hosts", {})
+    answer = Endpoint(world.manager, world.clock).ask({"deadline": text, "skip": text, "after": text}, "hosts", {})
     assert "answer" in answer
 
 

@@ -19,6 +19,7 @@ from blazar.context import current, scope
 from blazar.model import errors
 from blazar.model.errors import BlazarError, ManagerUnavailable
 from blazar.model.lease import Lease, LeaseRevision, LeaseStatus
+from blazar.model.requests import HostChange
 from blazar.model.window import Window
 from blazar.rpc import client, codec
 from blazar.rpc.target import NAMESPACE, VERSION, target
@@ -213,6 +214,51 @@ def test_every_list_may_come_in_several_messages(http, near, monkeypatch, path):
     whole = near.get(path).data
     monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
     assert http.get(path).data == whole
+
+
+class Losing:
+    """A manager of which one list loses an item after two messages."""
+
+    def __init__(self, manager: Any, call: str, gone: int) -> None:
+        self._manager = manager
+        self._call = call
+        self._gone = gone
+        self._told = 0
+
+    def __getattr__(self, call: str) -> Any:
+        def answer(**arguments: Any) -> Any:
+            items = getattr(self._manager, call)(**arguments)
+            if (call, arguments) != (self._call, LISTS[self._call]):
+                return items
+            self._told += 1
+            return items if self._told <= 2 else items[: self._gone] + items[self._gone + 1 :]
+
+        return answer
+
+
+LISTS = {
+    "lease_revisions": {"project_id": None},
+    "hosts": {},
+    "host_allocations": {"host_id": None, "lease_id": None, "reservation_id": None},
+    "host_properties": {"include_private": True},
+    "floating_ips": {},
+    "floating_ip_allocations": {"floating_ip_id": None, "lease_id": None, "reservation_id": None},
+}
+
+
+@pytest.mark.parametrize("gone", [0, 1], ids=["told long ago", "told last"])
+@pytest.mark.parametrize("call", LISTS)
+def test_an_item_that_goes_while_a_list_is_read_takes_no_other_with_it(serve, world, monkeypatch, call, gone):
+    world.register_addresses(*range(40, 44))
+    for number in range(4):
+        world.lease(start=timedelta(hours=number))
+        world.manager.update_host("1", HostChange({f"rack{number}": "r1"}))
+    whole = list(getattr(world.manager, call)(**LISTS[call]))
+    remote = serve(Losing(world.manager, call, gone))
+    monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
+    listed = list(getattr(remote, call)(**LISTS[call]))
+    assert len(whole) >= 3
+    assert [item for item in listed if item != whole[gone]] == whole[:gone] + whole[gone + 1 :]
 
 
 def test_a_lease_that_goes_while_a_list_is_read_is_left_out(serve):
