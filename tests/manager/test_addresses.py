@@ -585,7 +585,7 @@ def test_a_change_that_can_not_be_leaves_the_lease_as_it_was(world):
         (InvalidInput, "no such floating IP", {"required": [99]}),
         (InvalidInput, "give a list", {"required_floatingips": "203.0.113.10"}),
         (NotEnoughResources, "203.0.113.15 .* promised to another", {"required": [15]}),
-        (NotEnoughResources, "at least 10 asked for", {"amount": 10}),
+        (NotEnoughResources, "at least 10 requested", {"amount": 10}),
         (InvalidInput, "before_end", {"before_end": "snapshot"}),
     ]:
         with pytest.raises(error, match=says):
