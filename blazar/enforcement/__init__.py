@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage enforcement: may this project have this lease? And who is told of leases that were granted, and that ended.
+"""Usage enforcement: filters check leases before they are granted, and are notified of granted and ended leases.
 
-What may enter: filters, the values that they see, and what carries a question to another service. A filter decides
-over frozen values; it knows neither the database nor the cloud, and writes nothing.
+What may enter: filters, the values that they see, and the client of the external service. A filter decides over frozen
+values; it does not access the database or the cloud, and writes nothing.
 """
 
 from blazar.enforcement.enforcement import Commitment, Enforcement, Identity, builtin_options

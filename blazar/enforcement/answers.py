@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an enforcement service answered: its status, the reason for the user, and whether it may have taken note.
+"""The answer of an enforcement service: status, reason for the user, and whether it may have processed the request.
 
-Little is read of an answer, and nothing of what we proved with who we are is repeated.
+Only a short part of an answer is read, and no credentials of ours are repeated in messages.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import urllib3
 from blazar.model.errors import BlazarError
 
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses that may be different the next time."""
+"""Statuses that may change on a retry."""
 
 NOT_PROCESSED = frozenset({401, 425, 429})
-"""Statuses of a service that has not looked at what it was sent."""
+"""Statuses of a service that has not processed the request."""
 
 REASONS = ("message", "error", "detail", "reason")
-"""Where a refusal says why: the first of these that is a text."""
+"""The fields of a refusal that may have the reason: the first one that is a string counts."""
 
 MOST_BYTES = 64 * 1024
-"""What is read of an answer: a sentence for the user needs less."""
+"""The limit of what is read of an answer: a sentence for the user needs less."""
 
 LONGEST_REASON = 500
 
 
 class NoAnswer(BlazarError):
-    """The service did not say what can be understood.
+    """The service gave no answer that can be understood.
 
-    ``passing``: another try may fare better. ``heard``: it may have heard and taken note all the same.
+    ``passing``: a retry may succeed. ``heard``: the service may have processed the request nevertheless.
     """
 
     def __init__(self, message: str, *, passing: bool = False, heard: bool = False) -> None:
@@ -44,7 +44,7 @@ class NoAnswer(BlazarError):
 
 
 def read(response: requests.Response, end: float, *, whole: bool) -> bytes:
-    """Return a body as far as it came in time; NoAnswer if it is needed ``whole`` and has no end."""
+    """Return the body as far as it arrived in time; NoAnswer if it is needed ``whole`` and is too long or too slow."""
     body = b""
     while part := response.raw.read1(8192, decode_content=False):
         body += part
@@ -60,7 +60,7 @@ def read(response: requests.Response, end: float, *, whole: bool) -> bytes:
 
 
 def reason(text: bytes, hidden: Collection[str]) -> str | None:
-    """Return the sentence for the user in a refusal, on one line; None if there is none."""
+    """Return the reason for the user in a refusal, on one line; None if there is none."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
@@ -71,7 +71,7 @@ def reason(text: bytes, hidden: Collection[str]) -> str | None:
 
 
 def line(text: str, hidden: Collection[str]) -> str:
-    """Return a text on one line that can be read and shown: printable, short, nothing of our secrets in it."""
+    """Return a string as one short, printable line with our secrets removed."""
     for secret in hidden:
         text = text.replace(secret, "***")
     shown = " ".join("".join(c if c.isprintable() else " " for c in text).split())
@@ -79,26 +79,26 @@ def line(text: str, hidden: Collection[str]) -> str:
 
 
 def to_hide(request: requests.PreparedRequest) -> list[str]:
-    """Return what of a request is not to be shown: what proves who we are, and the query of its URL."""
+    """Return the strings of a request that must not be shown: its credentials, and the query of its URL."""
     sent = [request.headers.get(name) for name in ("X-Auth-Token", "Authorization")]
     query = urlsplit(request.url or "").query
     return [str(value).removeprefix("Bearer ") for value in (*sent, query) if value]
 
 
 def was_sent(error: Exception) -> bool:
-    """Tell whether the service may have got what it was sent, before this happened."""
+    """Return whether the service may have received the request before this error."""
     cause = getattr(error.args[0], "reason", None) if error.args else None
     unsent = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
     return not isinstance(cause, unsent)
 
 
 def why(error: Exception) -> str:
-    """Return what happened in words of our own."""
+    """Return a description of the error without the library's own words."""
     match error:
         case requests.exceptions.SSLError():
-            return "its certificate can not be trusted, or TLS fails"
+            return "its certificate cannot be trusted, or TLS fails"
         case requests.exceptions.Timeout() | urllib3.exceptions.TimeoutError():
             return "it did not answer in time"
         case requests.exceptions.ConnectionError():
-            return "it can not be reached"
+            return "it cannot be reached"
     return f"the connection broke ({type(error).__name__})"

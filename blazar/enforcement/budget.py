@@ -27,10 +27,10 @@ Uses = list[tuple[Window, int]]
 
 
 class ResourceHoursFilter(Limit):
-    """A project takes no more than so many resource-hours in a period.
+    """Limits the resource-hours of a project in a period.
 
-    What counts is what its leases hold in the period: those that are over, that run and that are to come, each from
-    when it had a resource until it gave it back.
+    What counts is what its leases have in the period, whether they have ended, are active or are to come; each resource
+    counts from its assignment to its return.
     """
 
     needs_use: ClassVar[bool] = True
@@ -39,14 +39,15 @@ class ResourceHoursFilter(Limit):
             OPTION,
             type=types.Dict(value_type=types.Integer(min=-1)),
             default={},
-            help="Resource-hours that a project may take in a period, for ResourceHoursFilter, by what they are of: "
-            f"{', '.join(MEASURES)}. As host:1000,vcpu:20000; what is not named has no limit, nor has -1.",
+            help="Resource-hours that a project may use in a period, for ResourceHoursFilter, by measure: "
+            f"{', '.join(MEASURES)}. For example host:1000,vcpu:20000; a measure that is not named, or is -1, has no "
+            "limit.",
         ),
         cfg.StrOpt(
             "resource_hours_period",
             default="month",
-            help="The period of the budget: month, week (from Monday), each in UTC, or a number of days, which then "
-            "may begin at any time.",
+            help="The period of the budget: month, week (from Monday), both in UTC, or a number of days for a rolling "
+            "period.",
         ),
     ]
 
@@ -57,16 +58,16 @@ class ResourceHoursFilter(Limit):
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> ResourceHoursFilter:
-        """Return the filter as the configuration says; InvalidInput."""
+        """Return the filter as configured; InvalidInput."""
         hours = counted(section.max_resource_hours, OPTION, MEASURES)
         return cls(hours, parse(section.resource_hours_period), unified=identity.limits)
 
     def reach(self, window: Window) -> Window:
-        """Return the time over which the filter must know what the project holds."""
+        """Return the time over which the filter needs the usage of the project."""
         return self._period.reach(window)
 
     def check(self, question: Question) -> None:
-        """Deny a lease that takes more than is left of a period."""
+        """Deny a lease that takes more than the rest of the budget of a period."""
         before, after = _mine(question)
         limits = self._limits(question.wanted.project_id)
         for measure in sorted({name for record in after for name in record.measures} & limits.keys()):
@@ -90,11 +91,11 @@ class ResourceHoursFilter(Limit):
     def _refusal(self, measure: str, limit: int, period: Window, taken: int, left: int, amount: int) -> str:
         name = OPTION if self._unified is None else limit_name(measure)
         fits = timedelta(minutes=left // amount // 60)
-        advice = f"at most {span(fits)} of it as it is, less of it, or another time" if fits else "another time"
+        advice = f"for at most {span(fits)}, for less, or for another time" if fits else "for another time"
         return (
             f"reservations, start_date, end_date: the lease would take {_up(taken)} {measure}-hours from "
             f"{said(period.start)} to {said(period.end)}, and of the {limit} that the project has in "
-            f"{self._period.words} ({name}) {_down(left)} are left for it; ask for {advice}"
+            f"{self._period.words} ({name}) {_down(left)} are left for it; ask {advice}"
         )
 
     def _limits(self, project_id: str) -> Mapping[str, int]:
@@ -104,8 +105,8 @@ class ResourceHoursFilter(Limit):
         hours = {measure: found[limit_name(measure)] for measure in MEASURES if limit_name(measure) in found}
         if not hours:
             raise EnforcementUnavailable(
-                f"Keystone has no registered limit on resource-hours, as {limit_name(MEASURES[0])}; an operator must "
-                "create it before leases can be granted"
+                f"Keystone has no registered limit on resource-hours, such as {limit_name(MEASURES[0])}; an operator "
+                "must create it before leases can be granted"
             )
         return {measure: number for measure, number in hours.items() if number >= 0}
 
@@ -116,7 +117,7 @@ def limit_name(measure: str) -> str:
 
 
 def _mine(question: Question) -> tuple[list[UsageRecord], list[UsageRecord]]:
-    """Return what the lease itself holds without the change, and with it: what is past is past."""
+    """Return what the lease itself has without the change, and with it; the past does not change."""
     wanted, before = question.wanted, list(question.own_usage)
     if question.current is None or wanted.window.start >= question.now:
         return before, wanted.usage_records(wanted.window)
@@ -138,12 +139,12 @@ def _of(measure: str, usage_records: Iterable[UsageRecord]) -> Uses:
 
 
 def _down(seconds: int) -> str:
-    """Return hours, rather too few."""
+    """Return hours, rounded down."""
     return _said(seconds * 100 // 3600)
 
 
 def _up(seconds: int) -> str:
-    """Return hours, rather too many."""
+    """Return hours, rounded up."""
     return _said(-(-seconds * 100 // 3600))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The enabled filters, in their order."""
+"""The enabled filters, in their configured order."""
 
 from __future__ import annotations
 
@@ -45,25 +45,26 @@ BUILTIN: Mapping[str, Any] = {
         ExternalServiceFilter,
     )
 }
-"""Our own filters, by the names that ``enabled_filters`` knows them by. Others come by entry points."""
+"""Our own filters, by their names in ``enabled_filters``. Filters of other packages come by entry point."""
 
 
 class Tokens(Protocol):
     """Tokens of the service user."""
 
     def token(self) -> str:
-        """Return a token that is good; a BlazarError if there is none to be had."""
+        """Return a valid token; a BlazarError if there is none."""
 
     def renew(self) -> None:
-        """Forget the token: somebody did not accept it."""
+        """Discard the token, because a service did not accept it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commitment:
-    """What came of telling filters of something that is about to be so.
+    """The result of notifying filters of a change before it is committed.
 
-    With an ``error`` it must not be: somebody refuses it, or an insisting filter has no answer. ``known`` are those who
-    have taken note of it, or may have; ``later`` are those, with the reasons, who are to be told again.
+    With an ``error`` the change must not be committed: a filter refuses it, or an insisting filter gave no answer.
+    ``known`` are the filters that have recorded it, or may have; ``later`` are the filters that must be notified in a
+    retry, with the reasons.
     """
 
     known: tuple[str, ...] = ()
@@ -73,14 +74,14 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What filters may know of the cloud: Keystone's URL, the region, how to get tokens; nothing without Keystone."""
+    """What filters may know of the cloud: URL of Keystone, region, source of tokens; all empty without Keystone."""
 
     auth_url: str | None = None
     region_name: str | None = None
     tokens: Tokens | None = None
     cafile: str | None = None
     limits: UnifiedLimits | None = None
-    """Limits from Keystone, if those of the configuration do not count."""
+    """Limits from Keystone; None if those of the configuration count."""
 
 
 def builtin_options() -> list[cfg.Opt]:
@@ -89,7 +90,7 @@ def builtin_options() -> list[cfg.Opt]:
 
 
 class Enforcement:
-    """Asks filters in order; the first that objects decides. Without filters everything may be, and costs nothing."""
+    """Runs filters in order; the first objection decides. Without filters every lease is granted, at no cost."""
 
     def __init__(
         self, filters: Sequence[Filter] = (), *, identity: Identity | None = None, exempt: Collection[str] = ()
@@ -104,12 +105,12 @@ class Enforcement:
 
     @property
     def insists(self) -> bool:
-        """Tell whether there is a filter without whose answer nothing is granted."""
+        """Return whether a filter insists: nothing is granted without its answer."""
         return any(_insists(each) for each in self._filters)
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
-        """Return what ``[enforcement]`` says; InvalidInput if that can not be."""
+        """Return the filters that ``[enforcement]`` configures; InvalidInput if a value is not possible."""
         identity = replace(identity, limits=UnifiedLimits.configured(conf, keystone=bool(identity.tokens)))
         filters = []
         for name, kind in find(conf.enforcement.enabled_filters).items():
@@ -117,32 +118,32 @@ class Enforcement:
                 conf.register_opts(kind.options, group="enforcement")
                 filters.append(kind.configured(conf.enforcement, identity))
             except (cfg.Error, ValueError) as error:
-                # Ours are read before; those of others may clash with them, or have a value that can not be.
-                raise InvalidInput(f"[enforcement] {name} can not be used as it is set: {error}") from error
+                # Our options are registered before; those of others may clash with them, or have an invalid value.
+                raise InvalidInput(f"[enforcement] {name} cannot be used as configured: {error}") from error
         return cls(filters, identity=identity, exempt=conf.enforcement.exempt_projects)
 
     def context(self, lease: Lease, by: Actor | None) -> Context:
-        """Return whose lease it is and who asks, with what is known of the cloud."""
+        """Return the owner of the lease and the caller, with what is known of the cloud."""
         return Context(lease.user_id, lease.project_id, self._identity.auth_url, self._identity.region_name, by)
 
     def reach(self, window: Window) -> Window | None:
-        """Return the time that counts for a lease of this window, None if it is its own."""
+        """Return the time whose usage counts for a lease of this window, None if it is the window itself."""
         far = [each.reach(window) for each in self._far_sighted]
         return Window(min(each.start for each in far), max(each.end for each in far)) if far else None
 
     def hears(self, occasion: Occasion) -> bool:
-        """Tell whether some filter wants to be told of an occasion."""
+        """Return whether a filter is to be notified of an occasion."""
         return occasion in self._hears
 
     def exempts(self, project_id: str) -> bool:
-        """Tell whether no limit counts for a project."""
+        """Return whether a project is exempt from all limits."""
         return project_id in self._exempt
 
     def check(self, question: Question, passed: dict[int, object]) -> None:
         """Return if no filter objects; UsageDenied, EnforcementUnavailable.
 
-        ``passed`` remembers which filter has said yes to what, through the attempts of one request: another service is
-        not asked the same twice. What depends on the rest of the project's use is decided anew each time.
+        ``passed`` records which filter has accepted which question, over the attempts of one request: an external
+        service is not asked the same twice. What depends on the rest of the project's usage is checked in each attempt.
         """
         if self.exempts(question.wanted.project_id):
             return
@@ -153,15 +154,15 @@ class Enforcement:
                 passed[number] = substance
 
     def binds(self, occasion: Occasion, project_id: str) -> bool:
-        """Tell whether a project's lease is only granted, or changed, if those who hear of that accept it."""
+        """Return whether a project's lease is granted or changed only if the filters that hear of that accept it."""
         return occasion in self._hears and project_id not in self._exempt
 
     def hearing(self, occasion: Occasion) -> tuple[str, ...]:
-        """Return the names of the filters that want to be told of an occasion."""
+        """Return the names of the filters that are to be notified of an occasion."""
         return tuple(type(each).__name__ for each in self._filters if occasion in each.hears)
 
     def commit(self, news: News) -> Commitment:
-        """Tell those filters who want to hear of what is about to be so, until one of them does not accept it."""
+        """Notify filters of a change before it is committed, until one of them does not accept it."""
         known: list[str] = []
         later: dict[str, str] = {}
         for each in self._filters:
@@ -171,11 +172,11 @@ class Enforcement:
             try:
                 each.tell(news)
             except Exception as error:
-                # The border to filters that others wrote.
+                # Filters of other packages may raise anything.
                 heard = getattr(error, "heard", not isinstance(error, UsageDenied))
                 refused = isinstance(error, UsageDenied) or _insists(each)
                 if not isinstance(error, BlazarError):
-                    LOG.exception("Filter %s failed unexpectedly", name)
+                    LOG.exception("Filter %s raised an unexpected error", name)
                 if refused and heard:
                     known.append(name)
                 if refused:
@@ -186,9 +187,9 @@ class Enforcement:
         return Commitment(tuple(known), later)
 
     def tell(self, news: News, told: Collection[str], failed: Callable[[str, Exception], None]) -> tuple[str, ...]:
-        """Tell those filters who want to hear and do not know yet; return the names of all who need no more telling.
+        """Notify the filters that are still to be notified; return the names of all that are finished.
 
-        Who refuses it for good is one of them.
+        A filter that refuses permanently is finished, too.
         """
         know = list(told)
         for each in self._filters:
@@ -203,7 +204,7 @@ class Enforcement:
             except BlazarError as error:
                 failed(name, error)
             except Exception as error:
-                # The border to filters that others wrote: the rest of them are told all the same.
+                # Filters of other packages may raise anything: the other filters are notified nevertheless.
                 failed(name, error)
             else:
                 know.append(name)
@@ -211,10 +212,13 @@ class Enforcement:
 
 
 def _no_word(error: Exception) -> EnforcementUnavailable:
-    LOG.error("A lease is not granted: %s", error.message if isinstance(error, BlazarError) else type(error).__name__)
+    LOG.error(
+        "Lease not granted, a filter gave no answer: %s",
+        error.message if isinstance(error, BlazarError) else type(error).__name__,
+    )
     return EnforcementUnavailable(
-        "the external service that decides about leases did not accept it in time, and nothing was changed; please try "
-        "again later"
+        "the external service that decides about leases did not accept the change in time, and nothing was changed; "
+        "please try again later"
     )
 
 
@@ -223,18 +227,18 @@ def _insists(rule: Filter) -> bool:
 
 
 def find(names: Sequence[str]) -> Mapping[str, Any]:
-    """Return the classes of filters by name, in order. InvalidInput names those there are."""
+    """Return the classes of filters by name, in order. InvalidInput lists the available names."""
     others: dict[str, EntryPoint] = {}
     for point in extensions.offered(NAMESPACE).values() if set(names) - BUILTIN.keys() else ():
         others |= {point.attr: point, point.name: point}
     unknown = [name for name in names if name not in BUILTIN and name not in others]
     if unknown:
         raise InvalidInput(
-            f"[enforcement] enabled_filters names {', '.join(unknown)}, which is not installed; there are: "
+            f"[enforcement] enabled_filters names {', '.join(unknown)}, which is not installed; available are: "
             f"{', '.join(sorted({*BUILTIN, *others}))}"
         )
     kinds = [BUILTIN.get(name) or extensions.load(others[name], Filter, named=NAMED, advice=ADVICE) for name in names]
-    # One that is named by its entry point and by its class would be told of everything once, and asked twice.
+    # A filter named by its entry point and by its class would be notified once, but asked twice.
     twice = sorted({name for name, kind in zip(names, kinds, strict=True) if kinds.count(kind) > 1})
     if twice:
         raise InvalidInput(f"[enforcement] enabled_filters names {', '.join(twice)} more than once; once is enough")

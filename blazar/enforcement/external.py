@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter that asks a service of the operator's: a credit system, a portal, a course schedule.
+"""The filter that asks an external service: a credit system, a portal, a course schedule.
 
-What comes back is believed as little as possible. To a check, 204 grants and 403 denies; to a message, 2xx accepts and
-4xx refuses for good. Anything else is no answer, and what that means is for the operator to say. No redirect is
-followed, little is read, and every call ends in time.
+Answers are trusted as little as possible. To a check, 204 grants and 403 denies; to a notification, 2xx accepts and 4xx
+refuses permanently. Anything else is no answer; the operator configures what that means. Redirects are not followed,
+little is read, and every call has a deadline.
 """
 
 from __future__ import annotations
@@ -37,45 +37,45 @@ CHECK_CREATE, CHECK_UPDATE = "check-create", "check-update"
 
 TOKENS = ("external_service_token", "external_service_bearer_token", "external_service_keystone_token")
 POOL = 64
-"""Connections kept open: as many as there are requests that may ask at once."""
+"""Connections kept open: the number of requests that may ask at the same time."""
 
 DENIED = "the external service that decides about leases does not grant this one, and gives no reason"
 
 
 @dataclass(slots=True)
 class _Call:
-    """One question or message, through all of its tries."""
+    """One check or notification, with all its attempts."""
 
     name: str
     lease_id: str
     text: bytes
     end: float
     heard: bool = False
-    """Whether the service may have taken note of it in an earlier try."""
+    """Whether the service may have processed it in an earlier attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a question may take, with all tries, and how many tries there are."""
+    """The time limit of a call with all its attempts, and the maximum number of attempts."""
 
     seconds: float = 5.0
     attempts: int = 3
 
 
 class Credential(requests.auth.AuthBase):
-    """Says who we are. Given with every request, so that no ``.netrc`` is looked at."""
+    """The credential of a request. Set on every request, so that ``.netrc`` is not read."""
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Put what proves it into the headers."""
+        """Add the headers with the credential."""
         request.headers.update(self.headers())
         return request
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers; a BlazarError if there is nothing to prove it with."""
+        """Return the headers; a BlazarError if there is no credential."""
         return {}
 
     def renew(self) -> bool:
-        """Get another proof, as this one was not accepted; tell whether there is one."""
+        """Get a new credential after this one was not accepted; return whether there is one."""
         return False
 
 
@@ -97,24 +97,24 @@ class ServiceUserToken(Credential):
         self._tokens = tokens
 
     def headers(self) -> Mapping[str, str]:
-        """Return the token of the moment."""
+        """Return the current token."""
         return {"X-Auth-Token": self._tokens.token()}
 
     def renew(self) -> bool:
-        """Log in again for the next try."""
+        """Log in for the next attempt."""
         self._tokens.renew()
         return True
 
 
 class ExternalServiceFilter:
-    """Asks a service whether a lease may be, and tells it what became of leases."""
+    """Asks a service whether a lease may be granted, and notifies it of the results."""
 
     needs_use: ClassVar[bool] = False
     options: ClassVar[list[cfg.Opt]] = [
         cfg.StrOpt(
             "external_service_base_endpoint",
-            help="URL of the service that ExternalServiceFilter asks. check-create, check-update and on-end take the "
-            "place of what follows its last slash: end it with one, as https://HOST/blazar/.",
+            help="URL of the service that ExternalServiceFilter asks. check-create, check-update and on-end replace "
+            "what follows its last slash: end it with a slash, such as https://HOST/blazar/.",
         ),
         *(
             cfg.StrOpt(f"external_service_{name}_endpoint", help=f"URL to POST to {occasion}, if not under the base.")
@@ -126,45 +126,45 @@ class ExternalServiceFilter:
         ),
         cfg.StrOpt(
             "external_service_commit_create_endpoint",
-            help="URL to POST to when a lease is booked, before its user is answered; what the service refuses is "
-            "undone. Without one nobody is told.",
+            help="URL to POST to when a lease is booked, before its user gets the answer; what the service refuses is "
+            "undone. Unset: no notification.",
         ),
         cfg.StrOpt(
             "external_service_commit_update_endpoint",
-            help="URL to POST to when a lease is changed, before its user is answered; what the service refuses is "
-            "undone. Without one nobody is told.",
+            help="URL to POST to when a lease is changed, before its user gets the answer; what the service refuses is "
+            "undone. Unset: no notification.",
         ),
         cfg.StrOpt("external_service_token", default="", secret=True, help="Sent to the service as X-Auth-Token."),
         cfg.StrOpt(
             "external_service_bearer_token",
             default="",
             secret=True,
-            help="Sent to the service as 'Authorization: Bearer …', in the place of external_service_token.",
+            help="Sent to the service as 'Authorization: Bearer …', instead of external_service_token.",
         ),
         cfg.BoolOpt(
             "external_service_keystone_token",
             default=False,
-            help="Send the service a Keystone token of the service user as X-Auth-Token, in the place of a fixed one.",
+            help="Send the service a Keystone token of the service user as X-Auth-Token, instead of a fixed one.",
         ),
         cfg.FloatOpt(
             "external_service_timeout",
             default=5.0,
             min=0.1,
-            help="Seconds that the service has for an answer, further tries included; part of request_limit.",
+            help="Seconds within which the service must answer, retries included; part of request_limit.",
         ),
         cfg.IntOpt(
             "external_service_attempts",
             default=3,
             min=1,
             max=10,
-            help="How often the service is asked within that time, if it can not be reached or says 5xx.",
+            help="Maximum attempts within that time, if the service cannot be reached or answers 5xx.",
         ),
         cfg.StrOpt(
             "external_service_on_error",
             default="deny",
             choices=[("deny", "the user is told to try again later"), ("allow", "the lease is granted, and logged")],
-            help="What becomes of a lease, or of a change, about which the service gives no answer, or none that can "
-            "be understood, when it is asked or told of it.",
+            help="What happens to a new or changed lease if the service does not answer a check or a notification, or "
+            "its answer cannot be understood.",
         ),
     ]
 
@@ -194,7 +194,7 @@ class ExternalServiceFilter:
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> ExternalServiceFilter:
-        """Return the filter as the configuration says; InvalidInput."""
+        """Return the filter as configured; InvalidInput."""
         return cls(
             _endpoints(section),
             credential=_credential(section, identity),
@@ -205,11 +205,11 @@ class ExternalServiceFilter:
 
     @property
     def insists(self) -> bool:
-        """Tell whether nothing is granted without an answer of the service."""
+        """Return whether nothing is granted without an answer of the service."""
         return not self._allow_on_error
 
     def check(self, question: Question) -> None:
-        """Ask. UsageDenied with the service's reason; EnforcementUnavailable where no answer means no."""
+        """Check a question. UsageDenied with the service's reason; EnforcementUnavailable if no answer means no."""
         name = CHECK_CREATE if question.current is None else CHECK_UPDATE
         if name not in self._endpoints:
             return
@@ -223,20 +223,20 @@ class ExternalServiceFilter:
         except NoAnswer as error:
             if self._allow_on_error:
                 LOG.warning(
-                    "Lease %s of project %s is granted although the external service was no help with %s: %s",
+                    "Lease %s of project %s is granted without an answer of the external service to %s: %s",
                     lease.id, lease.project_id, name, error.message,
                 )  # fmt: skip
                 return
             LOG.error(
-                "Lease %s of project %s is refused because the external service was no help with %s: %s",
+                "Lease %s of project %s is refused without an answer of the external service to %s: %s",
                 lease.id, lease.project_id, name, error.message,
             )  # fmt: skip
             raise EnforcementUnavailable(
-                "the external service that decides about leases can not be asked at the moment; please try again later"
+                "the external service that decides about leases is not available; please try again later"
             ) from error
 
     def tell(self, news: News) -> None:
-        """Tell; Refused if the service refuses it for good, Unheard unless it says that it has understood."""
+        """Send a notification; Refused if the service refuses it permanently, Unheard if it does not confirm it."""
         call = self._call(str(news.occasion), news.view.lease.id, payload.of_news(news))
         try:
             status, reason = self._post(call)
@@ -246,7 +246,7 @@ class ExternalServiceFilter:
                 raise NoAnswer(f"it answered {status}", heard=status >= 500)
         except NoAnswer as error:
             raise Unheard(
-                f"the external service was not told ({news.occasion}): {error.message}",
+                f"the external service was not notified ({news.occasion}): {error.message}",
                 heard=call.heard or error.heard,
             ) from error
 
@@ -258,7 +258,7 @@ class ExternalServiceFilter:
         return _Call(name, lease_id, json.dumps(body).encode(), end)
 
     def _post(self, call: _Call) -> tuple[int, str | None]:
-        """Return status and, of a 4xx, the reason for the user. NoAnswer."""
+        """Return the status and, for a 4xx, the reason for the user. NoAnswer."""
         end = call.end
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, NoAnswer) and error.passing),
@@ -279,7 +279,7 @@ class ExternalServiceFilter:
     def _sent(self, call: _Call) -> tuple[int, str | None]:
         left = call.end - time.monotonic()
         if left <= 0:
-            raise NoAnswer("the time for its answer was over")
+            raise NoAnswer("the time limit for its answer has passed")
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
@@ -306,7 +306,7 @@ class ExternalServiceFilter:
                     denial = status == 403 and call.name in (CHECK_CREATE, CHECK_UPDATE)
                     LOG.log(
                         logging.INFO if denial else logging.WARNING,
-                        "The external service answered %s of lease %s with %s: %s",
+                        "External service: answered %s of lease %s with %s: %s",
                         call.name, call.lease_id, status, answers.line(text.decode("utf-8", "replace"), hidden),
                     )  # fmt: skip
                 if status == 401:
@@ -317,14 +317,14 @@ class ExternalServiceFilter:
         except NoAnswer:
             raise
         except BlazarError as error:
-            raise NoAnswer(f"there is no token for it: {error.message}") from error
+            raise NoAnswer(f"no token is available for it: {error.message}") from error
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            # The library's own words have the URL in them, and whatever an operator has put there.
+            # The library's own message has the URL, and any secret that an operator put there.
             raise NoAnswer(answers.why(error), passing=True, heard=answers.was_sent(error)) from None
 
 
 def _endpoints(section: Any) -> dict[str, str]:
-    """Return the URLs by what they are for; InvalidInput."""
+    """Return the URLs by their purpose; InvalidInput."""
     found: dict[str, str] = {}
     base = section.external_service_base_endpoint
     secret = next((name for name in TOKENS if section[name]), None)
@@ -338,30 +338,30 @@ def _endpoints(section: Any) -> dict[str, str]:
             found[str(name)] = url
     if not found:
         raise InvalidInput(
-            "[enforcement] enabled_filters names ExternalServiceFilter, and nothing says where the service is; set "
-            "external_service_base_endpoint, as https://HOST/blazar/, or one of the endpoints for itself"
+            "[enforcement] enabled_filters names ExternalServiceFilter, but no endpoint of the service is set; set "
+            "external_service_base_endpoint, such as https://HOST/blazar/, or one of the single endpoints"
         )
     return found
 
 
 def _check(url: str, option: str, secret: str | None) -> None:
-    # The URL itself is not told: there may be a password in it.
+    # The URL itself is not shown: there may be a password in it.
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable:
-        raise InvalidInput(f"[enforcement] {option} is no URL of a service; write it as https://HOST/blazar/")
+        raise InvalidInput(f"[enforcement] {option} is not a URL of a service; write it as https://HOST/blazar/")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput(
-            f"[enforcement] {option} has a name or password in it; take it out, and set external_service_token or "
+            f"[enforcement] {option} contains a name or password; remove it, and set external_service_token or "
             "external_service_bearer_token"
         )
     if secret and parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
         raise InvalidInput(
-            f"[enforcement] {option} is an http:// URL of another machine, and {secret} would travel to it in the "
-            f"clear; give an https:// URL, or one on loopback"
+            f"[enforcement] {option} is an http:// URL of another machine, and {secret} would be sent to it "
+            f"unencrypted; give an https:// URL, or one on loopback"
         )
 
 
@@ -376,16 +376,16 @@ def _credential(section: Any, identity: Any) -> Credential:
     given = {name: section[name] for name in TOKENS}
     chosen = [name for name, value in given.items() if value]
     if len(chosen) > 1:
-        raise InvalidInput(f"[enforcement] {' and '.join(chosen)} are set, and only one of them can be sent; keep one")
+        raise InvalidInput(f"[enforcement] {' and '.join(chosen)} are set, but only one can be sent; keep one of them")
     for name in ("external_service_token", "external_service_bearer_token"):
         if given[name] and not (given[name].isascii() and given[name].isprintable()):
             raise InvalidInput(
-                f"[enforcement] {name} has characters that no header can have; letters and digits are fine"
+                f"[enforcement] {name} has characters that a header cannot have; use printable ASCII characters"
             )
     if given["external_service_keystone_token"]:
         if identity.tokens is None:
             raise InvalidInput(
-                "[enforcement] external_service_keystone_token is set, and there is no Keystone in this mode; set "
+                "[enforcement] external_service_keystone_token is set, but this mode has no Keystone; set "
                 "external_service_token instead"
             )
         return ServiceUserToken(identity.tokens)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters that need nothing but what is known here: lengths, counts and dates.
+"""Filters that decide without another service: limits on lengths, counts and dates.
 
-One rule holds for all of them: a change that asks for no more than the lease has is not denied, so that a limit that
-was lowered, or came later, keeps nobody from giving back.
+One rule holds for all of them: a change that does not ask for more than the lease has is not denied. So a limit that
+was lowered, or introduced later, never prevents users from returning resources.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ NOTHING: frozenset[Occasion] = frozenset()
 
 
 class Limit:
-    """What filters have in common that only say yes or no."""
+    """The base of filters that only grant or deny."""
 
     needs_use: ClassVar[bool] = False
     hears = NOTHING
 
     def tell(self, news: News) -> None:
-        """Limits keep no books."""
+        """Do nothing: limits do not keep records."""
 
 
 class MaxLeaseDurationFilter(Limit):
-    """No lease is longer than so; and a running one is extended only shortly before its end."""
+    """Limits the length of a lease; an active lease is extended only shortly before its end."""
 
     options: ClassVar[list[cfg.Opt]] = [
         cfg.IntOpt(
@@ -57,8 +57,8 @@ class MaxLeaseDurationFilter(Limit):
             default=-1,
             min=-1,
             help="Seconds before its end in which a lease that has started may be extended, for "
-            "MaxLeaseDurationFilter, and then by max_lease_duration once more; -1 for at any time, up to a length of "
-            "max_lease_duration in all.",
+            "MaxLeaseDurationFilter, each time by up to max_lease_duration; -1 for at any time, up to a total length "
+            "of max_lease_duration.",
         ),
     ]
 
@@ -71,7 +71,7 @@ class MaxLeaseDurationFilter(Limit):
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> MaxLeaseDurationFilter:
-        """Return the filter as the configuration says."""
+        """Return the filter as configured."""
         return cls(
             _seconds(section.max_lease_duration),
             extension=_seconds(section.reservation_extension_window),
@@ -96,28 +96,28 @@ class MaxLeaseDurationFilter(Limit):
             and (before is None or window.duration > before.duration)
         ):
             raise UsageDenied(
-                f"end_date: the lease would last {span(window.duration)}, and {span(self._longest)} is the most "
-                f"(max_lease_duration); let it end by {said(later(window.start, self._longest))}"
+                f"end_date: the lease would last {span(window.duration)}; the limit is {span(self._longest)} "
+                f"(max_lease_duration); choose an end by {said(later(window.start, self._longest))}"
             )
 
     def _check_extension(self, window: Window, before: Window, extension: timedelta, now: datetime) -> None:
-        """Deny an extension that comes too early. One in time begins a new length, at the end that the lease had."""
+        """Deny an extension that is too early or too long; one in time begins a new length at the previous end."""
         opens = before.end - extension
         if now < opens:
             raise UsageDenied(
-                f"end_date: a running lease can be extended in the last {span(extension)} before its end "
+                f"end_date: an active lease can be extended only in the last {span(extension)} before its end "
                 f"(reservation_extension_window); try again from {said(opens)} on"
             )
         if self._longest is not None and window.end > later(before.end, self._longest):
             raise UsageDenied(
-                f"end_date: the lease would be extended by {span(window.end - before.end)}, and "
-                f"{span(self._longest)} is the most at a time (max_lease_duration); let it end by "
+                f"end_date: the lease would be extended by {span(window.end - before.end)}; the limit is "
+                f"{span(self._longest)} at a time (max_lease_duration); choose an end by "
                 f"{said(later(before.end, self._longest))}"
             )
 
 
 class _Number:
-    """A limit that is one number: what the configuration says for all, or what Keystone says for each project."""
+    """A limit that is one number: that of the configuration for all projects, or that of Keystone for each project."""
 
     def __init__(self, option: str, most: int | None, registered: str, unified: UnifiedLimits | None) -> None:
         self.name = option if unified is None else registered
@@ -127,7 +127,7 @@ class _Number:
     def of(self, project_id: str, *, required: bool = True) -> int | None:
         """Return the limit of a project, None if there is none. EnforcementUnavailable.
 
-        One that is ``required`` must be registered where limits come from Keystone.
+        A ``required`` limit must be registered if limits come from Keystone.
         """
         if self._unified is None:
             return self._most
@@ -142,7 +142,7 @@ class _Number:
 
 
 class MaxConcurrentLeasesFilter(Limit):
-    """A project has no more than so many leases at one time."""
+    """Limits the number of leases that a project has at one time."""
 
     needs_use: ClassVar[bool] = True
     options: ClassVar[list[cfg.Opt]] = [
@@ -159,11 +159,11 @@ class MaxConcurrentLeasesFilter(Limit):
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> MaxConcurrentLeasesFilter:
-        """Return the filter as the configuration says."""
+        """Return the filter as configured."""
         return cls(_number(section.max_concurrent_leases), unified=identity.limits)
 
     def check(self, question: Question) -> None:
-        """Deny a lease at a time when the project has enough others."""
+        """Deny a lease at a time when the other leases of the project reach the limit."""
         window, current = question.wanted.window, question.current
         if current is not None and current.window.covers(window):
             return
@@ -172,7 +172,7 @@ class MaxConcurrentLeasesFilter(Limit):
             return
         if most == 0:
             raise UsageDenied(
-                f"the project may have no leases at all ({self._limit.name} is 0); ask your operator for some"
+                f"the project may have no leases ({self._limit.name} is 0); ask your operator to raise the limit"
             )
         uses = [(use.window, 1) for use in question.others]
         others = peak(window, uses)
@@ -185,7 +185,7 @@ class MaxConcurrentLeasesFilter(Limit):
 
 
 class MaxUnitsFilter(Limit):
-    """A project has no more than so many hosts at one time, nor of other things."""
+    """Limits the number of hosts, and of other measures, that a project has at one time."""
 
     needs_use: ClassVar[bool] = True
     options: ClassVar[list[cfg.Opt]] = [
@@ -200,9 +200,9 @@ class MaxUnitsFilter(Limit):
             "max_units_of",
             type=types.Dict(value_type=types.Integer(min=-1)),
             default={},
-            help="The same for other things than whole hosts, by what they are: "
-            f"{', '.join(name for name in MEASURES if name != HOST)}. As instance:20,vcpu:80; what is not named has no "
-            "limit, nor has -1.",
+            help="The same for measures other than whole hosts: "
+            f"{', '.join(name for name in MEASURES if name != HOST)}. For example instance:20,vcpu:80; a measure that "
+            "is not named, or is -1, has no limit.",
         ),
     ]
 
@@ -219,16 +219,16 @@ class MaxUnitsFilter(Limit):
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> MaxUnitsFilter:
-        """Return the filter as the configuration says; InvalidInput."""
+        """Return the filter as configured; InvalidInput."""
         others = counted(section.max_units_of, "max_units_of", [name for name in MEASURES if name != HOST])
         return cls(_number(section.max_units), of=others, unified=identity.limits)
 
     def reach(self, window: Window) -> Window:
-        """Return the time over which the filter must know what the project holds besides hosts: that of the lease."""
+        """Return the time over which the filter needs the usage other than hosts: the window of the lease."""
         return window
 
     def check(self, question: Question) -> None:
-        """Deny a lease with more than is left to the project at that time."""
+        """Deny a lease with more than the project's limits leave at that time."""
         wanted, current = question.wanted, question.current
         within = current is not None and current.window.covers(wanted.window)
         before = current.measures if current is not None and within else {}
@@ -243,7 +243,7 @@ class MaxUnitsFilter(Limit):
             return
         uses = [(use.window, use.hosts) for use in question.others]
         if name != HOST:
-            # What was held before now, by this lease itself too, is in nobody's way.
+            # Use before now, also by this lease, does not count.
             window = Window(max(window.start, min(to_second(question.now), window.end - SECOND)), window.end)
             uses = [(record.window, record.measures.get(name, 0)) for record in question.usage]
         left = max(0, most - peak(window, uses))
@@ -256,7 +256,7 @@ class MaxUnitsFilter(Limit):
 
 
 class StartWindowFilter(Limit):
-    """A lease starts neither too soon nor too far ahead."""
+    """Limits how soon and how far ahead a lease starts."""
 
     options: ClassVar[list[cfg.Opt]] = [
         cfg.IntOpt(
@@ -279,7 +279,7 @@ class StartWindowFilter(Limit):
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> StartWindowFilter:
-        """Return the filter as the configuration says; InvalidInput if no start would do."""
+        """Return the filter as configured; InvalidInput if no start would be allowed."""
         earliest, latest = _seconds(section.earliest_start), _seconds(section.latest_start)
         if earliest is not None and latest is not None and earliest > latest:
             raise InvalidInput(
@@ -289,15 +289,15 @@ class StartWindowFilter(Limit):
         return cls(earliest, latest)
 
     def check(self, question: Question) -> None:
-        """Deny a new start that is too near or too far."""
+        """Deny a new start that is too soon or too far ahead."""
         start, current = question.wanted.window.start, question.current
         if current is not None and start == current.window.start:
             return
-        # Users speak in minutes: the minute that has begun counts as now.
+        # Dates of users have minutes: the current minute counts as now.
         minute = to_minute(question.now)
         if self._earliest is not None and start < minute + self._earliest:
             raise UsageDenied(
-                f"start_date: a lease must be asked for {span(self._earliest)} ahead (earliest_start); the earliest "
+                f"start_date: a lease must be requested {span(self._earliest)} ahead (earliest_start); the earliest "
                 f"start is {said(_next_minute(question.now) + self._earliest)}"
             )
         if self._latest is not None and start > minute + self._latest:
@@ -316,11 +316,11 @@ def _number(value: int) -> int | None:
 
 
 def counted(numbers: Mapping[str, int | None], option: str, names: Collection[str]) -> Mapping[str, int]:
-    """Return numbers by what they are of, as an operator gave them; InvalidInput."""
+    """Return the numbers by measure, as an operator configured them; InvalidInput."""
     unknown = sorted(set(numbers) - set(names))
     if unknown:
         raise InvalidInput(
-            f"[enforcement] {option} names {', '.join(unknown)}, of which nothing is counted; there are: "
+            f"[enforcement] {option} names {', '.join(unknown)}, which is not a measure; available are: "
             f"{', '.join(names)}"
         )
     empty = sorted(name for name, number in numbers.items() if number is None)
@@ -334,27 +334,27 @@ def _plural(number: int, word: str) -> str:
 
 
 def _when(window: Window, uses: Collection[tuple[Window, int]], most: int) -> str:
-    """Return what other dates to choose: the longest part of a window in which no more than ``most`` is used."""
+    """Return a proposal of other dates: the longest part of a window in which no more than ``most`` is used."""
     part = longest_below(window, uses, most)
-    # People speak in minutes, and a part is only of use to them if it has some.
+    # Dates of users have minutes, so a part is only useful if it has at least one.
     start = _next_minute(part.start) if part else window.end
     end = to_minute(part.end) if part else window.end
     return f"choose other dates, as from {said(start)} to {said(end)}" if start < end else "choose other dates"
 
 
 def _next_minute(instant: datetime) -> datetime:
-    """Return the first whole minute that is not before an instant: a proposal that holds for as long as it is typed."""
+    """Return the first whole minute not before an instant, so that a proposal is still valid when it is typed."""
     minute = to_minute(instant)
     return minute if minute == instant else later(minute, timedelta(minutes=1))
 
 
 def said(instant: datetime) -> str:
-    """Return an instant as users write it."""
+    """Return an instant in the format in which users write it."""
     return f"{instant:%Y-%m-%d %H:%M}"
 
 
 def span(length: timedelta) -> str:
-    """Return a length in the largest units that say it exactly: ``2 days``, ``1 hour 30 minutes``."""
+    """Return a length in the largest units that express it exactly: ``2 days``, ``1 hour 30 minutes``."""
     left = int(length.total_seconds())
     words = []
     for name, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the external service is sent: JSON with the names and forms that such services know.
+"""The JSON bodies that are sent to the external service, with the names and formats that such services expect.
 
-Dates of leases are written without a zone and mean UTC; the times of creation and change have a space in the middle.
+Dates of leases are written without a zone and are in UTC; times of creation and change have a space between date and
+time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def of_question(question: Question) -> Json:
 
 
 def of_news(news: News) -> Json:
-    """Return the body of a message that something is so."""
+    """Return the body of a notification about a committed change."""
     return {
         "context": _context(news.context),
         "lease_id": news.view.lease.id,
@@ -69,7 +70,7 @@ def _lease(view: LeaseView) -> Json:
 def _reservation(view: LeaseView, reservation: Reservation) -> Json:
     held = [allocated for allocated in view.allocated_resources if allocated.reservation_id == reservation.id]
     return {
-        # Before it exists, the flavor of a reservation is the one that was asked for.
+        # Before the reservation's own flavor exists, it shows the one that was requested.
         **(reservation.shown if reservation.artefacts else {**reservation.shown, **reservation.parameters}),
         "id": reservation.id,
         "lease_id": view.lease.id,

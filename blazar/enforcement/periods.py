@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The periods for which a budget is: months and weeks of the calendar, or any so many days. All in UTC."""
+"""The periods of a budget: calendar months and weeks, or rolling periods of days. All in UTC."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from blazar.model.window import Window
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
 LONGEST = 3660
-"""Days of a rolling period."""
+"""Maximum days of a rolling period."""
 
 
 class Period(Protocol):
-    """A way to cut time into periods."""
+    """A division of time into periods."""
 
     @property
     def words(self) -> str:
@@ -30,12 +30,12 @@ class Period(Protocol):
         """Return the time of all periods that touch a window."""
 
     def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
-        """Yield those periods that touch the window in which something grows, as far as they can be the worst."""
+        """Yield the periods that overlap the window and in which usage grows, as far as they can be the worst."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Months from the first at midnight, or weeks from Monday at midnight."""
+    """Months from the first day at midnight, or weeks from Monday at midnight."""
 
     months: bool = True
 
@@ -49,10 +49,10 @@ class Calendar:
         return Window(self._begin(window.start), self._next(self._begin(window.end - SECOND)))
 
     def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
-        """Yield those periods in which something grows among which the fullest is.
+        """Yield periods in which usage grows, one of which is the fullest.
 
-        Where nothing begins or ends for longer, each period is like the next one of its length; and of two months one
-        has 31 days.
+        Where no use begins or ends for longer, each period equals the next one of its length; of two months one has 31
+        days.
         """
         reach = self.reach(window)
         first, last = second(reach.start), second(reach.end)
@@ -77,7 +77,7 @@ class Calendar:
 
 @dataclass(frozen=True, slots=True)
 class Rolling:
-    """Any so many days, whenever they begin."""
+    """Rolling periods of ``days``, beginning at any time."""
 
     days: int
 
@@ -91,14 +91,14 @@ class Rolling:
         return Window(window.start - self.days * DAY, later(window.end, self.days * DAY))
 
     def within(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
-        """Yield those spans in which something grows among which the fullest is."""
+        """Yield spans in which usage grows, one of which is the fullest."""
         for start in rolling(total, growth, window, self.days * 86400):
             begin = datetime.fromtimestamp(start, UTC)
             yield Window(begin, later(begin, self.days * DAY))
 
 
 def parse(text: str) -> Period:
-    """Return the period that an operator names: ``month``, ``week`` or a number of days. InvalidInput."""
+    """Return the period that an operator configures: ``month``, ``week`` or a number of days. InvalidInput."""
     match text.strip().lower():
         case "month":
             return Calendar()
@@ -107,6 +107,6 @@ def parse(text: str) -> Period:
         case digits if digits.isascii() and digits.isdigit() and 1 <= int(digits[:9]) <= LONGEST:
             return Rolling(int(digits))
     raise InvalidInput(
-        f"[enforcement] resource_hours_period can not be {text[:40]!r}; give month, week, or a number of days from 1 "
+        f"[enforcement] resource_hours_period cannot be {text[:40]!r}; give month, week, or a number of days from 1 "
         f"to {LONGEST}"
     )

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP with an end: no answer takes longer than it may, however slowly its bytes come.
+"""HTTP with a total deadline for an answer, however slowly its bytes arrive.
 
-The time limits of the libraries are for each read of a socket, so that whoever sends one byte of a header now and then
-keeps a thread for as long as he likes.
+The time limits of the libraries are per read of a socket, so that a slow peer could hold a thread indefinitely.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 @contextmanager
 def _cut_after(connection: HTTPConnection) -> Iterator[None]:
-    """Shut the socket if what goes on is not over within the connection's time limit: whoever reads wakes up."""
+    """Shut the socket down if the block exceeds the connection's time limit: a blocked reader wakes up."""
     wire, limit = connection.sock, connection.timeout
     late = threading.Event()
 
     def cut() -> None:
         late.set()
-        # Not by the socket's own method: one with TLS would try to say goodbye, and wait for an answer.
+        # Not with the socket's own method: with TLS it would try to say goodbye, and wait for an answer.
         with suppress(OSError):
             socket.socket.shutdown(wire, socket.SHUT_RDWR)
 
@@ -41,7 +40,7 @@ def _cut_after(connection: HTTPConnection) -> Iterator[None]:
     finally:
         timer.cancel()
     if late.is_set():
-        # What was cut off looks like an answer that is complete, if enough of it has come.
+        # A truncated answer looks complete if enough of it has arrived.
         raise TimeoutError("the answer took too long")
 
 
@@ -68,9 +67,9 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class PunctualAdapter(HTTPAdapter):
-    """Ends every answer's headers with the time limit of its request. Bodies are for whoever reads them."""
+    """Limits the time for the headers of an answer to that of its request. The reader of a body limits that itself."""
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
-        """Let connections be ours."""
+        """Use our connection classes."""
         super().init_poolmanager(*arguments, **named)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits that operators set in Keystone for each project: unified limits, read with oslo.limit.
 
-The library says what the limits are. Whether a lease keeps them is decided by our filters: what counts depends on
-dates, and is decided with the booking itself.
+The library only provides the limits. Our filters decide whether a lease is within them: what counts depends on dates,
+and is decided with the booking itself.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ from blazar.model.errors import EnforcementUnavailable, InvalidInput
 LOG = logging.getLogger(__name__)
 
 PREFIX = "blazar:"
-"""With which the names of our registered limits begin."""
+"""The prefix of the names of our registered limits."""
 
 GROUP = "oslo_limit"
 LOGIN = ("auth_type", "auth_section")
 ENDPOINT = ("endpoint_id", "endpoint_service_type", "endpoint_service_name")
-"""Options of which one must be set."""
+"""Options of which at least one must be set."""
 
 CONFIGURATION, UNIFIED = "configuration", "unified_limits"
 THREADS = 4
-"""Questions to Keystone at a time: those that it does not answer keep others waiting, and no more than that."""
+"""Concurrent calls to Keystone: if Keystone does not answer, only these threads block."""
 
 MOST_PROJECTS = 10_000
-"""Projects whose limits are remembered."""
+"""Maximum number of projects whose limits are cached."""
 
 
 class Reader(Protocol):
-    """What we need of ``oslo_limit.limit.Enforcer``."""
+    """The part of ``oslo_limit.limit.Enforcer`` that we use."""
 
     def get_registered_limits(self, resources_to_check: Any) -> list[tuple[str, int]]:
-        """Return all registered limits, by name with their defaults, if asked for None."""
+        """Return all registered limits, by name with their defaults, if called with None."""
 
     def get_project_limits(self, project_id: str, resources_to_check: Any) -> list[tuple[str, int]]:
-        """Return all limits of a project's own, if asked for None."""
+        """Return all limits of a project's own, if called with None."""
 
 
 def options() -> list[cfg.Opt]:
-    """Return the options of where limits come from."""
+    """Return the options for the source of limits."""
     return [
         cfg.StrOpt(
             "limits_source",
             default=CONFIGURATION,
             choices=[
-                (CONFIGURATION, "the options below, alike for all projects"),
-                (UNIFIED, "Keystone, by project; [oslo_limit] says how it is asked"),
+                (CONFIGURATION, "the options below, the same for all projects"),
+                (UNIFIED, "Keystone, by project; [oslo_limit] configures the access"),
             ],
             help="Where the limits of MaxConcurrentLeasesFilter, MaxUnitsFilter and ResourceHoursFilter come from.",
         ),
@@ -67,19 +67,19 @@ def options() -> list[cfg.Opt]:
             default=5.0,
             min=0.1,
             max=300.0,
-            help="Seconds that Keystone has to say the limits of a project; part of request_limit.",
+            help="Seconds within which Keystone must return the limits of a project; part of request_limit.",
         ),
         cfg.IntOpt(
             "unified_limits_cache",
             default=30,
             min=0,
-            help="Seconds for which the limits of a project are remembered; 0 for not at all.",
+            help="Seconds for which the limits of a project are cached; 0 disables the cache.",
         ),
     ]
 
 
 class UnifiedLimits:
-    """The limits of projects, each remembered for a while. Any number of threads may ask."""
+    """The limits of projects, each cached for a while. Thread-safe."""
 
     def __init__(
         self,
@@ -100,28 +100,28 @@ class UnifiedLimits:
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, *, keystone: bool) -> UnifiedLimits | None:
-        """Return what the configuration says, None if limits do not come from Keystone; InvalidInput.
+        """Return the limits as configured, None if they do not come from Keystone; InvalidInput.
 
-        The library itself reads ``cfg.CONF``; another one, as of a tool, is only looked through.
+        The library itself reads ``cfg.CONF``; another configuration, such as that of a tool, is only checked.
         """
         section = conf.enforcement
         if section.limits_source != UNIFIED:
             return None
         if not keystone:
             raise InvalidInput(
-                f"[enforcement] limits_source is {UNIFIED}, and there is no Keystone in this mode; set {CONFIGURATION}"
+                f"[enforcement] limits_source is {UNIFIED}, but this mode has no Keystone; set {CONFIGURATION}"
             )
         if conf is not cfg.CONF:
             conf.register_opts([cfg.StrOpt(name) for name in LOGIN + ENDPOINT], group=GROUP)
         ours = conf[GROUP]
         if not any(ours[name] for name in LOGIN):
             raise InvalidInput(
-                f"[enforcement] limits_source is {UNIFIED}, and [{GROUP}] does not say how to log in to Keystone; set "
+                f"[enforcement] limits_source is {UNIFIED}, but [{GROUP}] has no credentials for Keystone; set "
                 "auth_type, auth_url, username, …, or auth_section = keystone_authtoken"
             )
         if not any(ours[name] for name in ENDPOINT):
             raise InvalidInput(
-                f"[enforcement] limits_source is {UNIFIED}, and [{GROUP}] does not say whose limits; set endpoint_id "
+                f"[enforcement] limits_source is {UNIFIED}, but [{GROUP}] names no endpoint; set endpoint_id "
                 "(as openstack endpoint list --service reservation shows it), or endpoint_service_type = reservation"
             )
         timeout = section.unified_limits_timeout
@@ -140,7 +140,7 @@ class UnifiedLimits:
         except TooSlow as error:
             raise self._unavailable(project_id, f"it did not answer within {seconds:.1f} s") from error
         except Exception as error:
-            # The border to a library, which lets through what those below it raise.
+            # The library passes on exceptions of the libraries below it.
             raise self._unavailable(project_id, f"{type(error).__name__}: {error}") from error
         with self._lock:
             if len(self._known) >= MOST_PROJECTS:
@@ -151,27 +151,27 @@ class UnifiedLimits:
     def _read(self, project_id: str) -> Mapping[str, int]:
         reader = self._reader or self._connect()
         found = {**dict(reader.get_registered_limits(None)), **dict(reader.get_project_limits(project_id, None))}
-        # Only a reader that has worked is kept: what was wrong with the other may be mended by now.
+        # Only a reader that has worked is kept: the configuration may have been corrected since.
         self._reader = reader
         return {name: number for name, number in found.items() if name.startswith(PREFIX)}
 
     def _unavailable(self, project_id: str, reason: str) -> EnforcementUnavailable:
-        LOG.error("Keystone does not say the limits of project %s: %s", project_id, reason)
+        LOG.error("Keystone did not return the limits of project %s: %s", project_id, reason)
         return EnforcementUnavailable(
-            "Keystone, which has the limits of the project, can not be asked at the moment; please try again later"
+            "Keystone, which has the limits of the project, is not available; please try again later"
         )
 
 
 def _log_in(timeout: float) -> Reader:
-    """Return a reader; it finds Keystone by ``[oslo_limit]``, as the library will have it."""
-    # Once more, now that the file is read: auth_section may name a group of which nothing is registered yet.
+    """Return a reader; the library finds Keystone by ``[oslo_limit]``."""
+    # Registered a second time, now that the file is read: auth_section may name a group with no registered options yet.
     opts.register_opts(cfg.CONF)
-    # Without a limit of its own the library would wait for ever, and keep a thread of ours.
+    # Without a time limit of its own the library would wait for ever, and keep a thread of ours.
     cfg.CONF.set_default("timeout", timeout, group=GROUP)
     reader: Reader = library.Enforcer(_usage, cache=False)
     return reader
 
 
 def _usage(project_id: str | None, names: Any) -> dict[str, int]:
-    # The library asks for it before it enforces a limit, which we never let it do.
-    raise NotImplementedError("limits are held by the filters")
+    # The library needs it to enforce a limit, which it never does for us.
+    raise NotImplementedError("the filters enforce the limits")

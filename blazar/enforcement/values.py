@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What filters see, and what a filter is."""
+"""The values that filters see, and the protocol of a filter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from blazar.model.window import Window
 
 
 class Occasion(StrEnum):
-    """What filters can be told of, once it is so."""
+    """Committed lease events that filters are notified of."""
 
     CREATED = "commit-create"
     UPDATED = "commit-update"
@@ -33,9 +33,9 @@ class Occasion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Whose lease it is, and in which cloud: Keystone's URL and the region as the manager knows them.
+    """The owner of a lease, and the cloud: URL of Keystone and region as the manager knows them.
 
-    ``requested_by`` is the caller, who may be an operator; None for what happens by itself.
+    ``requested_by`` is the caller, who may be an operator; None for events that nobody requested.
     """
 
     user_id: str
@@ -62,24 +62,24 @@ class AllocatedResource:
 
 @dataclass(frozen=True, slots=True)
 class LeaseView:
-    """A lease with the resources that are promised to its reservations, or will be if nobody objects."""
+    """A lease with the resources that are promised to its reservations, or will be if no filter objects."""
 
     lease: Lease
     allocated_resources: Annotated[tuple[AllocatedResource, ...], Field(alias="holdings")] = ()
 
     @property
     def window(self) -> Window:
-        """Return when the lease runs."""
+        """Return the window of the lease."""
         return self.lease.window
 
     @property
     def project_id(self) -> str:
-        """Return whose lease it is."""
+        """Return the project of the lease."""
         return self.lease.project_id
 
     @property
     def hosts(self) -> int:
-        """Return how many whole hosts it has."""
+        """Return the number of whole hosts."""
         hosts = (h for h in self.allocated_resources if h.whole and h.resource.kind is ResourceKind.HOST)
         return sum(allocated.count for allocated in hosts)
 
@@ -101,14 +101,14 @@ class LeaseView:
 
     @property
     def measures(self) -> Mapping[str, int]:
-        """Return how much of what it has, as Hold counts."""
+        """Return the amount per measure, as ``UsageRecord`` counts."""
         total: Counter[str] = Counter()
         for allocated in self.allocated_resources:
             total.update(measured(str(allocated.resource.kind), allocated.count, allocated.per_instance))
         return total
 
     def usage_records(self, window: Window) -> list[UsageRecord]:
-        """Return what it holds for a part of its time."""
+        """Return the usage records of the lease for a part of its time."""
         return [
             UsageRecord(self.lease.id, str(h.resource.kind), window, h.count, h.per_instance)
             for h in self.allocated_resources
@@ -116,13 +116,13 @@ class LeaseView:
 
     @property
     def before_end(self) -> datetime | None:
-        """Return when the end is announced."""
+        """Return the time of the notification before the end."""
         event = self.lease.event(EventType.BEFORE_END)
         return event.time if event else None
 
     @property
     def substance(self) -> tuple[object, ...]:
-        """Return what an answer depends on: all but the marks of when we looked."""
+        """Return the fields that determine the answer, without timestamps and generations."""
         reservations = tuple((r.id, r.resource_type, r.parameters) for r in self.lease.reservations)
         held = tuple((h.reservation_id, h.resource.external_id, h.count) for h in self.allocated_resources)
         return self.lease.name, self.lease.window, self.before_end, reservations, held
@@ -130,11 +130,11 @@ class LeaseView:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """May this lease be? ``current`` is the lease before a change of it, None for a new one.
+    """The question whether a lease may be granted. ``current`` is the lease before a change, None for a new one.
 
-    ``others`` is what the project has besides at the time of the lease; only looked up if a filter ``needs_use``.
-    For filters with a ``reach``, ``usage`` is what was, is and will be held over all of it by the project, by the lease
-    itself too where it has given that back; ``own_usage`` is what the lease holds as it is without the change.
+    ``others`` is what the project has besides at the time of the lease; only read if a filter ``needs_use``. For
+    filters with a ``reach``, ``usage`` is what the project had, has and will have over all of it, including what the
+    lease itself has returned; ``own_usage`` is what the lease has without the change.
     """
 
     context: Context
@@ -147,13 +147,13 @@ class Question:
 
     @property
     def substance(self) -> tuple[object, ...]:
-        """Return what two questions have in common that have one answer."""
+        """Return the fields that two questions with the same answer have in common."""
         return self.context, self.wanted.substance, self.current.substance if self.current else None
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Something about a lease that is so: it was granted, changed, or its end has begun, at that time.
+    """A committed change of a lease: it was granted, changed, or its end has begun, at the time ``at``.
 
     ``before`` is the lease before a change.
     """
@@ -166,7 +166,7 @@ class News:
 
 
 class Refused(UsageDenied):
-    """What was told is refused for good. ``heard``: an earlier try of it may have been accepted all the same."""
+    """The notification is refused permanently. ``heard``: an earlier attempt may have been accepted nevertheless."""
 
     def __init__(self, message: str, *, heard: bool = False) -> None:
         super().__init__(message)
@@ -174,7 +174,7 @@ class Refused(UsageDenied):
 
 
 class Unheard(EnforcementUnavailable):
-    """There is no answer to what was told. ``heard``: it may have been accepted all the same."""
+    """There is no answer to the notification. ``heard``: it may have been accepted nevertheless."""
 
     def __init__(self, message: str, *, heard: bool = True) -> None:
         super().__init__(message)
@@ -182,11 +182,11 @@ class Unheard(EnforcementUnavailable):
 
 
 class Filter(Protocol):
-    """One rule of who may have which lease.
+    """One rule about which leases a project may have.
 
-    ``options`` are read from ``[enforcement]``. ``needs_use``: questions must come with what the project has besides.
-    ``hears``: the occasions that the filter is to be told of. A filter may have ``insists``: if that is true, nothing
-    is granted without its answer.
+    ``options`` are read from ``[enforcement]``. ``needs_use``: questions must include what the project has besides.
+    ``hears``: the occasions that the filter is notified of. A filter may have ``insists``: if that is true, nothing is
+    granted without its answer.
     """
 
     options: ClassVar[list[cfg.Opt]]
@@ -194,26 +194,26 @@ class Filter(Protocol):
 
     @property
     def hears(self) -> frozenset[Occasion]:
-        """Return the occasions of which the filter is to be told."""
+        """Return the occasions that the filter is notified of."""
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> Filter:
-        """Return the filter as ``[enforcement]`` says; InvalidInput if that can not be. ``identity`` is an Identity."""
+        """Return the filter as configured in ``[enforcement]``; InvalidInput. ``identity`` is an Identity."""
 
     def check(self, question: Question) -> None:
-        """Return if the lease may be; UsageDenied if not, EnforcementUnavailable if nobody can tell."""
+        """Return if the lease may be granted; UsageDenied if not, EnforcementUnavailable if that cannot be decided."""
 
     def tell(self, news: News) -> None:
-        """Hear of an occasion.
+        """Receive the notification of an occasion.
 
-        UsageDenied (best as Refused) if that is refused for good. Whatever else is raised (best as Unheard), the filter
-        is told again later.
+        UsageDenied (best as Refused) if it is refused permanently. After any other exception (best Unheard) the
+        notification is retried later.
         """
 
 
 @runtime_checkable
 class FarSighted(Protocol):
-    """A filter for which it counts what the project holds at other times than the lease's. It ``needs_use``, too."""
+    """A filter that also needs usage outside the lease's window. It ``needs_use``, too."""
 
     def reach(self, window: Window) -> Window:
-        """Return the time that counts for a lease of this window."""
+        """Return the time whose usage counts for a lease of this window."""

@@ -48,7 +48,7 @@ def test_just_the_budget_may_be_taken_and_a_minute_more_may_not():
     assert denial(MONTH, asked(a_view(hours(1, 51 + 1 / 60), hosts=2))) == (
         "reservations, start_date, end_date: the lease would take 100.04 host-hours from 2030-04-01 00:00 to "
         "2030-05-01 00:00, and of the 100 that the project has in a month (max_resource_hours) 100 are left for it; "
-        "ask for at most 2 days 2 hours of it as it is, less of it, or another time"
+        "ask for at most 2 days 2 hours, for less, or for another time"
     )
 
 
@@ -58,7 +58,7 @@ def test_what_is_over_what_runs_and_what_is_to_come_counts_as_far_as_it_is_in_th
     # Of the first only the ten hours of April, of the second the last four.
     MONTH.check(asked(a_view(hours(1, 1 + 100 - 20 - 12)), past, to_come))
     message = denial(MONTH, asked(a_view(hours(1, 2 + 100 - 20 - 12)), past, to_come))
-    assert "68 are left for it; ask for at most 2 days 20 hours of it as it is" in message
+    assert "68 are left for it; ask for at most 2 days 20 hours, for less," in message
 
 
 def test_a_lease_over_two_periods_is_held_against_each():

@@ -46,15 +46,15 @@ def test_filters_come_in_their_order_with_what_is_set_for_them(tmp_path):
     names = "StartWindowFilter,MaxLeaseDurationFilter,MaxUnitsFilter,MaxConcurrentLeasesFilter"
     made = filters(tmp_path, f"enabled_filters = {names}", "max_lease_duration = 3600", "earliest_start = 0")
     assert [type(each).__name__ for each in made] == names.split(",")
-    with pytest.raises(UsageDenied, match="1 hour is the most"):
+    with pytest.raises(UsageDenied, match="the limit is 1 hour"):
         made[1].check(asking(a_view(hours(1, 3))))
 
 
 def test_an_unknown_filter_is_refused_with_the_names_of_those_there_are(tmp_path):
     assert refusal(tmp_path, "enabled_filters = MaxLeaseDurationFilter,MaxMoodFilter") == (
-        "[enforcement] enabled_filters names MaxMoodFilter, which is not installed; there are: ExternalServiceFilter, "
-        "MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter, ResourceHoursFilter, "
-        "StartWindowFilter"
+        "[enforcement] enabled_filters names MaxMoodFilter, which is not installed; available are: "
+        "ExternalServiceFilter, MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter, "
+        "ResourceHoursFilter, StartWindowFilter"
     )
 
 
@@ -109,7 +109,7 @@ def test_options_of_others_that_clash_with_ours_are_refused_with_a_sentence(tmp_
 
     plug_in(monkeypatch, Clashing)
     said = refusal(tmp_path, "enabled_filters = mood")
-    assert said.startswith("[enforcement] mood can not be used as it is set: duplicate option: max_units")
+    assert said.startswith("[enforcement] mood cannot be used as configured: duplicate option: max_units")
 
 
 def test_a_value_that_an_option_of_others_can_not_have_is_refused_with_a_sentence(tmp_path, monkeypatch):
@@ -117,7 +117,7 @@ def test_a_value_that_an_option_of_others_can_not_have_is_refused_with_a_sentenc
         options: ClassVar[list[cfg.Opt]] = [cfg.IntOpt("mood")]
 
     plug_in(monkeypatch, Counting)
-    assert "[enforcement] mood can not be used" in refusal(tmp_path, "enabled_filters = mood", "mood = bad")
+    assert "[enforcement] mood cannot be used" in refusal(tmp_path, "enabled_filters = mood", "mood = bad")
 
 
 def test_a_latest_start_before_the_earliest_is_refused(tmp_path):
@@ -153,7 +153,7 @@ def test_a_budget_without_a_number_is_refused(tmp_path):
 
 def test_a_budget_of_what_nobody_counts_is_refused(tmp_path):
     assert refusal(tmp_path, BUDGET, "max_resource_hours = host:1,gpu:2") == (
-        "[enforcement] max_resource_hours names gpu, of which nothing is counted; there are: host, floatingip, "
+        "[enforcement] max_resource_hours names gpu, which is not a measure; available are: host, floatingip, "
         "instance, vcpu"
     )
 
@@ -163,12 +163,12 @@ def test_other_units_are_limited_by_name(tmp_path):
     (made,) = filters(tmp_path, *lines)
     assert made._limits["instance"].of("anybody") == 3
     assert refusal(tmp_path, lines[0], "max_units_of = host:3") == (
-        "[enforcement] max_units_of names host, of which nothing is counted; there are: floatingip, instance, vcpu"
+        "[enforcement] max_units_of names host, which is not a measure; available are: floatingip, instance, vcpu"
     )
 
 
 def test_a_period_that_there_is_not_is_refused(tmp_path):
-    assert "resource_hours_period can not be 'year'" in refusal(tmp_path, BUDGET, "resource_hours_period = year")
+    assert "resource_hours_period cannot be 'year'" in refusal(tmp_path, BUDGET, "resource_hours_period = year")
 
 
 EXTERNAL = "enabled_filters = ExternalServiceFilter"
@@ -213,12 +213,12 @@ def test_without_an_endpoint_the_filter_is_refused(tmp_path):
 def test_what_is_no_url_of_a_service_is_refused(tmp_path, url):
     for option in ("external_service_base_endpoint", "external_service_commit_update_endpoint"):
         said = refusal(tmp_path, EXTERNAL, f"{option} = {url}")
-        assert said == f"[enforcement] {option} is no URL of a service; write it as https://HOST/blazar/"
+        assert said == f"[enforcement] {option} is not a URL of a service; write it as https://HOST/blazar/"
 
 
 def test_a_url_with_a_password_is_refused_without_telling_it(tmp_path):
     said = refusal(tmp_path, EXTERNAL, "external_service_base_endpoint = https://me:hush@budgets.example/")
-    assert "take it out" in said
+    assert "remove it" in said
     assert "hush" not in said
 
 
@@ -236,7 +236,7 @@ def test_no_token_travels_to_another_machine_in_the_clear(tmp_path, token):
             said = refusal(tmp_path, EXTERNAL, f"{option} = http://{host}/", token)
             assert said == (
                 f"[enforcement] {option} is an http:// URL of another machine, and {token.partition(' ')[0]} would "
-                "travel to it in the clear; give an https:// URL, or one on loopback"
+                "be sent to it unencrypted; give an https:// URL, or one on loopback"
             )
 
 
@@ -255,8 +255,8 @@ def test_without_a_token_any_service_can_be_asked_over_http(tmp_path):
 def test_two_tokens_are_one_too_many(tmp_path):
     said = refusal(tmp_path, EXTERNAL, BASE, "external_service_token = one", "external_service_bearer_token = other")
     assert said == (
-        "[enforcement] external_service_token and external_service_bearer_token are set, and only one of them can be "
-        "sent; keep one"
+        "[enforcement] external_service_token and external_service_bearer_token are set, but only one can be sent; "
+        "keep one of them"
     )
 
 
@@ -269,7 +269,7 @@ def test_a_token_that_no_header_can_have_is_refused_without_telling_it(tmp_path)
 def test_a_token_of_the_service_user_needs_keystone(tmp_path):
     lines = (EXTERNAL, BASE, "external_service_keystone_token = true")
     assemble.check_plugins(load(tmp_path, *lines))
-    with pytest.raises(ConfigurationError, match="there is no Keystone in this mode"):
+    with pytest.raises(ConfigurationError, match="this mode has no Keystone"):
         filters(tmp_path, *lines)
 
 

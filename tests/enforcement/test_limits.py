@@ -35,7 +35,7 @@ class TestMaxLeaseDuration:
     def test_a_lease_of_just_the_limit_may_be_and_a_minute_more_may_not(self):
         self.rule.check(asking(a_view(hours(1, 3))))
         assert denial(self.rule, asking(a_view(hours(1, 3 + 1 / 60)))) == (
-            "end_date: the lease would last 2 hours 1 minute, and 2 hours is the most (max_lease_duration); let it end "
+            "end_date: the lease would last 2 hours 1 minute; the limit is 2 hours (max_lease_duration); choose an end "
             "by 2030-04-01 15:00"
         )
 
@@ -63,7 +63,7 @@ class TestExtensionWindow:
     def test_a_running_lease_is_extended_only_shortly_before_its_end(self):
         before, after = a_view(hours(0, 10)), a_view(hours(0, 12))
         assert denial(self.rule, asking(after, before=before, now=NOON + 4 * HOUR - timedelta(seconds=1))) == (
-            "end_date: a running lease can be extended in the last 6 hours before its end "
+            "end_date: an active lease can be extended only in the last 6 hours before its end "
             "(reservation_extension_window); try again from 2030-04-01 16:00 on"
         )
         self.rule.check(asking(after, before=before, now=NOON + 4 * HOUR))
@@ -73,8 +73,8 @@ class TestExtensionWindow:
         before, late = a_view(hours(0, 10)), NOON + 9 * HOUR
         rule.check(asking(a_view(hours(0, 20)), before=before, now=late))
         assert denial(rule, asking(a_view(hours(0, 21)), before=before, now=late)) == (
-            "end_date: the lease would be extended by 11 hours, and 10 hours is the most at a time "
-            "(max_lease_duration); let it end by 2030-04-02 08:00"
+            "end_date: the lease would be extended by 11 hours; the limit is 10 hours at a time "
+            "(max_lease_duration); choose an end by 2030-04-02 08:00"
         )
         rule.check(asking(a_view(hours(0, 30)), before=a_view(hours(0, 20)), now=NOON + 19 * HOUR))
 
@@ -116,7 +116,7 @@ class TestMaxConcurrentLeases:
 
     def test_a_limit_of_none_speaks_of_no_other_dates(self):
         assert denial(MaxConcurrentLeasesFilter(0), asking()) == (
-            "the project may have no leases at all (max_concurrent_leases is 0); ask your operator for some"
+            "the project may have no leases (max_concurrent_leases is 0); ask your operator to raise the limit"
         )
 
     def test_without_a_limit_any_number_may_be(self):
@@ -197,7 +197,7 @@ class TestStartWindow:
         self.rule.check(asking(a_view(hours(1, 3)), now=now))
         message = denial(self.rule, asking(a_view(hours(0.5, 3)), now=now))
         assert message == (
-            "start_date: a lease must be asked for 1 hour ahead (earliest_start); the earliest start is "
+            "start_date: a lease must be requested 1 hour ahead (earliest_start); the earliest start is "
             "2030-04-01 13:01"
         )
 

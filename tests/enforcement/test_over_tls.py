@@ -107,7 +107,7 @@ def test_a_service_whose_certificate_we_know_is_heard(certificate):
 def test_a_service_whose_certificate_we_do_not_know_is_no_answer(certificate, caplog):
     with serving(certificate, grant) as url, pytest.raises(EnforcementUnavailable):
         a_filter(url, True).check(asking())
-    assert "its certificate can not be trusted" in caplog.text
+    assert "its certificate cannot be trusted" in caplog.text
 
 
 def test_an_answer_that_drips_is_not_waited_for_to_the_end(certificate):

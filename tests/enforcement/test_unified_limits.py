@@ -172,8 +172,8 @@ def test_where_it_says_how_to_ask_limits_may_come_from_keystone(tmp_path, more):
 @pytest.mark.parametrize(
     ("missing", "sentence"),
     [
-        ("auth_section", r"\[oslo_limit\] does not say how to log in to Keystone; set auth_type, auth_url"),
-        ("endpoint_id", r"\[oslo_limit\] does not say whose limits; set endpoint_id"),
+        ("auth_section", r"\[oslo_limit\] has no credentials for Keystone; set auth_type, auth_url"),
+        ("endpoint_id", r"\[oslo_limit\] names no endpoint; set endpoint_id"),
     ],
 )
 def test_what_is_missing_is_named_before_anything_starts(tmp_path, missing, sentence):
@@ -182,5 +182,5 @@ def test_what_is_missing_is_named_before_anything_starts(tmp_path, missing, sent
 
 
 def test_without_keystone_there_are_no_limits_of_it(tmp_path):
-    with pytest.raises(ConfigurationError, match="there is no Keystone in this mode; set configuration"):
+    with pytest.raises(ConfigurationError, match="this mode has no Keystone; set configuration"):
         check(tmp_path, COMPLETE, Identity())
