@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -110,12 +110,13 @@ class Healing:
         """Let a run end after the lease that it looks at: the next run, of any manager, looks at the others."""
         self._stopping.set()
 
-    def run(self, *, at_once: bool = False) -> int:
+    def run(self, *, at_once: bool = False, between: Callable[[], None] = lambda: None) -> int:
         """Look once at every lease that may need it; return how many must be looked at again soon, being busy.
 
         Those in use come first, then those that start soonest. A lease whose last attempt was undone waits
         (``next_try``), unless it is to be tried ``at_once``. One statement for each page of leases, and for each lease
-        that is found a number that does not depend on how many hosts there are.
+        that is found a number that does not depend on how many hosts there are. ``between`` is called before each
+        lease: a run may take long.
         """
         self.next_try = None
         now = self._clock.now()
@@ -126,6 +127,7 @@ class Healing:
             for after in page:
                 if self._stopping.is_set():
                     return busy
+                between()
                 busy += not self.look_calmly(after[1], at_once=at_once)
         return busy
 

@@ -57,6 +57,7 @@ class Monitor:
         self._settings = settings
         self._said: set[str] = set()
         self._silent: set[ResourceKind] = set()
+        self._look_at: datetime | None = None
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._due = threading.Event()
@@ -111,7 +112,22 @@ class Monitor:
         """
         seen = {watch.kind for watch in self._watches} if self._settings.polling_interval else set()
         self._health.forget([k for k in ResourceKind if k not in seen], before=self._clock.now() - HOURLY)
-        return self._healing.run(at_once=at_once)
+        return self._healing.run(at_once=at_once, between=self._look_meanwhile)
+
+    def _look_meanwhile(self) -> None:
+        """Look if it is time, while leases are healed: what is lost is not promised to the next of them."""
+        # What was said while the cloud did not answer is not looked at before every lease.
+        if (self._is_due() or (self._heard() and not self._silent)) and self._look_now():
+            self.heal_soon()
+
+    def _look_now(self) -> bool:
+        now = self._clock.now()
+        changed = self._look()
+        self._look_at = now + self._settings.polling_interval if self._settings.polling_interval else None
+        return changed
+
+    def _is_due(self) -> bool:
+        return self._look_at is not None and self._clock.now() >= self._look_at
 
     def _look(self) -> bool:
         with self._lock:
@@ -139,30 +155,27 @@ class Monitor:
 
     def _run(self) -> None:
         now = self._clock.now()
-        look_at: datetime | None = now if self._settings.polling_interval else None
+        self._look_at = now if self._settings.polling_interval else None
         heal_at = now + (self._settings.healing_interval or HOURLY)
         while not self._stopping.is_set():
             try:
                 now = self._clock.now()
-                changed = False
-                if (look_at is not None and now >= look_at) or self._heard():
-                    changed = self._look()
-                    look_at = now + self._settings.polling_interval if self._settings.polling_interval else None
+                changed = (self._is_due() or self._heard()) and self._look_now()
                 at_once = _taken(self._due)
                 if now >= heal_at or changed or at_once:
                     busy = self.heal(at_once=changed or at_once)
                     heal_at = now + (SOON if busy else self._settings.healing_interval or HOURLY)
                     heal_at = min(heal_at, self._healing.next_try or heal_at)
                 if self._heard() | _taken(self._again):
-                    look_at = now + SOON if look_at is None else min(look_at, now + SOON)
+                    self._look_at = now + SOON if self._look_at is None else min(self._look_at, now + SOON)
             except BlazarError as error:
                 LOG.error("Nothing can be watched or healed (%s); trying again soon", error.message)
-                look_at, heal_at = _soon(look_at, now), now + SOON
+                self._look_at, heal_at = _soon(self._look_at, now), now + SOON
             except Exception:
                 # The border of the thread: it outlives whatever goes wrong in one round.
                 LOG.exception("A round of the monitor failed; trying again soon")
-                look_at, heal_at = _soon(look_at, now), now + SOON
-            self._rest(min(heal_at, look_at or heal_at))
+                self._look_at, heal_at = _soon(self._look_at, now), now + SOON
+            self._rest(min(heal_at, self._look_at or heal_at))
 
     def _heard(self) -> bool:
         with self._lock:

@@ -628,6 +628,28 @@ def test_a_manager_that_is_asked_to_end_exchanges_no_more_than_it_has_begun(a_wo
     assert all(world.hosts_of(lease).isdisjoint(before[lease.id]) for lease in leases)
 
 
+def test_a_host_that_is_lost_while_leases_are_healed_is_promised_to_none_of_them(a_world):
+    world = a_world(hosts=6, settings=Settings(heal_active=True, claim_ttl=timedelta(seconds=30)))
+    leases = [world.lease() for _ in range(2)]
+    world.run()
+    free = {host.name for host in world.manager.hosts()} - {name for lease in leases for name in world.hosts_of(lease)}
+    all_fail(world)
+
+    def lose_all_but_one(name: str, phase: str) -> None:
+        if (name, phase) == ("add_host", "before"):
+            world.faults.on_call = None
+            taken = {name for lease in leases for name in world.hosts_of(lease)}
+            for host in sorted(free - taken)[:-1]:
+                world.simulated.host_down(host)
+                world.manager.monitor.hear(host)
+
+    world.faults.on_call = lose_all_but_one
+    world.manager.monitor.heal()
+    lost = {host.name for host in world.manager.hosts() if "down" in (host.failure or "")}
+    assert len(lost) == 2
+    assert all(world.hosts_of(lease) <= free - lost for lease in leases)
+
+
 def test_leases_are_healed_in_the_order_of_their_starts(a_world, monkeypatch):
     monkeypatch.setattr("blazar.manager.healing.PAGE", 2)
     world = a_world(hosts=1, settings=Settings(healing_interval=timedelta(0)))
