@@ -58,7 +58,7 @@ class VirtualFloatingIp:
         after = _checked({**current, **{key: value for key, value in with_action(change).items() if key in current}})
         if after["network_id"] != current["network_id"]:
             raise InvalidInput(
-                f"network_id can not be changed from {current['network_id']}; make a lease of its own for addresses of "
+                f"network_id cannot be changed from {current['network_id']}; make a lease of its own for addresses of "
                 f"another network"
             )
         return after

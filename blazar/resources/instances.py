@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all types have in common that reserve room for servers on shared hosts."""
+"""The common part of the resource types that reserve capacity for servers on shared hosts."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _WORDS: Mapping[str, bool | None] = {
     **dict.fromkeys(("true", "t", "yes", "y", "on", "1"), True),
     **dict.fromkeys(("false", "f", "no", "n", "off", "0"), False),
 }
-"""The words for yes and no that OpenStack's services have in common."""
+"""The strings that OpenStack's services accept as true and false."""
 
 
 class Instances(ABC):
-    """A resource type of slots. A subclass says what its parameters are and what a server in a slot is like."""
+    """An instance resource type. A subclass defines its parameters and the flavor of its servers."""
 
     resource_type: ClassVar[str]
     kind = ResourceKind.HOST
 
     fixed: ClassVar[tuple[str, ...]]
-    """What can not change any more while servers may be there."""
+    """Parameters that cannot change while servers may exist."""
     free: ClassVar[tuple[str, ...]]
-    """What can."""
+    """Parameters that can."""
     requirements: ClassVar[tuple[str, ...]] = ()
-    """Parameters that require something of a host."""
+    """Parameters that are requirements on hosts."""
 
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._settings = settings
@@ -53,7 +53,7 @@ class Instances(ABC):
     # What differs
 
     def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
-        """Return what a request gives; there is nothing to ask the cloud."""
+        """Return the parameters of a request unchanged; nothing has to be read from the cloud."""
         return given
 
     @abstractmethod
@@ -66,21 +66,21 @@ class Instances(ABC):
 
     @abstractmethod
     def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Say what a reservation asks of the calendar."""
+        """Return what a reservation demands of the calendar."""
 
     @abstractmethod
     def template(self, parameters: Parameters) -> Template:
-        """Return what a server in a slot is like."""
+        """Return the template of the reservation's servers."""
 
     # What is the same
 
     def action(self, parameters: Parameters) -> Action:
-        """Return what is done before the end; an operator's choice that only hosts can do comes to a notification."""
+        """Return the action before the end; a default of migration, which needs whole hosts, becomes a notification."""
         action = action_of(parameters, self._settings.before_end)
         return Action.NOTIFICATION if action is Action.MIGRATION else action
 
     def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Ask for the slots held, and more or fewer; a reservation in use keeps every slot that is in use."""
+        """Demand the present capacity, or more or less; a reservation in use keeps all capacity that is in use."""
         fresh = self.demand(parameters, known=known)
         if work.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=frozenset(work.counts))
@@ -88,24 +88,24 @@ class Instances(ABC):
         held = sum(work.counts.values())
         amount = fresh.min_count
         if amount == work.reservation.parameters["amount"]:
-            # New dates alone bring no new slots, even if some were lost.
+            # New dates alone add no capacity, even if some has failed.
             return replace(fresh, min_count=max(1, held), max_count=max(1, held), kept=dict(work.counts))
         return replace(fresh, kept=dict(work.counts) if amount >= held else _fewer(work, amount))
 
     def in_use(self, work: Work) -> Mapping[int, int]:
-        """Return how many slots have a server."""
+        """Return how many servers use the reservation on each host, by calendar id."""
         return self._slots.in_use(work)
 
     def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
-        """Tell whether the flavor or the server group change."""
+        """Return whether the flavor or the server group changes."""
         return any(before[field] != after[field] for field in self.fixed)
 
     def prepare(self, work: Work) -> Parameters:
-        """Ensure flavor, server group, aggregate and resource class, which nobody can use before the start."""
+        """Ensure flavor, server group, aggregate and resource class, which no project can use before the start."""
         return self._slots.prepare(work, self.template(work.reservation.parameters), starting=False)
 
     def start(self, work: Work) -> Progress:
-        """Ensure that the hosts have their slots and the project can boot servers with the flavor."""
+        """Ensure the reserved capacity on the hosts, and that the project can boot servers with the flavor."""
         starting = work.reservation.status is ReservationStatus.PENDING
         try:
             opened = self._slots.open(work, self.template(work.reservation.parameters), starting=starting)
@@ -119,7 +119,7 @@ class Instances(ABC):
         """Ensure an image of every server, if that is the action."""
         if self.action(work.reservation.parameters) is not Action.SNAPSHOT:
             return Done()
-        # One that found no host has never run: there is nothing to save.
+        # A server that got no host has never run: there is nothing to save.
         servers = [s for s in self._slots.servers(work) if s.host is not None or s.status != "ERROR"]
         tally = self._snapshots.ensure(
             work.reservation.id, servers, project_id=work.lease.project_id, since=asked_at(work)
@@ -127,12 +127,12 @@ class Instances(ABC):
         return progress(work, tally, "images being made")
 
     def end(self, work: Work) -> Progress:
-        """Ensure that all servers are gone, and then flavor, server group, aggregate and slots."""
+        """Ensure that all servers are gone, then flavor, server group, aggregate and reserved capacity."""
         left = self._slots.close(work)
         return NotYet(LOOK_AGAIN, f"{left} servers are being deleted") if left else Done()
 
     def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
-        """Ensure the slots from before; a reservation that has not started has none, but a flavor and a group."""
+        """Ensure the capacity from before the change; before the start, only flavor, group, aggregate and class."""
         if work.reservation.status is ReservationStatus.PENDING:
             return Done(self.prepare(work))
         if work.reservation.status is not ReservationStatus.ACTIVE:
@@ -151,25 +151,25 @@ class Instances(ABC):
         changed = [field for field in self.fixed if parameters[field] != before[field]]
         if changed:
             raise Conflict(
-                f"{', '.join(changed)} can not be changed: reservation {work.reservation.id} is "
+                f"{', '.join(changed)} cannot be changed: reservation {work.reservation.id} is "
                 f"{work.reservation.status}, and only {', '.join(self.free[:-1])} and {self.free[-1]} can"
             )
         if fresh.requirement != requirement_of(before, self.requirements):
             misfits = sorted(r.name for r in work.resources if not matches(fresh.requirement, r.properties))
             if misfits:
                 raise Conflict(
-                    f"resource_properties can not be changed like that: reservation {work.reservation.id} is in use on "
+                    f"resource_properties cannot be changed to this: reservation {work.reservation.id} is in use on "
                     f"{', '.join(misfits)}, which would no longer match"
                 )
 
 
 def checked_amount(parameters: Parameters) -> int:
-    """Return how many servers; InvalidInput."""
+    """Return the number of servers; InvalidInput if it is none."""
     return whole_number(parameters["amount"], "amount", least=1, what="a whole number of servers")
 
 
 def checked_affinity(parameters: Parameters) -> bool | None:
-    """Return the affinity; clients write it as a word or as 1 or 0 as well. InvalidInput."""
+    """Return the affinity, which clients may also give as a string or as 1 or 0; InvalidInput for anything else."""
     value = parameters["affinity"]
     if value is None or isinstance(value, bool):
         return value
@@ -181,35 +181,35 @@ def checked_affinity(parameters: Parameters) -> bool | None:
 
 
 def checked_before_end(parameters: Parameters) -> str:
-    """Return the action before the end; InvalidInput if servers in slots can not do it."""
+    """Return the action before the end; InvalidInput if servers of instance reservations cannot do it."""
     action = checked_action(parameters)
     if action == Action.MIGRATION:
         raise InvalidInput(
-            f"{BEFORE_END} is 'migration', which servers of an instance reservation can not do: they need its slots, "
-            f"and no other host has any; use 'snapshot', 'notification' or 'none'"
+            f"{BEFORE_END} is 'migration', which servers of an instance reservation cannot do: they need its "
+            f"reserved capacity, which other hosts do not have; use 'snapshot', 'notification' or 'none'"
         )
     return action
 
 
 def affinity_of(parameters: Parameters) -> Affinity:
-    """Return how units lie towards each other."""
+    """Return how the servers are placed relative to each other."""
     return _AFFINITIES[parameters["affinity"]]
 
 
 def policy_of(parameters: Parameters) -> str | None:
-    """Return the policy of the server group."""
+    """Return the policy of the server group; None for no group."""
     return _POLICIES[parameters["affinity"]]
 
 
 def _fewer(work: Work, amount: int) -> Mapping[int, int]:
-    """Return which slots to keep of more, so that none in use goes, and as few hosts as can be have any."""
+    """Return how many servers to keep on each host: all in use, and the rest on as few hosts as possible."""
     if work.in_use is None:
         raise LookFirst(work)
     kept = {id_: min(count, work.in_use.get(id_, 0)) for id_, count in work.counts.items()}
     used = sum(kept.values())
     if used > amount:
         raise Conflict(
-            f"amount can not be {amount}: {used} servers use reservation {work.reservation.id}; delete "
+            f"amount cannot be {amount}: {used} servers use reservation {work.reservation.id}; delete "
             f"{used - amount} of them first"
         )
     for id_ in sorted(kept, key=lambda id_: (-kept[id_], -work.counts[id_], id_)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""physical:host: whole compute hosts, handed over as a host aggregate of their own."""
+"""physical:host: whole compute hosts, assigned through one host aggregate per reservation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ REQUIREMENTS = ("hypervisor_properties", "resource_properties")
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """How an operator runs host reservations; the names and defaults are those of ``blazar.conf``."""
+    """An operator's settings of host reservations; names and defaults as in ``blazar.conf``."""
 
     pools: PoolNames = PoolNames()
     before_end: str = ""
@@ -63,11 +63,11 @@ class PhysicalHost:
         self._migrations = Migrations(cloud, self._pools)
 
     def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
-        """Return what a request gives; there is nothing to ask the cloud."""
+        """Return the parameters of a request unchanged; nothing has to be read from the cloud."""
         return given
 
     def parameters(self, given: Parameters) -> Parameters:
-        """Return min, max, both requirements and ``before_end``; keys of other types are left out."""
+        """Return min, max, both requirements and ``before_end``; other keys are left out."""
         missing = [key for key in ("min", "max", *REQUIREMENTS) if key not in given]
         if missing:
             raise InvalidInput(
@@ -77,15 +77,15 @@ class PhysicalHost:
         return _checked({BEFORE_END: "default", **with_action(given)})
 
     def changed(self, current: Parameters, change: Parameters) -> Parameters:
-        """Return the current parameters with the known ones of ``change`` laid over them."""
+        """Return the current parameters, updated with the known ones of ``change``."""
         return _checked({**current, **{key: value for key, value in with_action(change).items() if key in current}})
 
     def action(self, parameters: Parameters) -> Action:
-        """Return what is done before the end, by the reservation's own choice or the operator's."""
+        """Return the action before the end: the reservation's, or the operator's default."""
         return action_of(parameters, self._settings.before_end)
 
     def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Ask for ``min`` to ``max`` whole hosts that meet both requirements."""
+        """Return a demand for ``min`` to ``max`` whole hosts that meet both requirements."""
         requirement = requirement_of(parameters, REQUIREMENTS)
         check_known(requirement, known, REQUIREMENTS)
         return Demand(
@@ -96,14 +96,14 @@ class PhysicalHost:
         )
 
     def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Ask for the hosts held and more; a reservation in use keeps every host that it has."""
+        """Return the demand after a change; a reservation in use keeps all its hosts and can only grow."""
         fresh = self.demand(parameters, known=known)
         held = frozenset(resource.id for resource in work.resources)
         if work.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=held)
         if fresh.max_count < len(held):
             raise NotEnoughResources(
-                f"reservation {work.reservation.id} is in use on {len(held)} hosts and can not shrink to "
+                f"reservation {work.reservation.id} is in use on {len(held)} hosts and cannot shrink to "
                 f"max {fresh.max_count}; a reservation can only grow while it is active"
             )
         if fresh.requirement != requirement_of(work.reservation.parameters, REQUIREMENTS):
@@ -116,17 +116,17 @@ class PhysicalHost:
         asked = {key: parameters[key] for key in ("min", "max")}
         grows = asked != {key: work.reservation.parameters[key] for key in ("min", "max")}
         if not grows:
-            # New dates alone never bring new hosts into a reservation that people work on.
+            # New dates alone never add hosts to a reservation in use.
             return replace(fresh, min_count=max(1, len(held)), max_count=max(1, len(held)), pinned=held)
         return replace(fresh, min_count=max(fresh.min_count, len(held)), pinned=held)
 
     def in_use(self, work: Work) -> Mapping[int, int]:
-        """Return one of each host on which servers are."""
+        """Return a count of 1 for each host that runs servers, by calendar id."""
         used = (r for r in work.resources if self._compute.servers_on(str(r.attributes["service_name"])))
         return dict.fromkeys((resource.id for resource in used), 1)
 
     def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
-        """Return False: the aggregate is the same for any hosts."""
+        """Return False: the aggregate does not depend on the parameters."""
         return False
 
     def prepare(self, work: Work) -> Parameters:
@@ -135,7 +135,7 @@ class PhysicalHost:
         return {"aggregate_id": aggregate.id}
 
     def start(self, work: Work) -> Progress:
-        """Ensure that the hosts are in the reservation's aggregate, and there only; no others are in it."""
+        """Ensure that exactly these hosts are in the reservation's aggregate, and none in the freepool."""
         try:
             left = self._pools.hand_over(
                 work.reservation.id, hosts=service_names(work.resources), project_id=work.lease.project_id
@@ -149,7 +149,7 @@ class PhysicalHost:
         return Done()
 
     def before_end(self, work: Work) -> Progress:
-        """Ensure an image of every server in the reservation, or that it has moved out, if that is the action."""
+        """Ensure, by the action, that every server has an image or has moved out of the reservation."""
         reservation = work.reservation
         match self.action(reservation.parameters):
             case Action.SNAPSHOT:
@@ -164,7 +164,7 @@ class PhysicalHost:
         return Done()
 
     def end(self, work: Work) -> Progress:
-        """Ensure that all servers are gone, all hosts back in the freepool and the aggregate deleted."""
+        """Ensure that all servers are gone, all hosts are in the freepool and the aggregate is deleted."""
         stranded = self._delete_stranded(work)
         returned = self._return(work, hosts=None)
         if stranded and isinstance(returned, Done):
@@ -172,7 +172,7 @@ class PhysicalHost:
         return returned
 
     def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
-        """Ensure that the surplus hosts are free of servers and back in the freepool, and those from before are not."""
+        """Ensure that the surplus hosts are empty and in the freepool, and the former ones in the aggregate."""
         returned = self._return(work, hosts=frozenset(service_names(surplus))) if surplus else Done()
         if work.reservation.status is ReservationStatus.ACTIVE:
             self._pools.bring_back(
@@ -181,7 +181,7 @@ class PhysicalHost:
         return returned
 
     def traces(self, resources: Collection[Resource]) -> frozenset[str]:
-        """Return the reservations that have an aggregate with a zone of its own, or keep a host closed."""
+        """Return the reservations that have an aggregate with its own zone, or keep a host closed."""
         return self._pools.reservations()
 
     def _servers(self, work: Work) -> tuple[Server, ...]:
@@ -193,7 +193,7 @@ class PhysicalHost:
         return self._compute.stranded_servers(work.reservation.id, work.lease.project_id)
 
     def _delete_stranded(self, work: Work) -> int:
-        """Begin to delete the servers that are on no host any more, as shelved ones; return how many there are."""
+        """Begin to delete the servers that no longer have a host, such as shelved ones; return their number."""
         if work.reservation.status is ReservationStatus.PENDING and not self._pools.hosts_of(work.reservation.id):
             return 0
         left = [s for s in self._stranded(work) if not self._migrations.was_moved(s, work.reservation.id)]

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates as pools: the freepool, and one pool a reservation.
+"""Host aggregates: the freepool, and one aggregate per reservation.
 
-Nova (34) refuses to let a host into an aggregate with an availability zone while another aggregate gives the host
-another zone, and to change the zone of a host that runs servers. So a host leaves its operator's zone aggregate when
-it is handed over and returns to it when it is taken back; where it came from is kept in the metadata of the
-reservation's aggregate, so that nothing has to be remembered elsewhere. A host that Nova does not let into its zone yet
-does not delay the end of its lease: it waits in the freepool, the aggregate stays with its metadata, and the sweep,
-a later change of the reservation or the next reservation of the host returns it.
+Nova (34) does not add a host to an aggregate with an availability zone while another aggregate gives the host another
+zone, and does not change the zone of a host that runs servers. So a host leaves its operator's zone aggregate when it
+is assigned and enters it again when it is returned; the metadata of the reservation's aggregate records the former
+zone, so that nothing has to be stored elsewhere. A host that Nova does not let into its zone yet does not delay the end
+of its lease: it waits in the freepool, the aggregate stays with its metadata, and the sweep, a later change of the
+reservation or the next reservation of the host returns it.
 
-The order of the steps leaves no moment in which a host is in no pool: a host enters the reservation's pool before
-it leaves the freepool, and enters the freepool before it leaves the reservation's pool. A host in no pool would
-be open to everybody's servers.
+The order of the steps keeps a host in the freepool or a reservation's aggregate at every moment: it enters the
+reservation's aggregate before it leaves the freepool, and enters the freepool before it leaves the reservation's
+aggregate. A host in neither would accept servers of every project.
 
-Preemptible servers on a host are deleted before it is handed over, and nobody else's. So that no new ones come in
-between, the host is closed to them first: the scheduler filter heeds a key in the freepool's metadata. A host that
-returns is closed to them until it is in its zone again.
+Preemptible servers on a host are deleted before it is assigned; no other servers are. To keep new ones away meanwhile,
+the host is closed to them first, by a key in the freepool's metadata that the scheduler filter reads. A returning host
+stays closed to them until it is in its zone again.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ FORMER_ZONE = "blazar:zone:"
 
 CLOSED = "blazar:closed:"
 """Prefix of the key in the freepool's metadata by which a host is closed to new preemptible servers; the value is the
-reservation that takes it over or gives it back."""
+id of the reservation that it is assigned to or returned from."""
 
 TOLD = 3
-"""Hosts that a reason names, of all that wait."""
+"""How many of the waiting hosts a reason names."""
 
 
 class HostWaits(CloudUnavailable):
-    """One host can not be handed over yet; others can."""
+    """One host cannot be assigned yet; others can."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """What is left: how many preemptible servers are being deleted, and why other hosts wait."""
+    """What is unfinished: how many preemptible servers are being deleted, and why other hosts wait."""
 
     evicted: int = 0
     waiting: tuple[str, ...] = ()
 
     @property
     def reason(self) -> str:
-        """Return what to tell people."""
+        """Return the reason that users read."""
         more = len(self.waiting) - TOLD
         told = [*self.waiting[:TOLD], *([f"{more} more hosts wait"] if more > 0 else [])]
         return "; ".join([f"{self.evicted} preemptible servers are being deleted"] * bool(self.evicted) + told)
@@ -62,7 +62,7 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True)
 class PoolNames:
-    """Names that operators, the scheduler filter and other tools know; defaults as in ``blazar.conf``."""
+    """Names shared with operators, the scheduler filter and other tools; defaults as in ``blazar.conf``."""
 
     freepool: str = "freepool"
     zone_prefix: str = "blazar_"
@@ -70,29 +70,29 @@ class PoolNames:
 
 
 class NotAtHand(NotFound):
-    """Hosts are not where reservations take them from."""
+    """Hosts cannot be assigned because they are not in the freepool."""
 
     def __init__(self, hosts: Iterable[str], freepool: str) -> None:
         self.reasons = {
-            host: f"host {host} is not in the aggregate {freepool!r}; it must be there to be handed over"
+            host: f"host {host} is not in the aggregate {freepool!r}; add it, so that it can be assigned"
             for host in hosts
         }
         super().__init__("; ".join(self.reasons.values()))
 
 
 class HostPools:
-    """Moves hosts between the freepool and the pools of reservations."""
+    """Moves hosts between the freepool and the aggregates of reservations."""
 
     def __init__(self, compute: Compute, names: PoolNames) -> None:
         self._compute = compute
         self._names = names
 
     def freepool(self) -> Aggregate:
-        """Return the freepool; NotFound with the remedy if the cloud has none."""
+        """Return the freepool; NotFound, with the remedy, if the cloud has none."""
         return self._freepool_of(self._compute.aggregates())
 
     def ensure_in_freepool(self, host: str) -> bool:
-        """Ensure that the host is in the freepool; tell whether it had to be put there."""
+        """Ensure that the host is in the freepool; return whether it had to be added."""
         pool = self.freepool()
         if host in pool.hosts:
             return False
@@ -106,14 +106,14 @@ class HostPools:
             self._remove_if_known(pool, host)
 
     def ensure_pool(self, reservation_id: str, *, project_id: str) -> Aggregate:
-        """Ensure the reservation's aggregate: named by its id, with a zone of its own and the owner in its metadata."""
+        """Ensure the reservation's aggregate: named by its id, with its own zone and the owner in its metadata."""
         owner = {self._names.owner_key: project_id}
         pool = self._compute.aggregate(reservation_id)
         if pool is None:
             try:
                 return self._compute.create_aggregate(reservation_id, self._names.zone_prefix + reservation_id, owner)
             except Conflict:
-                # A lost answer to an earlier try, or another manager's doing.
+                # An earlier attempt whose response was lost made it, or another manager did.
                 pool = self._compute.aggregate(reservation_id)
                 if pool is None:
                     raise
@@ -122,12 +122,12 @@ class HostPools:
         return pool
 
     def hosts_of(self, reservation_id: str) -> tuple[str, ...]:
-        """Return the service names of the hosts in the reservation's pool; none if there is no pool."""
+        """Return the service names of the hosts in the reservation's aggregate; empty if it does not exist."""
         pool = self._compute.aggregate(reservation_id)
         return pool.hosts if pool else ()
 
     def reservations(self) -> frozenset[str]:
-        """Return the ids of the reservations that have an aggregate with a zone of its own, or keep a host closed."""
+        """Return the ids of the reservations that have an aggregate with its own zone, or keep a host closed."""
         prefix = self._names.zone_prefix
         aggregates = self._compute.aggregates()
         freepool = _named(aggregates, self._names.freepool)
@@ -140,9 +140,9 @@ class HostPools:
         )
 
     def pooled_hosts(self, aggregates: Iterable[Aggregate]) -> Mapping[str, str | None] | None:
-        """Return where hosts are, by service name: None in the freepool, else the name of a reservation's aggregate.
+        """Return the place of each host, by service name: None for the freepool, else the name of the aggregate.
 
-        Hosts that are in none of these ``aggregates`` are left out. None without a freepool.
+        Hosts in none of these ``aggregates`` are left out. Returns None if the cloud has no freepool.
         """
         freepool = _named(aggregates, self._names.freepool)
         if freepool is None:
@@ -151,30 +151,30 @@ class HostPools:
         return {**dict.fromkeys(freepool.hosts), **others}
 
     def open_hosts(self) -> tuple[Hypervisor, ...]:
-        """Return the hypervisors that are at work and in no pool: anybody's servers may run there."""
+        """Return the hypervisors that are up, enabled and open to all: neither in the freepool nor reserved."""
         aggregates = self._compute.aggregates()
         kept = {host for aggregate in aggregates if self._is_pool(aggregate) for host in aggregate.hosts}
         return tuple(h for h in self._compute.hypervisors() if h.up and h.enabled and h.service_name not in kept)
 
     def confirm_moves_from(self, host: str) -> int:
-        """Confirm all cold moves of servers away from a host, which keep room on it until then; return their number."""
+        """Confirm all cold migrations away from a host, which hold capacity on it until then; return their number."""
         confirmed = 0
         for server_id in self._compute.moves_to_confirm(host):
             try:
                 self._compute.confirm_migration(server_id)
             except (NotFound, Conflict):
-                # Deleted or confirmed a moment ago, or of a server that needs its operator: nothing to wait for.
+                # Just deleted or confirmed, or the server needs its operator: there is nothing to wait for.
                 continue
             confirmed += 1
         return confirmed
 
     def hand_over(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> HandOver:
-        """Ensure that the hosts are in the reservation's pool and not in the freepool; return what is left to do.
+        """Ensure that the hosts are in the reservation's aggregate and not in the freepool; return what is unfinished.
 
-        Each host that can be is handed over, whatever keeps the others: preemptible servers, which are deleted; a
-        reservation that has not left yet; servers that are not ours to sweep away. Hosts in the pool beside these leave
-        it. Raises NotAtHand at the end if hosts are in no pool (somebody took them away by hand, or Nova lost them),
-        and Conflict if a host that is to leave runs servers.
+        Every host that can be assigned is, whatever delays the others: preemptible servers, which are deleted; a
+        reservation that still has the host; servers that we must not delete. All other hosts leave the aggregate.
+        Raises NotAtHand at the end if hosts are neither in the freepool nor reserved (an operator removed them, or Nova
+        no longer has them), and Conflict if a host that has to leave runs servers.
         """
         wanted = tuple(hosts)
         aggregates = self._compute.aggregates()
@@ -200,7 +200,7 @@ class HostPools:
         return HandOver(evicted, tuple(waiting))
 
     def bring_back(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
-        """Ensure that hosts which a change of the reservation has let go are in its pool again."""
+        """Put hosts that a change of the reservation has returned to the freepool back into its aggregate."""
         aggregates = self._compute.aggregates()
         free = self._freepool_of(aggregates).hosts
         pool = _named(aggregates, reservation_id)
@@ -212,8 +212,8 @@ class HostPools:
     def admit(self, pool: Aggregate, *, hosts: Iterable[str], aggregates: tuple[Aggregate, ...]) -> None:
         """Ensure that hosts are in an aggregate that shares them with others: they stay in the freepool.
 
-        ``aggregates`` are all that there are, read a moment ago. Raises NotAtHand if hosts are not in the freepool, and
-        CloudUnavailable while one is in the pool of a reservation that has it alone.
+        ``aggregates`` are all of the cloud's, just read. Raises NotAtHand if hosts are not in the freepool, and
+        CloudUnavailable while one is in the aggregate of a host reservation.
         """
         missing = [host for host in hosts if host not in pool.hosts]
         self._check_all_at_hand(missing, pool, aggregates)
@@ -228,25 +228,29 @@ class HostPools:
                 self._remove_if_known(pool, host)
 
     def dissolve(self, pool: Aggregate) -> None:
-        """Ensure that an aggregate that shares hosts with others is gone; hosts that the cloud has lost keep it."""
+        """Ensure that an aggregate that shares hosts with others is gone; it stays if it has hosts unknown to Nova."""
         gone = [self._remove_if_known(pool, host) for host in pool.hosts]
         if all(gone):
             self._delete(pool)
 
     def take_back(self, reservation_id: str, *, hosts: frozenset[str] | None, handed_over: Iterable[str] = ()) -> int:
-        """Ensure that hosts of the reservation's pool are empty and back in the freepool.
+        """Ensure that hosts of the reservation's aggregate are empty and back in the freepool.
 
-        ``hosts`` None means all of them, and that the pool itself goes too. Those ``handed_over`` that are in no pool
-        at all (somebody deleted the aggregate by hand) return to the freepool as they are. Returns the number of
-        servers that are still being deleted: their hosts stay where they are until a later call finds them gone.
+        ``hosts`` None means all of them, and that the aggregate is deleted too. Those ``handed_over`` that are neither
+        in the freepool nor reserved (an operator deleted the aggregate) return to the freepool with their servers.
+        Returns the number of servers that are still being deleted: no host leaves until a later call finds them gone.
         """
         aggregates = self._compute.aggregates()
         self._reopen(reservation_id, aggregates, hosts)
-        # Before hosts return to their zones, which Nova may refuse: in no pool, one is open to everybody's servers.
+        # Before hosts return to their zones, which Nova may refuse: outside both, a host accepts anybody's servers.
         kept = {host for aggregate in aggregates if self._is_pool(aggregate) for host in aggregate.hosts}
         for host in handed_over:
             if host not in kept:
-                LOG.warning("Host %s was in no pool when reservation %s ended; it returns", host, reservation_id)
+                LOG.warning(
+                    "Host %s left the aggregate of reservation %s before its end; adding it to the freepool",
+                    host,
+                    reservation_id,
+                )
                 self._add_if_known(self._freepool_of(aggregates), host)
         left = 0
         for pool in [aggregate for aggregate in aggregates if aggregate.name == reservation_id]:
@@ -263,7 +267,7 @@ class HostPools:
         if any(occupied.values()):
             if hosts is None:
                 self._close(pool)
-            # Looked at once more right before servers are deleted: what is in the pool no more has another user.
+            # Read again right before servers are deleted: a host that has left the aggregate has another user.
             still_here = next((a.hosts for a in self._compute.aggregates() if a.id == pool.id), ())
             for host in leaving:
                 if host not in still_here:
@@ -274,13 +278,13 @@ class HostPools:
             leaving = tuple(host for host in leaving if host in still_here)
         if left:
             return left
-        # Also for hosts that a crash stopped on their way in or out, after the removal and before the return.
+        # Includes hosts whose move in or out a crash interrupted between removal and return.
         if self._return_hosts(pool, leaving, aggregates, hosts) and hosts is None:
             self._delete(pool)
         return 0
 
     def _check_empty(self, host: str, pool: Aggregate) -> None:
-        """Raise Conflict if a host can not leave a pool that goes on: somebody's server is on it."""
+        """Raise Conflict if servers keep a host from leaving an aggregate that remains."""
         self.confirm_moves_from(host)
         servers = self._compute.servers_on(host)
         if servers:
@@ -292,23 +296,23 @@ class HostPools:
     def _return_hosts(
         self, pool: Aggregate, leaving: Sequence[str], aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None
     ) -> bool:
-        """Move hosts that are ``leaving`` from a pool to the freepool, and all ``hosts`` (None: any) to their zones.
+        """Move the ``leaving`` hosts from an aggregate to the freepool, and all ``hosts`` (None: any) to their zones.
 
-        Return whether nothing is left to do, neither for these nor for those that were on their way before.
+        Return whether the return is finished, for these and for those that were returning before.
         """
         former = {host: ids for host, ids in _former_zones(pool).items() if hosts is None or host in hosts}
         if not (leaving or former):
             return True
         freepool = self._freepool_of(aggregates)
         closed = {host: freepool.metadata.get(CLOSED + host, pool.name) for host in former}
-        # Nova lets no host with servers into a zone, and preemptible ones come as soon as it is in the freepool alone.
+        # Nova adds no host with servers to a zone, and preemptible ones boot as soon as it is in the freepool alone.
         if closing := {CLOSED + host: pool.name for host in former if CLOSED + host not in freepool.metadata}:
             self._compute.set_aggregate_metadata(freepool.id, closing)
         out = True
         for host in leaving:
             if host not in freepool.hosts:
                 self._add_if_known(freepool, host)
-            # Nova refuses, too, if somebody has booted a server in between, and the host is in both until then.
+            # Nova also refuses if a server was booted in between; the host stays in both until that is gone.
             out = self._remove_if_known(pool, host) and out
         others = [a for a in aggregates if a.id != pool.id]
         home = [host for host, ids in former.items() if self._is_returned(host, ids, others)]
@@ -316,18 +320,18 @@ class HostPools:
             self._compute.set_aggregate_metadata(freepool.id, opened)
         done = out and len(home) == len(former)
         if home and not (done and hosts is None):
-            # The pool goes on, and may not remember for ever what is up to the operator again.
+            # The aggregate remains, and must not keep a former zone that the operator may change from now on.
             self._compute.set_aggregate_metadata(pool.id, {FORMER_ZONE + host: None for host in home})
         return done
 
     def _close(self, pool: Aggregate) -> None:
-        """Let nobody boot into a reservation that ends: what the scheduler filter asks for goes from the metadata."""
+        """Close an ending reservation to new servers: remove the metadata that the scheduler filter requires."""
         keys = {key: None for key in pool.metadata if not key.startswith(FORMER_ZONE)}
         if keys:
             self._compute.set_aggregate_metadata(pool.id, keys)
 
     def _take_over(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> int:
-        """Ensure one host in the pool; return how many preemptible servers have to go first."""
+        """Ensure that one host is in the aggregate; return how many preemptible servers are still being deleted."""
         closed = CLOSED + host in freepool.metadata
         if host not in pool.hosts:
             self._check_at_hand(host, pool, aggregates)
@@ -345,10 +349,10 @@ class HostPools:
             try:
                 self._bring_in(host, pool, freepool, aggregates)
             except Conflict as error:
-                # Somebody has booted in between, or given the host a zone: the next look tells.
+                # A server was booted in between, or the host got a zone: the next attempt finds out.
                 if left := len(self._compute.servers_on(host)):
                     return left
-                raise HostWaits(f"host {host} cannot be handed over yet: {error.message}") from error
+                raise HostWaits(f"host {host} cannot be assigned yet: {error.message}") from error
         if host in freepool.hosts:
             self._remove(freepool, host)
         if closed:
@@ -364,9 +368,9 @@ class HostPools:
             )
 
     def _reopen(self, reservation_id: str, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> None:
-        """Let preemptible servers onto hosts again that a reservation has closed and does not need any more.
+        """Reopen hosts that a reservation has closed to preemptible servers and no longer needs.
 
-        Those that are on their way to their zones stay closed until they are there.
+        Those that are returning to their zones stay closed until they are there.
         """
         freepool, pool = _named(aggregates, self._names.freepool), _named(aggregates, reservation_id)
         if freepool is None:
@@ -387,10 +391,10 @@ class HostPools:
         known = _former_zones(pool).get(host, frozenset())
         former = known | {a.id for a in zones}
         if not former:
-            # Another reservation may have given it back, and Nova not have let it into its zone since.
+            # Another reservation may have returned it, and Nova may not have let it into its zone since.
             former = frozenset().union(*(_former_zones(a).get(host, ()) for a in aggregates))
         if former != known:
-            # Written down before the first removal: after a crash in between, the way back is known.
+            # Recorded before the first removal, so that a crash in between does not lose the former zone.
             text = ",".join(str(identifier) for identifier in sorted(former))
             self._compute.set_aggregate_metadata(pool.id, {FORMER_ZONE + host: text})
         for zone in zones:
@@ -398,7 +402,7 @@ class HostPools:
         self._add(pool, host)
 
     def _check_all_at_hand(self, hosts: Iterable[str], pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
-        """Raise NotAtHand if hosts are nowhere where reservations take them from: waiting would not help."""
+        """Raise NotAtHand if hosts are neither in the freepool nor reserved: waiting does not help."""
         kept = {host for a in aggregates if self._is_pool(a) and a.id != pool.id for host in a.hosts}
         lost = [host for host in hosts if host not in kept]
         if lost and self._freepool_of(aggregates):
@@ -408,19 +412,19 @@ class HostPools:
         others = [a for a in aggregates if host in a.hosts and a.id != pool.id]
         foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
         if foreign:
-            raise HostWaits(f"host {host} is still in the pool of reservation {foreign[0].name}")
+            raise HostWaits(f"host {host} is still in the aggregate of reservation {foreign[0].name}")
         if host not in self._freepool_of(aggregates).hosts:
             raise NotAtHand((host,), self._names.freepool)
 
     def _is_returned(self, host: str, former: frozenset[int], aggregates: Iterable[Aggregate]) -> bool:
-        """Ensure that a host is in its former zone, and tell whether it is; nobody's end waits until it can be."""
+        """Add a host to its former zone; return False if Nova refuses yet, which delays no lease's end."""
         zones = [a for a in aggregates if a.availability_zone]
         if any(host in zone.hosts for zone in zones if zone.id not in former):
-            # Its operator has given it a new zone in the meantime, or another reservation has it and knows the way.
+            # Its operator has given it a new zone meanwhile, or another reservation has it and recorded the zone.
             return True
         try:
             for zone in zones:
-                # An aggregate that its operator deleted in the meantime is nothing to return to.
+                # A zone aggregate that its operator deleted meanwhile is skipped.
                 if zone.id in former and host not in zone.hosts:
                     self._add_if_known(zone, host)
         except (Conflict, NotFound, CloudRefused) as error:
@@ -442,19 +446,19 @@ class HostPools:
         return pool
 
     def _add_if_known(self, pool: Aggregate, host: str) -> None:
-        """Add a host, unless the cloud has lost it meanwhile: an end that has begun comes to its end all the same."""
+        """Add a host unless Nova no longer knows it, so that an end that has begun can finish."""
         try:
             self._add(pool, host)
         except NotFound as error:
             if self._is_known(host):
                 raise
-            LOG.warning("Host %s does not return to the aggregate %s: %s", host, pool.name, error.message)
+            LOG.warning("Host %s is unknown to Nova and not added to aggregate %s: %s", host, pool.name, error.message)
 
     def _add(self, pool: Aggregate, host: str) -> None:
         try:
             self._compute.add_host(pool.id, host)
         except Conflict:
-            # In it already: a lost answer to an earlier try, or another manager's doing. Any other conflict stands.
+            # Already in it, by an earlier attempt whose response was lost or another manager. Other conflicts stand.
             if not self._is_in(pool, host):
                 raise
 
@@ -466,13 +470,13 @@ class HostPools:
                 raise
 
     def _remove_if_known(self, pool: Aggregate, host: str) -> bool:
-        """Take a host out, and tell whether it is: one that the cloud has lost can be neither used nor taken out."""
+        """Remove a host; return False for one that Nova no longer knows, which it can neither use nor remove."""
         try:
             self._remove(pool, host)
         except NotFound as error:
             if self._is_known(host):
                 raise
-            LOG.warning("Host %s stays in the aggregate %s: %s", host, pool.name, error.message)
+            LOG.warning("Host %s is unknown to Nova and stays in aggregate %s: %s", host, pool.name, error.message)
             return False
         return True
 
@@ -490,7 +494,7 @@ class HostPools:
 
 
 def _former_zones(pool: Aggregate) -> Mapping[str, frozenset[int]]:
-    """Return the ids of the zone aggregates to which hosts of a reservation's pool return, by host."""
+    """Return the ids of the zone aggregates to which hosts of a reservation's aggregate return, by host."""
     return {
         key.removeprefix(FORMER_ZONE): frozenset(int(id_) for id_ in ids.split(",") if id_.isdecimal())
         for key, ids in pool.metadata.items()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slots: room for one server each on hosts that reservations share, behind a private flavor of the reservation's own.
+"""Reserved capacity: inventory for servers on shared hosts, used through a private flavor per reservation.
 
-What exists in the cloud goes by names that follow from the reservation's id, so that nothing has to be remembered: a
-flavor, an aggregate of the hosts, a resource class in Placement of which every host has as many as it has slots, and
-a server group where the servers are to lie together or apart. A server that is booted with the flavor takes one of
-the class, so that Placement lets nobody have more servers on a host than were promised there.
+The names of all objects in the cloud follow from the reservation's id, so that nothing has to be stored: a flavor, an
+aggregate of the hosts, a custom resource class in Placement whose inventory on a host is the number of servers promised
+there, and a server group if affinity or anti-affinity is asked for. A server booted with the flavor allocates one of
+the class, so that Placement allows no more servers on a host than were promised there.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from blazar.resources.preemptibles import Preemptibles
 LOG = logging.getLogger(__name__)
 
 AFFINITY_ID = "affinity_id"
-"""Extra spec of the flavor that names the server group; Nova may ask that the aggregate's metadata have it, too."""
+"""Extra spec of the flavor that names the server group; Nova may require it in the aggregate's metadata, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What a server in a slot is like. ``policy`` is that of the server group, None for no group.
+    """The server of an instance reservation. ``policy`` is that of the server group, None for no group.
 
-    ``exact``: the flavor has these extra specs and our own, and no others; else those that somebody adds stay.
+    ``exact``: the flavor has these extra specs and our own, and no others; otherwise those that others add stay.
     """
 
     vcpus: int
@@ -50,9 +50,9 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The cloud ids of a reservation, and how many servers that take up its room are still being deleted.
+    """The cloud ids of a reservation, and how many servers in the way of its capacity are still being deleted.
 
-    Before the start these are preemptible servers: as long as there are any, the project cannot use the slots.
+    At the start these are preemptible servers: while any is left, the project has no access to the flavor.
     """
 
     artefacts: Parameters
@@ -60,7 +60,7 @@ class Opened:
 
 
 class Slots:
-    """Ensures what reservations of slots have in the cloud."""
+    """Ensures what instance reservations have in the cloud."""
 
     def __init__(self, cloud: Cloud, names: PoolNames) -> None:
         self._compute = cloud.compute
@@ -70,54 +70,54 @@ class Slots:
         self._preemptibles = Preemptibles(cloud)
 
     def prepare(self, work: Work, template: Template, *, starting: bool) -> Parameters:
-        """Ensure all that does not depend on hosts; return the ids of it.
+        """Ensure everything that does not depend on hosts; return its cloud ids.
 
-        The flavor of a reservation that somebody can use is replaced by another only when it is ``starting`` anew.
+        A flavor that a project has access to is replaced only if the reservation is ``starting``.
         """
         group, affinity = self._ensure_named(work, template, starting=starting)
         found = self._compute.aggregate(work.reservation.id)
         return _ids(work, group, self._ensure_aggregate(work, found, affinity))
 
     def open(self, work: Work, template: Template, *, starting: bool) -> Opened:
-        """Ensure what ``prepare`` does, and slots on the hosts, as many as promised and on no others, for the project.
+        """Ensure what ``prepare`` does, the promised capacity on the hosts and nowhere else, and access to the flavor.
 
-        Conflict if slots that are to go are in use; NotAtHand.
+        Raises Conflict if capacity to remove is in use, and NotAtHand.
         """
         group, affinity = self._ensure_named(work, template, starting=starting)
-        # Read once, and late: in a burst of starts a list of all is what takes longest.
+        # Read once, and late: in a burst of starts the list of all aggregates takes longest.
         aggregates = self._compute.aggregates()
         found = next((aggregate for aggregate in aggregates if aggregate.name == work.reservation.id), None)
         aggregate = self._ensure_aggregate(work, found, affinity)
         self._ensure_slots(work, aggregate, aggregates)
         left = sum(self._preemptibles.make_room(resource) for resource in work.resources)
         if not left:
-            # Last of all: who can boot finds a slot.
+            # Last, so that a project that can boot finds capacity.
             self._give_access(work, starting=starting)
         return Opened(_ids(work, group, aggregate), left)
 
     def in_use(self, work: Work) -> Mapping[int, int]:
-        """Return how many slots are taken on each host, by calendar id."""
+        """Return how much reserved capacity is in use on each host, by calendar id."""
         name = resource_class(work.reservation.id)
         found = {resource.id: self._placement.inventory(resource.name, name) for resource in work.resources}
         return {id_: inventory.used for id_, inventory in found.items() if inventory}
 
     def servers(self, work: Work) -> tuple[Server, ...]:
-        """Return the reservation's servers, the newest first, those on no host included."""
+        """Return the reservation's servers, newest first, including those without a host."""
         reservation_id = work.reservation.id
         if self._compute.flavor(reservation_id) is not None:
             return self._compute.servers_of_flavor(reservation_id)
-        # Somebody deleted the flavor by hand; its servers still tell its name.
+        # Somebody deleted the flavor; its servers still show its name.
         hosts = self._hosts(work, self._compute.aggregate(reservation_id))
         on_hosts = (server for host in hosts for server in self._compute.servers_on(host))
         return tuple(server for server in on_hosts if server.flavor == flavor_name(reservation_id))
 
     def restore(self, work: Work, surplus: Collection[Resource]) -> Opened:
-        """Ensure just the slots of ``work`` again after a change that failed; ``surplus`` came with the change.
+        """Ensure exactly the reserved capacity of ``work`` after a failed change; ``surplus`` came with the change.
 
-        A resource class or an aggregate that somebody deleted meanwhile is made again. Servers that came with the
-        change are deleted: those beyond what was promised on a host before, the newest first. A server on a host of
-        which nothing was promised, neither before nor by the change, was put there by an operator and stays. Hosts that
-        the cloud has lost have no slots to restore: nothing waits for them.
+        A resource class or aggregate that somebody deleted meanwhile is created again. Servers that came with the
+        change are deleted: those beyond what was promised on a host before, newest first. A server on a host on which
+        nothing was promised, neither before nor by the change, was put there by an operator and stays. Hosts that
+        Placement or Nova no longer knows are left out, so that the undo does not wait for them.
         """
         name = resource_class(work.reservation.id)
         self._placement.create_resource_class(name)
@@ -126,7 +126,12 @@ class Slots:
             try:
                 self._set(resource.name, name, work.counts[resource.id])
             except NotFound as error:
-                LOG.warning("Reservation %s has no slots on %s: %s", work.reservation.id, resource.name, error.message)
+                LOG.warning(
+                    "Reservation %s has no reserved capacity on %s: %s",
+                    work.reservation.id,
+                    resource.name,
+                    error.message,
+                )
                 lost.add(resource.id)
         room = dict.fromkeys(service_names(surplus), 0)
         room |= {str(r.attributes["service_name"]): work.counts[r.id] for r in work.resources}
@@ -144,13 +149,13 @@ class Slots:
         try:
             aggregate = self._ensure_slots_again(there)
         except NotAtHand as error:
-            LOG.warning("Reservation %s does without slots: %s", work.reservation.id, error.message)
+            LOG.warning("Reservation %s goes on without some of its hosts: %s", work.reservation.id, error.message)
             there = replace(there, resources=not_among(there.resources, error.reasons))
             aggregate = self._ensure_slots_again(there)
         return Opened(_ids(work, work.reservation.artefacts.get("server_group_id"), aggregate), 0)
 
     def close(self, work: Work) -> int:
-        """Ensure that nothing is left; return how many servers still are, which keep the rest until they are gone."""
+        """Ensure that nothing is left; return how many servers are, as the rest stays until they are gone."""
         reservation_id = work.reservation.id
         self._take_access(reservation_id)
         servers = self.servers(work)
@@ -160,7 +165,7 @@ class Slots:
             return left
         aggregate = self._compute.aggregate(reservation_id)
         in_use = self._drop_inventories(work, aggregate)
-        # Again: one may have been on its way when access was taken.
+        # Checked again: one may have been booting when access was removed.
         if in_use or (servers := self.servers(work)):
             return in_use or len(servers)
         self._delete_class(reservation_id)
@@ -172,7 +177,7 @@ class Slots:
         return 0
 
     def traces(self) -> frozenset[str]:
-        """Return the ids of the reservations of which there is a flavor, a server group, an aggregate or a class."""
+        """Return the ids of the reservations that have a flavor, a server group, an aggregate or a resource class."""
         names = [*self._compute.flavor_names().values(), *(group.name for group in self._compute.server_groups())]
         prefix = flavor_name("")
         aggregates = self._compute.aggregates()
@@ -187,7 +192,7 @@ class Slots:
     # Before the start
 
     def _ensure_named(self, work: Work, template: Template, *, starting: bool) -> tuple[str | None, Mapping[str, str]]:
-        """Ensure what has nothing to do with hosts; return the server group, and what names it."""
+        """Ensure what does not depend on hosts; return the server group, and the metadata that names it."""
         group = self._ensure_group(work, template.policy)
         affinity = {} if group is None else {AFFINITY_ID: group}
         self._ensure_flavor(work.reservation.id, template, affinity, starting=starting)
@@ -208,7 +213,7 @@ class Slots:
         else:
             kept = self._compute.create_server_group(name, policy, work.lease.project_id)
         for group in groups:
-            # Of another policy, before a change; or made twice, where an answer was lost.
+            # It has the policy from before a change, or was created twice because a response was lost.
             if group.id != kept:
                 self._delete_group(group.id)
         return kept
@@ -220,14 +225,14 @@ class Slots:
         found = self._compute.flavor(reservation_id)
         if found is not None and _size(found) != _size(wanted):
             if not starting and self._compute.flavor_access(reservation_id):
-                raise Conflict(f"the flavor of reservation {reservation_id} is in use and stays as it is")
+                raise Conflict(f"the flavor of reservation {reservation_id} is in use and cannot be replaced")
             self._delete_flavor(reservation_id)
             found = None
         if found is None:
             try:
                 return self._compute.create_flavor(wanted)
             except Conflict:
-                # A lost answer to an earlier try, or another manager's doing.
+                # An earlier attempt whose response was lost made it, or another manager did.
                 found = self._compute.flavor(reservation_id)
                 if found is None or _size(found) != _size(wanted):
                     raise
@@ -237,7 +242,7 @@ class Slots:
         return None
 
     def _ensure_aggregate(self, work: Work, found: Aggregate | None, affinity: Mapping[str, str]) -> Aggregate:
-        """Ensure the reservation's aggregate, which was ``found`` a moment ago."""
+        """Ensure the reservation's aggregate; ``found`` is its last known state, None if it did not exist."""
         reservation_id, project_id = work.reservation.id, work.lease.project_id
         metadata = {
             "reservation": reservation_id,
@@ -257,11 +262,11 @@ class Slots:
             self._compute.set_aggregate_metadata(found.id, changes)
         return found
 
-    # While it goes on
+    # While it is active
 
     def _give_access(self, work: Work, *, starting: bool) -> None:
         reservation_id, project_id = work.reservation.id, work.lease.project_id
-        # At the first start nobody has it, and there is nothing to ask.
+        # At the first start no project has access, so there is nothing to read.
         if not starting and project_id in self._compute.flavor_access(reservation_id):
             return
         try:
@@ -279,7 +284,7 @@ class Slots:
         return aggregate
 
     def _ensure_slots(self, work: Work, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
-        """Ensure the slots on hosts in the reservation's aggregate; ``aggregates`` were read a moment ago."""
+        """Ensure the reserved capacity on the hosts, and these in the aggregate; ``aggregates`` were just read."""
         hosts = service_names(work.resources)
         self._pools.admit(aggregate, hosts=hosts, aggregates=aggregates)
         name = resource_class(work.reservation.id)
@@ -288,7 +293,7 @@ class Slots:
         leaving = [host for host in aggregate.hosts if host not in hosts]
         for host, hypervisor in self._hypervisors(leaving).items():
             if not self._drop(hypervisor, name):
-                raise Conflict(f"host {host} has servers of reservation {work.reservation.id}; delete them first")
+                raise Conflict(f"host {host} runs servers of reservation {work.reservation.id}; delete them first")
             self._pools.dismiss(aggregate, hosts=(host,))
 
     def _ensure_inventory(self, resource: Resource, name: str, total: int) -> None:
@@ -299,7 +304,7 @@ class Slots:
         if shrinks and found is not None and found.used > total:
             raise _too_many(resource, found.used, total)
         self._set(resource.name, name, total)
-        # Somebody may have booted in between.
+        # A server may have been booted in between.
         after = self._placement.inventory(resource.name, name) if shrinks else None
         if after is not None and after.used > total:
             raise _too_many(resource, after.used, total)
@@ -308,9 +313,9 @@ class Slots:
         try:
             self._placement.set_inventory(hypervisor, name, total)
         except NotFound:
-            # A host whose provider somebody deleted, as Nova does together with a compute service.
+            # Somebody deleted the host's provider, as Nova does together with a compute service.
             with suppress(Conflict):
-                # Another start on the host may have missed it in the same moment, and been faster.
+                # Another start on the host may have created it at the same time.
                 self._placement.create_reservation_provider(hypervisor)
             self._placement.set_inventory(hypervisor, name, total)
 
@@ -326,7 +331,7 @@ class Slots:
                 self._compute.take_flavor(reservation_id, project_id)
 
     def _drop_inventories(self, work: Work, aggregate: Aggregate | None) -> int:
-        """Delete the reservation's slots on all hosts; return on how many they are in use."""
+        """Delete the reserved capacity on all hosts; return on how many it is in use."""
         names = {str(r.attributes["service_name"]): r.name for r in work.resources}
         hosts = self._hosts(work, aggregate)
         others = self._hypervisors(host for host in hosts if host not in names)
@@ -334,7 +339,7 @@ class Slots:
         return sum(1 for host in hosts if not self._drop(names.get(host) or others[host], name))
 
     def _drop(self, hypervisor: str, name: str) -> bool:
-        """Delete the slots on one host; tell whether they were free."""
+        """Delete the reserved capacity on one host; return False if it is in use."""
         try:
             self._placement.delete_inventory(hypervisor, name)
         except NotFound:
@@ -344,7 +349,7 @@ class Slots:
         return True
 
     def _hosts(self, work: Work, aggregate: Aggregate | None) -> list[str]:
-        """Return the hosts on which the reservation may have something: before the start those in its aggregate."""
+        """Return the hosts on which the reservation may have capacity: before the start those in its aggregate."""
         inside = aggregate.hosts if aggregate else ()
         began = work.reservation.status is not ReservationStatus.PENDING
         return sorted({*inside, *(service_names(work.resources) if began else ())})
@@ -359,9 +364,9 @@ class Slots:
             self._delete_class_with_the_rest(name)
 
     def _delete_class_with_the_rest(self, name: str) -> None:
-        """Delete a class of which hosts have some that the reservation left, or that others took from its aggregate."""
+        """Delete a class and its inventory on hosts that are no longer in the reservation or its aggregate."""
         for hypervisor in sorted(self._placement.hosts_with_free(name)):
-            LOG.warning("Host %s still has inventory of %s, whose reservation ends; it is deleted", hypervisor, name)
+            LOG.warning("Host %s still has inventory of %s, whose reservation ends; deleting it", hypervisor, name)
             self._drop(hypervisor, name)
         try:
             self._placement.delete_resource_class(name)
@@ -384,7 +389,7 @@ class Slots:
             self._compute.delete_flavor(reservation_id)
 
     def _hypervisors(self, hosts: Iterable[str]) -> Mapping[str, str]:
-        """Return the hypervisors' names of compute hosts that are not among the resources at hand."""
+        """Return the hypervisor hostname for each service name; the service name itself if Nova does not know it."""
         wanted = set(hosts)
         if not wanted:
             return {}
@@ -393,7 +398,7 @@ class Slots:
 
 
 def _ids(work: Work, group: str | None, aggregate: Aggregate) -> Parameters:
-    """Return what to remember of what there is in the cloud."""
+    """Return the cloud ids to store."""
     return {"flavor_id": work.reservation.id, "aggregate_id": aggregate.id, "server_group_id": group}
 
 
@@ -427,7 +432,7 @@ def _flavor(reservation_id: str, template: Template, affinity: Mapping[str, str]
 
 
 def _size(flavor: Flavor) -> tuple[float, ...]:
-    """Return what can not be changed about a flavor."""
+    """Return the fields that Nova cannot change in a flavor."""
     sizes = flavor.vcpus, flavor.memory_mb, flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb
     return *sizes, flavor.rxtx_factor
 
@@ -435,7 +440,7 @@ def _size(flavor: Flavor) -> tuple[float, ...]:
 def _difference(
     found: Mapping[str, str], wanted: Mapping[str, str], *, exact: bool = False
 ) -> Mapping[str, str | None]:
-    """Return what to set so that all that is wanted is there; what others have added stays, unless it is ``exact``."""
+    """Return the keys to set or remove to get what is ``wanted``; keys that others added stay unless ``exact``."""
     changes: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
     surplus = found.keys() - wanted.keys()
     changes.update(dict.fromkeys(surplus if exact else surplus & {AFFINITY_ID}))
@@ -444,5 +449,6 @@ def _difference(
 
 def _too_many(resource: Resource, used: int, total: int) -> Conflict:
     return Conflict(
-        f"{used} servers use slots on host {resource.name}, where {total} are to be left; delete some first"
+        f"{used} servers use the reserved capacity on host {resource.name}, which would shrink to {total}; delete "
+        f"{used - total} of them first"
     )

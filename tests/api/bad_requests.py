@@ -381,7 +381,7 @@ CHANGES = [
     change("a malformed requirement", "resource_properties", resource_properties="["),
     change("a requirement that nothing tells", "$colour", resource_properties='["==", "$colour", "red"]'),
     change("more hosts than there are", "Not enough hosts", 409, min=50, max=50),
-    change("fewer hosts while active", "can not shrink", 409, lease="{active}", id="{running}", min=1, max=1),
+    change("fewer hosts while active", "cannot shrink", 409, lease="{active}", id="{running}", min=1, max=1),
     Bad("update: nobody's", "PUT", f"/v1/leases/{NOBODY}", 404, f"{{'lease_id': '{NOBODY}'}} not found", {"name": "x"}),
     Bad(
         "update: a foreign lease",
@@ -622,7 +622,7 @@ RESERVED_IPS = [
     ),
     *(post(f"addresses, before_end {v!r}", ips(before_end=v), "before_end") for v in ("snapshot", "migration", "x", 5)),
     change(
-        "addresses, another network", "network_id can not be changed", 400, "{addresses}", "{planned}", network_id="x"
+        "addresses, another network", "network_id cannot be changed", 400, "{addresses}", "{planned}", network_id="x"
     ),
     change("addresses, amount 0", "amount is 0", 400, "{addresses}", "{planned}", amount=0),
     change(
@@ -644,7 +644,7 @@ RESERVED_IPS = [
         "{planned}",
         required_floatingips=["203.0.113.11"],
     ),
-    change("attached addresses, another network", "network_id can not", 400, "{holding}", "{attached}", network_id="x"),
+    change("attached addresses, another network", "network_id cannot", 400, "{holding}", "{attached}", network_id="x"),
     change(
         "attached addresses, fewer",
         "3 are attached to ports; detach 2 of them first",

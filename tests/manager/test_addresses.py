@@ -579,7 +579,7 @@ def test_a_change_that_can_not_be_leaves_the_lease_as_it_was(world):
     lease = world.lease(addresses(3, required=[10]), start=HOUR)
     other = world.lease(addresses(required=[15]), start=HOUR)
     for error, says, values in [
-        (InvalidInput, "network_id can not be changed", {"network_id": "other"}),
+        (InvalidInput, "network_id cannot be changed", {"network_id": "other"}),
         (InvalidInput, "1 addresses, and amount is 0|amount is 0", {"amount": 0}),
         (InvalidInput, "2 addresses, and amount is 1", {"amount": 1, "required": [10, 11]}),
         (InvalidInput, "no such floating IP", {"required": [99]}),

@@ -134,7 +134,7 @@ def test_an_active_reservation_grows_at_once(world):
 def test_an_active_reservation_can_not_give_up_a_host(world):
     lease = world.lease(a_host(2))
     world.run()
-    with pytest.raises(NotEnoughResources, match="can not shrink"):
+    with pytest.raises(NotEnoughResources, match="cannot shrink"):
         world.resize(lease, min=1, max=1)
     with pytest.raises(NotEnoughResources, match="would no longer match"):
         world.resize(lease, resource_properties='["==", "$hypervisor_hostname", "node-99"]')

@@ -691,7 +691,7 @@ def test_a_server_that_is_booted_while_its_slot_is_taken_away_stays_and_the_chan
             booted.append(boot(world, lease))
 
     world.faults.on_call = sneak
-    with pytest.raises(Conflict, match="2 servers use slots"):
+    with pytest.raises(Conflict, match="2 servers use the reserved capacity on host"):
         world.resize(lease, amount=1)
     world.faults.on_call = None
     assert world.now(lease).status is LeaseStatus.ACTIVE
