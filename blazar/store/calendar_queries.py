@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations: what is promised in a window, who has not left, and the generations that make a booking atomic."""
+"""Allocations: what is promised in a window, late users, and the generations that make a booking atomic."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, chunks
 from blazar.store.tables import allocations, resources
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""Where an allocation that was given up before it began blocks until: it never stood in anybody's way."""
+"""The ``blocks_until`` of an allocation that was released before it began: it never blocks anything."""
 
 
 _SECOND = timedelta(seconds=1)
 _WHOLE_COLUMNS = (
     allocations.c.resource_id,
-    # Where there is a use before or after the window, its start or end.
+    # The start or end of a use after or before the window.
     sa.cast(sa.null(), sa.Text()).label("starts"),
     sa.cast(sa.null(), sa.Text()).label("ends"),
 )
@@ -45,7 +45,7 @@ _OF_LEASE = (
     )
     .order_by(allocations.c.id)
 )
-# Statements of every booking, made once: to put one together costs as much as to run it.
+# Statements of every booking, built once: building one costs as much as executing it.
 _GENERATIONS = sa.select(resources.c.id, resources.c.generation).where(
     resources.c.id.in_(sa.bindparam("ids", expanding=True))
 )
@@ -60,7 +60,7 @@ _RAISE = (
 _INSERT = allocations.insert()
 _USE_COLUMNS = (
     allocations.c.resource_id,
-    # Of thousands of rows few are looked into: as texts, which cost least and are read later.
+    # Select as strings and parse lazily: most rows are never inspected.
     sa.cast(allocations.c.starts_at, sa.Text()).label("starts_at"),
     sa.cast(allocations.c.blocks_until, sa.Text()).label("blocks_until"),
     allocations.c.units,
@@ -80,10 +80,10 @@ def occupancy(
 ) -> Occupancy:
     """Return what is promised in a window, in one statement.
 
-    A window that has begun counts from now on, and one that is over for the present second: what is given for the past
-    is handed over now. A resource whose last user was to leave but has not is taken as long
-    as the window begins now. The cleaning time is kept free after every use: after others' (it is part of
-    ``blocks_until``) and after this one, before the next user.
+    A window that has begun counts from now on, and one that has ended counts for the present second: resources for the
+    past are assigned now. If the window begins now, a resource whose last user should have left but has not is taken.
+    The cleaning time is kept free after every use: after others' (it is part of ``blocks_until``) and after this one,
+    before the next user.
     """
     begin = max(window.start, to_second(now))
     span = Window(begin, max(window.end, begin + _SECOND))
@@ -116,9 +116,9 @@ def occupancy(
 
 @cache
 def _promised(whole_only: bool, *, begun: bool, besides: bool) -> sa.CompoundSelect[Any]:
-    """Return the statement for what is promised in a window and what is nearest to it.
+    """Return the statement for what is promised in a window and for the uses nearest to it.
 
-    Made once: to put it together costs more than to find what is promised.
+    Cached: building it costs more than executing it.
     """
     instant = allocations.c.starts_at.type
     now, begin, end = (sa.bindparam(name, type_=instant) for name in ("now", "begin", "end"))
@@ -143,14 +143,14 @@ def _promised(whole_only: bool, *, begun: bool, besides: bool) -> sa.CompoundSel
 
 
 def _nearest(whole_only: bool, *, before: bool) -> sa.Select[Any]:
-    """Return the nearest use of each resource on one side of a window, in the columns of the uses inside of it.
+    """Return the nearest use of each resource on one side of a window, in the columns of the uses inside it.
 
-    For shared use only those count that take a resource whole: beside others there may be room, and what is shared at
-    one time should be shared at others.
+    For shared use only whole uses count: beside shared ones there may be capacity, and resources that are shared at one
+    time should be shared at others.
     """
     by_resource = allocations.c.resource_id
     instant = sa.func.max(allocations.c.blocks_until) if before else sa.func.min(allocations.c.starts_at)
-    # As texts, too: few of them are looked at.
+    # As strings, too: few of them are inspected.
     nothing, text = sa.cast(sa.null(), sa.Text()), sa.cast(instant, sa.Text())
     columns = (nothing, text) if before else (text, nothing)
     if whole_only:
@@ -168,17 +168,17 @@ def generations(connection: Connection, ids: Collection[int]) -> Mapping[int, in
 
 
 def raise_generations(connection: Connection, expected: Mapping[int, int]) -> None:
-    """Raise the generations of resources where they are still as expected; StaleCalendar if one is not."""
+    """Raise the generations of resources that are still as expected; StaleCalendar if one is not."""
     for chunk in chunks(sorted(expected.items())):
         raised = connection.execute(_RAISE, {"expected": chunk})
         if raised.rowcount != len(chunk):
-            raise StaleCalendar("a resource was booked by somebody else in the meantime")
+            raise StaleCalendar("a resource was booked by another request in the meantime")
 
 
 def insert(
     connection: Connection, new: Iterable[Allocation], cleaning: timedelta, *, added_at: datetime | None = None
 ) -> None:
-    """Insert allocations; ``added_at`` is when they come to a lease that may have begun."""
+    """Insert allocations; ``added_at`` is when they are added to a lease that may have begun."""
     rows = [
         {
             "kind": str(a.kind),
@@ -201,9 +201,9 @@ def insert(
 def replace(
     connection: Connection, lease: Lease, wanted: Collection[Allocation], *, cleaning: timedelta, at: datetime
 ) -> None:
-    """Make the live allocations of a lease those that are wanted, touching only what differs.
+    """Replace the live allocations of a lease with those that are wanted, changing only what differs.
 
-    A reservation that goes on with more or less of a resource keeps its row: nobody leaves, and nothing is cleaned.
+    A reservation that continues with more or less of a resource keeps its row: no user leaves, and nothing is cleaned.
     """
     rows = connection.execute(
         sa.select(allocations.c.id, allocations.c.added_at, *ALLOCATION_COLUMNS).where(
@@ -212,7 +212,7 @@ def replace(
     ).all()
     held = [_Row(key, added_at, allocation_of(columns)) for key, added_at, *columns in rows]
     new = Counter(wanted)
-    # The same for the same time first, then for another time, then another size: so that each row changes least.
+    # Match the same allocation first, then another window, then another size: so that each row changes least.
     _, others = _matched(held, new, lambda allocation: allocation)
     moved, others = _matched(others, new, lambda allocation: allocation.assignment)
     resized, gone = _matched(others, new, _where)
@@ -223,7 +223,7 @@ def replace(
     begun = [row.key for row in past]
     for part in chunks([row.key for row in gone]):
         release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
-    # As many statements as there are sizes, and windows: one, or while a lease is changed three.
+    # One statement for each size and window: usually one, or three while a lease is changed.
     for (window, count, per_instance), keys in changed.items():
         for part in chunks(keys):
             connection.execute(
@@ -245,7 +245,7 @@ def replace(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What a lease has of a resource."""
+    """A row with what a lease has of a resource."""
 
     key: int
     added_at: datetime | None
@@ -253,7 +253,7 @@ class _Row:
 
     @property
     def since(self) -> datetime:
-        """Return since when it had that."""
+        """Return the start of that use."""
         start = self.allocation.window.start
         return start if self.added_at is None else max(start, to_second(self.added_at))
 
@@ -261,7 +261,7 @@ class _Row:
 def _matched(
     rows: Iterable[_Row], new: Counter[Allocation], by: Callable[[Allocation], object]
 ) -> tuple[list[tuple[_Row, Allocation]], list[_Row]]:
-    """Return rows with what they are to be, which is new no more, and the rows of which nothing new has the key."""
+    """Return rows with their new allocations, which are removed from ``new``, and the rows without a match."""
     left: dict[object, list[Allocation]] = defaultdict(list)
     for allocation in new.elements():
         left[by(allocation)].append(allocation)
@@ -277,7 +277,7 @@ def _matched(
 
 
 def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> None:
-    """Keep what a lease had until now: for the record, in nobody's way."""
+    """Record what a lease had until now; the record blocks nothing."""
     rows = [
         {
             "kind": str(each.allocation.kind),
@@ -299,7 +299,7 @@ def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> 
 
 
 def release(connection: Connection, which: sa.ColumnElement[bool], *, at: datetime, cleaning: timedelta) -> None:
-    """Give up allocations: a use that had begun ends now, one that had not never was."""
+    """Release allocations: a use that has begun ends now, one that has not never was."""
     second = to_second(at)
     begun = allocations.c.starts_at <= second
     connection.execute(
@@ -330,7 +330,7 @@ def of_leases(connection: Connection, lease_ids: Collection[str]) -> Mapping[str
 
 
 def ever_held(connection: Connection, lease_id: str) -> Mapping[str, frozenset[int]]:
-    """Return what was ever promised to a lease, by reservation."""
+    """Return the resources that were ever promised to a lease, by reservation."""
     rows = connection.execute(
         sa.select(allocations.c.reservation_id, allocations.c.resource_id)
         .where(allocations.c.lease_id == lease_id)
@@ -343,7 +343,7 @@ def ever_held(connection: Connection, lease_id: str) -> Mapping[str, frozenset[i
 
 
 def holdings(connection: Connection, reservation_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Return the names of the resources that reservations hold, by reservation."""
+    """Return the names of the resources that reservations have, by reservation."""
     found: dict[str, set[str]] = defaultdict(set)
     query = sa.select(allocations.c.reservation_id, resources.c.name).join(
         resources, resources.c.id == allocations.c.resource_id
@@ -381,9 +381,9 @@ def live(
 
 @dataclass(frozen=True, slots=True)
 class EarlierUser:
-    """A lease in whose place another one is to start.
+    """An earlier user of a resource, which another lease is to use.
 
-    ``clean_at`` is when what it has left is clean; None while it has not left.
+    ``clean_at`` is when the cleaning after it ends; None while it has not left.
     """
 
     lease_id: str
@@ -393,10 +393,10 @@ class EarlierUser:
 def earlier_users(
     connection: Connection, lease_id: str, *, before: datetime, now: datetime, cleaning: timedelta
 ) -> tuple[EarlierUser, ...]:
-    """Return the leases whose use of a resource of this lease is not over and that take up its room.
+    """Return the leases whose use of a resource of this lease has not finished, and leaves too little of it.
 
-    That are those that should have left by ``before`` and have not, and those that have left and whose cleaning time,
-    which begins when they do, goes on. Those that have not left come first.
+    These are leases that should have left by ``before`` and have not, and leases that have left but whose cleaning
+    time, which begins when they leave, has not passed. Those that have not left come first.
     """
     query: Any = _LATE
     values: dict[str, object] = {"lease_id": lease_id, "before": before}
@@ -419,7 +419,7 @@ def earlier_users(
 def with_earlier_users(
     connection: Connection, lease_ids: Collection[str], *, now: datetime, cleaning: timedelta
 ) -> frozenset[str]:
-    """Return those of some leases that may have earlier users in their way: all that have, and perhaps others."""
+    """Return those of some leases that may have to wait for earlier users: all that have to, and perhaps others."""
     found: set[str] = set()
     query: Any = sa.select(allocations.c.lease_id).distinct().where(allocations.c.released_at.is_(None), _besides)
     late = sa.and_(_theirs.c.released_at.is_(None), _theirs.c.ends_at <= now)
@@ -435,7 +435,7 @@ def with_earlier_users(
 
 
 def _is_cleaned(table: sa.FromClause) -> sa.ColumnElement[bool]:
-    """Tell whether what was given up is being cleaned; the time of the release narrows it down by an index."""
+    """Return the condition for released resources being cleaned; the time of release makes it use an index."""
     instant = allocations.c.released_at.type
     return sa.and_(
         table.c.released_at > sa.bindparam("since", type_=instant),
@@ -466,9 +466,9 @@ _LATE_OR_CLEANED = sa.union_all(
 def _full(
     connection: Connection, ids: Collection[int], at: datetime, now: datetime, cleaning: timedelta
 ) -> frozenset[int]:
-    """Return the resources of which more is taken at an instant, by those who are late as well, than they have.
+    """Return the resources of which more is taken at an instant, including late users, than they have.
 
-    What is being cleaned at present is taken, too.
+    What is being cleaned now counts as taken.
     """
     taken_then = sa.and_(allocations.c.released_at.is_(None), allocations.c.starts_at <= at)
     rows = connection.execute(
@@ -489,12 +489,12 @@ def _full(
 
 
 def _where(allocation: Allocation) -> tuple[int, str]:
-    """Return of which resource something is promised to which reservation."""
+    """Return the resource and the reservation of an allocation."""
     return allocation.resource_id, allocation.reservation_id
 
 
 def _reader(span: Window, cleaning: timedelta) -> Callable[[Iterable[Any]], list[Use]]:
-    """Return what makes uses of rows: of what stands in the way of a use of this span, each for the time it does."""
+    """Return a reader that converts rows to uses that conflict with a use of this span, each for the time it does."""
     begin, end_of_span = _naive(span.start), _naive(span.end)
     instant = datetime.fromisoformat
 
@@ -503,10 +503,10 @@ def _reader(span: Window, cleaning: timedelta) -> Callable[[Iterable[Any]], list
         for resource_id, starts_at, blocks_until, count, per_instance in rows:
             start, end = instant(starts_at) - cleaning, instant(blocks_until)
             if end <= begin:
-                # A late user, who should have left, is in the way from now on.
+                # A late user, who should have left, blocks from now on.
                 end = end_of_span
             if start >= end:
-                # A use that was given up in the second it began has no length of its own, only the cleaning after it.
+                # A use released in the second in which it began has no length, only the cleaning after it.
                 start = end - _SECOND
             uses.append((resource_id, start, end, count, _per_instance(per_instance)))
         return uses
@@ -515,7 +515,7 @@ def _reader(span: Window, cleaning: timedelta) -> Callable[[Iterable[Any]], list
 
 
 def _naive(instant: datetime) -> datetime:
-    """Return an instant as the database has it: in UTC, and without saying so."""
+    """Return an instant as the database stores it: in UTC, without a zone."""
     return instant.replace(tzinfo=None)
 
 

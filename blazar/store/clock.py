@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock that all managers of one database share: the database's own."""
+"""The clock that all managers of one database share: that of the database."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from blazar.store.transactions import Transactions
 LOG = logging.getLogger(__name__)
 
 NOTABLE = timedelta(seconds=2)
-"""A difference between two clocks that operators are told of."""
+"""The difference between two clocks above which a warning is logged."""
 
 SLOWEST = 1.0
-"""Seconds that an answer may take to say what time it is: an older reading is better than an uncertain one."""
+"""Maximum seconds for the answer of the database: an older reading is better than an uncertain one."""
 
 _NOW = {
     "postgresql": "SELECT clock_timestamp() AT TIME ZONE 'UTC'",
@@ -29,11 +29,7 @@ _NOW = {
 
 
 class DatabaseClock:
-    """Tells the database's time, so that managers on machines whose clocks differ agree on what is due and claimed.
-
-    Between two readings time goes by as this machine counts it, on a clock that nobody sets. SQLite has no clock but
-    this machine's, which then counts.
-    """
+    """A clock with the time of the database, so that managers on different machines agree on due times and claims."""
 
     def __init__(self, engine: Engine, local: Clock) -> None:
         self._transactions = Transactions(engine)
@@ -53,7 +49,7 @@ class DatabaseClock:
         return instant + timedelta(seconds=monotonic() - read_at)
 
     def elapsed(self) -> float:
-        """Return the seconds that this machine counts."""
+        """Return the elapsed seconds of this machine."""
         return self._local.elapsed()
 
     def synchronize(self) -> None:
@@ -73,8 +69,8 @@ class DatabaseClock:
     def _tell(self, difference: timedelta) -> None:
         if difference > NOTABLE and not self._told:
             LOG.warning(
-                "The clock of this machine and that of the database differ by %.0f s; leases start and end by the "
-                "database's. Set them by NTP",
+                "Clock of this machine differs from that of the database by %.0f s; leases start and end by the "
+                "database's. Synchronize both with NTP",
                 difference.total_seconds(),
             )
         self._told = difference > NOTABLE

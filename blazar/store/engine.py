@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections: one way to read and one way to write, on each of the databases.
 
-A read is one consistent picture, however many statements it takes; a write is short and sees the newest rows.
+A read is one consistent snapshot over all its statements; a write is short and sees the newest rows.
 
 ========== ================================= ==========================================
 database   a read                            a write
@@ -26,7 +26,7 @@ from sqlalchemy.exc import ArgumentError, DisconnectionError, NoSuchModuleError
 from blazar.model.errors import InvalidInput
 
 WRITES = "blazar_writes"
-"""Execution option of a connection that is going to write."""
+"""Execution option of a connection for writes."""
 
 LOCK_SECONDS = 20
 STATEMENT_SECONDS = 60
@@ -37,19 +37,19 @@ IDLE_SECONDS = 5
 def connect(url: str, *, pool_size: int = 20, recycle: int = 1800) -> Engine:
     """Return an engine for a SQLAlchemy URL of SQLite, PostgreSQL (psycopg) or MariaDB/MySQL (pymysql).
 
-    ``pool_size`` connections are kept open, and each is replaced when it is ``recycle`` seconds old (-1: never).
-    URLs written for their older drivers (psycopg2, MySQLdb) serve as well. Nothing is connected yet. InvalidInput if
-    the URL is none, or of another database, or of one in memory, which the threads of a process can not share.
+    ``pool_size`` connections are kept open, and each is replaced when it is ``recycle`` seconds old (-1: never). URLs
+    for the older drivers (psycopg2, MySQLdb) work as well. No connection is opened yet. InvalidInput if the URL is
+    invalid, or of another database, or of one in memory, which the threads of a process cannot share.
     """
     try:
         parsed = _with_our_driver(make_url(url))
         backend = parsed.get_backend_name()
         engine = sa.create_engine(parsed, pool_recycle=recycle, **_CONNECT[backend](pool_size))
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
-        raise InvalidInput(f"the database URL can not be used: {error}") from error
+        raise InvalidInput(f"the database URL cannot be used: {error}") from error
     except ValueError as error:
-        # Raised for a port that is no number, in words that do not say so.
-        raise InvalidInput("the database URL can not be used: host:port is not as it should be") from error
+        # Raised for a port that is not a number, with a message that does not say so.
+        raise InvalidInput("the database URL cannot be used: host:port is not valid") from error
     if backend == "sqlite":
         event.listen(engine, "connect", _sqlite_pragmas)
     else:
@@ -79,7 +79,7 @@ def _sqlite(pool_size: int) -> dict[str, Any]:
 
 def _postgresql(pool_size: int) -> dict[str, Any]:
     limits = f"-c statement_timeout={STATEMENT_SECONDS}s -c lock_timeout={LOCK_SECONDS}s"
-    # Times that are read as texts, too, are written as everywhere.
+    # Times that are read as strings must have the same format everywhere.
     manners = "-c timezone=UTC -c datestyle=ISO"
     return {
         "connect_args": {"connect_timeout": CONNECT_SECONDS, "options": f"{limits} {manners}"},
@@ -105,24 +105,24 @@ def _mysql(pool_size: int) -> dict[str, Any]:
 
 
 def _sqlite_pragmas(connection: Any, _: object) -> None:
-    # Transactions begin where we say (below), not where the driver guesses.
+    # Transactions begin where our code begins them (below), not where the driver guesses.
     connection.isolation_level = None
     for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def for_reading(engine: Engine) -> Engine:
-    """Return the engine for reads; of PostgreSQL's kind, whose driver says so without a statement of its own."""
+    """Return the engine for reads; that of PostgreSQL sets the mode without a statement of its own."""
     if engine.dialect.name != "postgresql":
         return engine
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
 def _mind_lost_connections(engine: Engine) -> None:
-    """Look whether a connection still lives before it is used, where there is doubt: most need no look.
+    """Check a connection before it is used, if there is doubt whether it is still open; most need no check.
 
-    There is after a pause; and where another one was lost since it was used last. Then the server may have restarted,
-    or not: so no connection is thrown away because of another one.
+    There is doubt after an idle time, and after another connection was lost since its last use. Then the server may
+    have restarted, or not: so a connection is never discarded only because another one was lost.
     """
     lost_at = float("-inf")
 
@@ -152,10 +152,10 @@ def _mind_lost_connections(engine: Engine) -> None:
 
 
 def _sharing_contexts(engine: Engine) -> Callable[..., Any]:
-    """Return what connects to MariaDB and MySQL with one TLS context for all connections.
+    """Return a function that connects to MariaDB and MySQL with one TLS context for all connections.
 
-    The driver makes one for each, and reads the certificates of all authorities for it, which takes longer than all
-    the rest; even if it checks none. Where the URL names files, these are read each time: they may have been renewed.
+    The driver creates one for each, and reads the certificates of all authorities for it, even if it checks none; that
+    takes longer than the rest. If the URL names files, they are read each time: they may have been renewed.
     """
     driver = engine.dialect.loaded_dbapi
     contexts: dict[object, Any] = {}
@@ -188,7 +188,7 @@ def _mysql_begin(connection: Connection) -> None:
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-# What tells deadlocks from other errors (``transactions``) is known of these drivers only.
+# ``transactions`` can tell deadlocks from other errors for these drivers only.
 _DRIVERS = {
     "sqlite": ("pysqlite", None),
     "postgresql": ("psycopg", "psycopg2"),

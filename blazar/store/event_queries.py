@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events: what is due, and whose claims live."""
+"""Events: which are due, and the claims on them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from blazar.store.rows import chunks
 from blazar.store.tables import events, leases, reservations
 
 STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE})
-"""Events that somebody waits for: others, however many, never stand before them."""
+"""Events that a user waits for: other events, however many, never delay them."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueEvent:
-    """An event that somebody should look at. A lease is ``empty`` if it has no reservations."""
+    """An event that a manager should process. ``empty``: its lease has no reservations."""
 
     lease_id: str
     event_id: str
@@ -32,12 +32,12 @@ class DueEvent:
 
     @property
     def starts(self) -> bool:
-        """Tell whether somebody waits for it."""
+        """Return whether a user waits for it."""
         return self.event_type in STARTS
 
 
 def _due() -> sa.Select[Any]:
-    """Number what is due within each project, starts apart from the rest; the events of empty leases come last."""
+    """Number the due events within each project, starts apart from the rest; events of empty leases come last."""
     empty = sa.case((sa.exists().where(reservations.c.lease_id == events.c.lease_id), 0), else_=1)
     starts = sa.case((events.c.event_type.in_([str(kind) for kind in sorted(STARTS)]), 0), else_=1)
     numbered = (
@@ -70,15 +70,15 @@ _DUE = _due()
 def due(connection: Connection, now: datetime, limit: int) -> tuple[DueEvent, ...]:
     """Return at most ``limit`` events that are due, in one statement, the longest waiting first.
 
-    Which ones is decided by turns: of each project the first, then of each the second. So nobody's events, however
-    many are due, keep those of others out of the answer. Starts and ends have turns of their own.
+    Events are selected round-robin: the first one of each project, then the second one of each. So no project's events,
+    however many are due, displace those of others. Starts and ends are selected separately.
     """
     rows = connection.execute(_DUE, {"now": now, "most": limit})
     found = [
         DueEvent(lease_id, event_id, event_type, due_at, project_id, bool(empty))
         for lease_id, event_id, event_type, due_at, project_id, empty in rows
     ]
-    # Of what is due at one instant ends come first: a start may be waiting for one.
+    # Of events due at the same instant ends come first: a start may be waiting for one.
     return tuple(sorted(found, key=lambda event: (event.empty, event.due_at, event.starts)))
 
 
@@ -90,7 +90,7 @@ def next_due(connection: Connection) -> datetime | None:
 
 
 def renew_claims(connection: Connection, tokens: Collection[str], *, now: datetime, until: datetime) -> frozenset[str]:
-    """Renew the claims with these tokens that have not ended yet; return which of them did not."""
+    """Renew the claims with these tokens that have not expired; return the tokens of those."""
     renewed: set[str] = set()
     for part in chunks(sorted(tokens)):
         valid = (events.c.claimed_by.in_(part), events.c.due_at > now)
@@ -103,5 +103,5 @@ def renew_claims(connection: Connection, tokens: Collection[str], *, now: dateti
 
 
 def drop_claims(connection: Connection, *, at: datetime) -> None:
-    """Make every event due that somebody has a claim on."""
+    """Make every event with a claim due."""
     connection.execute(events.update().where(events.c.claimed_by.is_not(None), events.c.due_at > at).values(due_at=at))

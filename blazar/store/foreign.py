@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases that are another program's: recognised before anything in them is touched."""
+"""Databases of another program: detected before anything in them is changed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from sqlalchemy.engine import Engine
 from blazar.model.errors import BlazarError
 
 THEIRS = frozenset({"computehosts", "computehost_reservations", "computehost_allocations"})
-"""Tables of the existing Blazar, at every revision and in every fork of it, and never ours."""
+"""Tables of the existing Blazar, at every revision and in every fork of it; ours never has them."""
 
-EMPTY_ONE = "give ours an empty database of its own ([database] connection, or --database-url)"
+EMPTY_ONE = "give this program an empty database of its own ([database] connection, or --database-url)"
 
 
 class ForeignTables(BlazarError):
@@ -19,12 +19,12 @@ class ForeignTables(BlazarError):
 
 
 def check_ours(engine: Engine) -> frozenset[str]:
-    """Return the names of the tables there are; ForeignTables if the database is that of the existing Blazar."""
+    """Return the names of the tables; ForeignTables if the database is that of the existing Blazar."""
     looked = sa.inspect(engine)
     tables = frozenset(looked.get_table_names())
     if tables & THEIRS or ("leases" in tables and "start_date" in {c["name"] for c in looked.get_columns("leases")}):
         raise ForeignTables(
-            "the database is that of the existing Blazar, whose tables differ from ours and can not be taken over yet; "
-            f"nothing in it has been touched: {EMPTY_ONE}, and see 'Coming from the existing Blazar' in docs/install.md"
+            "the database is that of the existing Blazar, whose tables are different and cannot be migrated yet; "
+            f"nothing in it was changed: {EMPTY_ONE}, and see 'Coming from the existing Blazar' in docs/install.md"
         )
     return tables

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which resources have failed, and whom that concerns."""
+"""Which resources have failed, and which leases that concerns."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from blazar.store.rows import chunks
 from blazar.store.tables import allocations, leases, reservations, resources
 
 HEALED = (str(LeaseStatus.PENDING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.STARTING))
-"""Leases in other states hold nothing that anybody waits for, but for those in ERROR of which a part is in use."""
+"""States of leases to heal. Others have nothing that a user waits for, except those in ERROR with a part in use."""
 
 USED = (str(LeaseStatus.STARTING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.ERROR))
-"""Leases of which reservations may be in use, and that are not on their way out."""
+"""States of leases that may have reservations in use, and that are not being deleted."""
 
 
 def set_failed(connection: Connection, failures: Mapping[int, str], at: datetime) -> frozenset[int]:
-    """Let resources count as failed, each with its reason; return those that did not before.
+    """Mark resources as failed, each with its reason; return those that had not failed before.
 
-    A statement for each reason, and one: generations go up, so that no booking holds that took them for well.
+    One statement for each reason, and one more. Generations are raised, so that no booking succeeds that assumed the
+    resources to be healthy.
     """
     known = _states(connection, failures)
     by_reason: dict[str, list[int]] = defaultdict(list)
@@ -49,7 +50,7 @@ def set_failed(connection: Connection, failures: Mapping[int, str], at: datetime
 
 
 def set_well(connection: Connection, ids: Collection[int], at: datetime) -> frozenset[int]:
-    """Let resources count as well again; return those that did not before."""
+    """Mark resources as recovered; return those that had failed."""
     known = _states(connection, ids)
     changed = sorted(id_ for id_, failure in known.items() if failure is not None)
     for part in chunks(changed):
@@ -62,7 +63,7 @@ def set_well(connection: Connection, ids: Collection[int], at: datetime) -> froz
 
 
 def failed_by(connection: Connection, kinds: Collection[str], instant: datetime) -> Mapping[int, str]:
-    """Return the resources of some kinds that have failed since an instant or longer, with their kinds."""
+    """Return the resources of some kinds that failed by an instant and have not recovered, with their kinds."""
     rows = connection.execute(
         sa.select(resources.c.id, resources.c.kind).where(
             resources.c.failed_since <= instant, resources.c.live == 1, resources.c.kind.in_(sorted(kinds))
@@ -74,7 +75,7 @@ def failed_by(connection: Connection, kinds: Collection[str], instant: datetime)
 def to_heal(
     connection: Connection, *, now: datetime, until: datetime | None, after: tuple[datetime, str] | None, limit: int
 ) -> list[tuple[datetime, str]]:
-    """Return starts and ids of leases that hold something failed by ``until``, or have something missing noted.
+    """Return starts and ids of leases that have something failed by ``until``, or are marked as missing something.
 
     One statement, in this order from the one ``after``: a page at a time.
     """
@@ -109,7 +110,7 @@ def to_heal(
 
 
 def in_use(connection: Connection, kind: str, now: datetime) -> Mapping[str, frozenset[str]]:
-    """Return the names of the resources of a kind that reservations in use hold, by reservation; one statement."""
+    """Return the names of the resources of a kind that reservations in use have, by reservation; one statement."""
     found: dict[str, set[str]] = defaultdict(set)
     query = (
         sa.select(allocations.c.reservation_id, resources.c.name)
@@ -131,7 +132,7 @@ def in_use(connection: Connection, kind: str, now: datetime) -> Mapping[str, fro
 
 
 def _states(connection: Connection, ids: Collection[int]) -> Mapping[int, str | None]:
-    """Return the failures of registered resources, locked against each other's changes until the end."""
+    """Return the failures of registered resources, locked against concurrent changes until the transaction ends."""
     found: dict[int, str | None] = {}
     for part in chunks(sorted(ids)):
         rows = connection.execute(

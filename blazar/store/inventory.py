@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resources of a kind, kept in the process while nothing about them changes.
+"""The resources of a kind, cached in the process while they do not change.
 
-Every change of a resource raises its kind's version, so that one row tells whether what is kept is still true.
+Every change of a resource raises the version of its kind, so that one row tells whether the cache is valid.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Inventory:
         self._found = lru_cache(maxsize=REMEMBERED_REQUIREMENTS)(self._find)
 
     def keys(self, *, private: bool) -> frozenset[str]:
-        """Return the names of all properties that some resource has, private ones included or not."""
+        """Return the names of all properties that a resource has, with or without private ones."""
         return self._keys if private else self._keys - self._private
 
     def matching(self, requirement: Requirement) -> Sequence[Resource]:
@@ -45,18 +45,18 @@ class Inventory:
 
 
 class InventoryCache:
-    """Keeps the latest inventory of each kind."""
+    """Caches the latest inventory of each kind."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Inventory] = {}
         self._lock = threading.Lock()
 
     def latest(self, kind: str) -> Inventory | None:
-        """Return what is kept of a kind, whether it is still true or not."""
+        """Return the cached inventory of a kind, valid or not."""
         return self._kept.get(kind)
 
     def at(self, kind: str, version: int, load: Callable[[], Inventory]) -> Inventory:
-        """Return the inventory at a version, loading it if what is kept is of another."""
+        """Return the inventory at a version, loading it if the cached one has another version."""
         kept = self._kept.get(kind)
         if kept is not None and kept.version == version:
             return kept

@@ -36,7 +36,7 @@ _EVENTS_OF_ONE = sa.select(*EVENT_COLUMNS).where(events.c.lease_id == _THIS).ord
 
 
 def one(connection: Connection, lease_id: str, *, including_deleted: bool) -> Lease:
-    """Return one lease with everything, in three statements; NotFound."""
+    """Return one lease with its reservations and events, in three statements; NotFound."""
     this = {"lease_id": lease_id}
     rows = connection.execute(_ONE if including_deleted else _ONE_SHOWN, this).all()
     if not rows:
@@ -64,7 +64,7 @@ def by_ids(connection: Connection, lease_ids: Collection[str]) -> tuple[Lease, .
 
 
 def whole(connection: Connection, lease_ids: Collection[str]) -> tuple[Lease, ...]:
-    """Return leases with all that there is of them, deleted or not, in three statements for each few thousand."""
+    """Return leases with all reservations and events, deleted or not, in three statements for each few thousand."""
     parts = (_many(connection, [leases.c.id.in_(part)], requests=True) for part in chunks(sorted(lease_ids)))
     return tuple(lease for part in parts for lease in part)
 
@@ -80,7 +80,7 @@ def all_of(connection: Connection, project_id: str | None) -> tuple[Lease, ...]:
 def past(
     connection: Connection, project_id: str | None, since: datetime | None, until: datetime | None
 ) -> tuple[Lease, ...]:
-    """Return leases that have ended or were deleted, also long ago, oldest first."""
+    """Return leases that have ended or were deleted, at any time in the past, oldest first."""
     where: list[sa.ColumnElement[bool]] = [sa.or_(leases.c.deleted_at.is_not(None), leases.c.status == "TERMINATED")]
     if project_id is not None:
         where.append(leases.c.project_id == project_id)
@@ -92,7 +92,7 @@ def past(
 
 
 def insert(connection: Connection, lease: Lease) -> None:
-    """Insert a lease with everything, in three statements."""
+    """Insert a lease with its reservations and events, in three statements."""
     connection.execute(_INSERT_LEASE, [lease_row(lease)])
     kept = [reservation_row(lease.id, position, r) for position, r in enumerate(lease.reservations)]
     if kept:
@@ -195,6 +195,6 @@ def _change_of_lease(names: tuple[str, ...]) -> sa.Update:
 
 @lru_cache(maxsize=128)
 def _change_of(table: sa.Table, names: tuple[str, ...]) -> sa.Update:
-    """Return what writes these columns of a row: made once, as making it takes longer than sending it."""
+    """Return the update of these columns of a row; cached, as building it takes longer than sending it."""
     values = {name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
     return table.update().where(table.c.id == sa.bindparam("key")).values(values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Migrations, over a connection of ours."""
+"""Migrations, over our own connection."""
 
 from __future__ import annotations
 
@@ -37,33 +37,33 @@ FOLDER = Path(__file__).parent / "migrations"
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
-    """Bring the database forward; a new one gets everything. ForeignTables if it has tables that we did not make."""
+    """Upgrade the database; an empty one gets all tables. ForeignTables if it has tables that we did not create."""
     tables = check_ours(engine)
     if (found := sorted(tables & metadata.tables.keys())) and current(engine) is None:
         raise ForeignTables(
-            f"the database is not empty: it has tables that this program did not make ({', '.join(found)}); nothing in "
-            f"it has been touched: {EMPTY_ONE}"
+            f"the database is not empty: it has tables that this program did not create ({', '.join(found)}); nothing "
+            f"in it was changed: {EMPTY_ONE}"
         )
     with _connection(engine) as connection:
         command.upgrade(_config(connection), revision)
 
 
 def downgrade(engine: Engine, revision: str) -> None:
-    """Bring the database back to a revision, ``base`` being the empty one."""
+    """Downgrade the database to a revision; ``base`` is the empty database."""
     check_ours(engine)
     with _connection(engine) as connection:
         command.downgrade(_config(connection), revision)
 
 
 def stamp(engine: Engine, revision: str) -> None:
-    """Say which revision the database is at, without a change."""
+    """Record the revision of the database, without a change of its tables."""
     check_ours(engine)
     with _connection(engine) as connection:
         command.stamp(_config(connection), revision)
 
 
 def current(engine: Engine) -> str | None:
-    """Return the revision that the database is at; None for a database without one. ForeignTables."""
+    """Return the revision of the database; None for a database without one. ForeignTables."""
     check_ours(engine)
     with engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
@@ -77,12 +77,12 @@ def head() -> str:
 
 
 def history() -> list[tuple[str, str]]:
-    """Return all revisions with what they do, the newest first."""
+    """Return all revisions with their descriptions, newest first."""
     return [(script.revision, script.doc) for script in ScriptDirectory.from_config(_config(None)).walk_revisions()]
 
 
 def differences(engine: Engine) -> list[object]:
-    """Return how the database differs from the tables the code works with; empty if it does not."""
+    """Return how the database differs from the tables of the code; empty if it does not."""
     check_ours(engine)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
@@ -90,7 +90,7 @@ def differences(engine: Engine) -> list[object]:
 
 
 def new_revision(engine: Engine, message: str) -> None:
-    """Write a new migration script with what differs."""
+    """Write a new migration script for the differences."""
     check_ours(engine)
     with _connection(engine) as connection:
         command.revision(_config(connection), message=message, autogenerate=True)
@@ -102,8 +102,8 @@ def _connection(engine: Engine) -> Iterator[Connection]:
         if engine.dialect.name != "sqlite":
             yield connection
             return
-        # SQLite changes a table by making it anew and dropping the old one, which would take along or be refused for
-        # the rows that refer to it. The pragma counts only outside of a transaction.
+        # SQLite changes a table by recreating it and dropping the old one, which would delete the rows that refer to
+        # it, or fail because of them. The pragma works only outside of a transaction.
         driver: Any = connection.connection.driver_connection
         driver.execute("PRAGMA foreign_keys=OFF")
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notices: written with the change that they tell of, sent afterwards, each until it has been told once."""
+"""Outbox messages: written with the change that they report, sent later, each until it has been delivered once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLUMNS = (
 
 
 def write(connection: Connection, changed: Collection[Notice], *, at: datetime) -> None:
-    """Insert notices, to be told in this order, and change those that are stored."""
+    """Insert messages, to be delivered in this order, and update those that are stored."""
     for notice in changed:
         if notice.stored:
             connection.execute(notices.update().where(notices.c.id == notice.id).values(**_values(notice, at)))
@@ -41,7 +41,7 @@ def write(connection: Connection, changed: Collection[Notice], *, at: datetime) 
 
 
 def settle(connection: Connection, held: Notice, *, at: datetime) -> None:
-    """Write what has become of a held notice, if nobody else has settled it."""
+    """Write the result of a message held by its request, if it has not been written yet."""
     where = (notices.c.id == held.id, notices.c.due_at == held.due_at)
     connection.execute(notices.update().where(*where).values(**_values(held, at)))
 
@@ -54,7 +54,7 @@ def _values(notice: Notice, at: datetime) -> dict[str, Any]:
 
 
 def due(connection: Connection, now: datetime, limit: int) -> tuple[Notice, ...]:
-    """Return at most ``limit`` notices that are due, of each lease only the one whose turn it is."""
+    """Return at most ``limit`` messages that are due, for each lease only the next one."""
     rows = connection.execute(
         sa.select(*_COLUMNS)
         .where(notices.c.due_at <= now, _first_of_its_lease())
@@ -65,7 +65,7 @@ def due(connection: Connection, now: datetime, limit: int) -> tuple[Notice, ...]
 
 
 def outstanding(connection: Connection, lease_id: str) -> tuple[Notice, ...]:
-    """Return the notices about a lease that are still to be told, in their order."""
+    """Return the messages about a lease that are not finished, in their order."""
     rows = connection.execute(
         sa.select(*_COLUMNS)
         .where(notices.c.lease_id == lease_id, notices.c.due_at.is_not(None))
@@ -75,32 +75,32 @@ def outstanding(connection: Connection, lease_id: str) -> tuple[Notice, ...]:
 
 
 def next_due(connection: Connection) -> datetime | None:
-    """Return when the next notice is due, which may be in the past."""
+    """Return when the next message is due, which may be in the past."""
     query = sa.select(sa.func.min(notices.c.due_at)).where(notices.c.due_at.is_not(None), _first_of_its_lease())
     return connection.execute(query).scalar()
 
 
 def claim(connection: Connection, notice: Notice, *, until: datetime) -> bool:
-    """Keep a notice from others until then; tell whether it was still there to be had.
+    """Claim a message until then; return whether the claim succeeded.
 
-    It has no reason while somebody tells it: that tells it from one that waits for its next try.
+    A message has no reason while its delivery is in progress: that distinguishes it from one that waits for a retry.
     """
     return _change(connection, notice, due_at=until, reason=None)
 
 
 def finish(connection: Connection, notice: Notice, *, told: Collection[str], reason: str | None, at: datetime) -> None:
-    """Record that a notice needs no more work: it is told, or (with a reason) given up."""
+    """Record that a message is finished: delivered, or (with a reason) given up."""
     kept: dict[str, Any] = {} if reason else {"content": None}
     _change(connection, notice, due_at=None, told=list(told), reason=reason, finished_at=at, **kept)
 
 
 def postpone(connection: Connection, notice: Notice, *, told: Collection[str], reason: str, until: datetime) -> None:
-    """Record a try that failed, and when the next one is."""
+    """Record a failed attempt, and when to retry."""
     _change(connection, notice, due_at=until, told=list(told), reason=reason, attempts=notice.attempts + 1)
 
 
 def _change(connection: Connection, notice: Notice, **values: Any) -> bool:
-    """Change a notice if nobody else has taken it since it was read or claimed."""
+    """Change a message if it was not changed since it was read or claimed."""
     where = (notices.c.id == notice.id, notices.c.due_at == notice.due_at)
     return bool(connection.execute(notices.update().where(*where).values(**values)).rowcount)
 

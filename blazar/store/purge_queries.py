@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of past leases grows; this takes the oldest part of it away for good."""
+"""Purging: deletes the oldest part of the growing record of past leases."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PARTS = tuple(
     for column in table.columns
     if any(key.column is leases.c.id for key in column.foreign_keys)
 )
-"""What belongs to leases, with the column that says to which, in an order in which it can be deleted."""
+"""The tables whose rows belong to leases, with the column of the lease id, in an order in which they can be deleted."""
 
 
 def _is_past(before: datetime) -> sa.ColumnElement[bool]:
-    """Hold for leases deleted, or else ended, before then, with nothing left to do, to tell or to give back."""
+    """Select leases deleted, or else ended, before then, with no open event, message or allocation."""
     ended = sa.and_(
         leases.c.deleted_at.is_(None), leases.c.status == str(LeaseStatus.TERMINATED), leases.c.ends_at < before
     )
@@ -33,7 +33,7 @@ def _is_past(before: datetime) -> sa.ColumnElement[bool]:
 
 
 def count(connection: Connection, before: datetime) -> Mapping[str, int]:
-    """Return how many rows of each table belong to leases of before then."""
+    """Return the number of rows of each table that belong to leases from before then."""
     past = sa.select(leases.c.id).where(_is_past(before))
     counts = {
         str(table.name): connection.execute(sa.select(sa.func.count()).where(column.in_(past))).scalar_one()
@@ -44,8 +44,8 @@ def count(connection: Connection, before: datetime) -> Mapping[str, int]:
 
 
 def purge(connection: Connection, before: datetime, limit: int) -> Mapping[str, int]:
-    """Delete at most ``limit`` leases of before then with all that belongs to them; return how many rows of what."""
-    # Locked, so that whoever deletes one of them at this moment finds it there, or gone, and never half of it.
+    """Delete at most ``limit`` leases from before then with all their rows; return the number of rows by table."""
+    # Locked, so that a concurrent deletion of one of them finds all of it or nothing.
     chosen = sa.select(leases.c.id).where(_is_past(before)).order_by(leases.c.id).limit(limit).with_for_update()
     ids = list(connection.execute(chosen).scalars())
     if not ids:

@@ -23,7 +23,7 @@ from blazar.model.resource import (
 from blazar.store.rows import chunks, facts_row, property_of, resource_of
 from blazar.store.tables import inventory_versions, resource_capabilities, resource_properties, resources
 
-# Asked for by every request.
+# Every request reads it.
 _VERSION = sa.select(inventory_versions.c.version).where(
     inventory_versions.c.kind == sa.bindparam("of", type_=inventory_versions.c.kind.type)
 )
@@ -56,7 +56,7 @@ _BY_IDS = sa.select(resources).where(resources.c.id.in_(sa.bindparam("ids", expa
 
 
 def by_ids(connection: Connection, ids: Collection[int]) -> Mapping[int, Resource]:
-    """Return resources, also retired ones, without their capabilities."""
+    """Return resources, retired ones too, without their capabilities."""
     found: dict[int, Resource] = {}
     for part in chunks(sorted(ids)):
         found.update((row.id, resource_of(row, {})) for row in connection.execute(_BY_IDS, {"ids": part}))
@@ -105,7 +105,7 @@ def insert(
 def set_capabilities(
     connection: Connection, kind: ResourceKind, resource_id: int, changes: Mapping[str, str | None], at: datetime
 ) -> None:
-    """Set and take away capabilities of one resource."""
+    """Set and remove capabilities of one resource."""
     if not changes:
         return
     known = _property_ids(connection, kind, changes)
@@ -143,9 +143,9 @@ def capabilities_of(connection: Connection, resource_id: int) -> Mapping[str, st
 
 
 def change(connection: Connection, resource_id: int, at: datetime, **columns: object) -> ResourceKind:
-    """Write columns of one resource, tell every process, and return its kind; NotFound if it is not registered.
+    """Write columns of one resource, invalidate every process's cache, and return its kind; NotFound if not registered.
 
-    Its generation goes up too: a booking that was decided on what the resource was before is not to hold.
+    Its generation is raised, too: a booking that was decided on the previous values must not succeed.
     """
     result = connection.execute(
         resources.update()
@@ -153,16 +153,16 @@ def change(connection: Connection, resource_id: int, at: datetime, **columns: ob
         .values(updated_at=at, generation=resources.c.generation + 1, **columns)
     )
     if not result.rowcount:
-        raise NotFound("the resource is not registered any more")
+        raise NotFound("the resource is no longer registered")
     kind = ResourceKind(_kind_of(connection, resource_id))
     raise_version(connection, kind)
     return kind
 
 
 def refresh(connection: Connection, kind: ResourceKind, facts: Mapping[int, Facts], at: datetime) -> frozenset[int]:
-    """Write facts of registered resources where they differ; return which did. So many statements for any number.
+    """Write facts of registered resources where they differ; return which did. The number of statements is constant.
 
-    As with ``change``, a booking that was decided on what such a resource was before is not to hold.
+    As with ``change``, a booking that was decided on the previous values must not succeed.
     """
     known: dict[int, Resource] = {}
     for part in chunks(sorted(facts)):
@@ -188,7 +188,7 @@ def refresh(connection: Connection, kind: ResourceKind, facts: Mapping[int, Fact
 
 
 def raise_version(connection: Connection, kind: ResourceKind) -> None:
-    """Tell every process that what it keeps of this kind is no longer true."""
+    """Invalidate what every process caches of this kind."""
     raised = connection.execute(
         inventory_versions.update()
         .where(inventory_versions.c.kind == str(kind))
@@ -199,7 +199,7 @@ def raise_version(connection: Connection, kind: ResourceKind) -> None:
 
 
 def property_values(connection: Connection, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
-    """Return properties with the distinct values they have on registered resources, by name."""
+    """Return properties with their distinct values on registered resources, by name."""
     public = () if include_private else (resource_properties.c.private.is_(False),)
     rows = connection.execute(
         sa.select(resource_properties).where(resource_properties.c.kind == str(kind), *public)
@@ -213,7 +213,7 @@ def property_values(connection: Connection, kind: ResourceKind, *, include_priva
     values: dict[str, set[str]] = defaultdict(set)
     for property_id, value in pairs:
         values[property_id].add(value)
-    # Sorted here: databases have ideas of their own about the order of texts.
+    # Sorted here: databases sort strings differently.
     named = sorted((row for row in rows if values[row.id]), key=lambda row: str(row.name))
     return tuple(PropertyValues(property_of(row), tuple(sorted(values[row.id]))) for row in named)
 
@@ -227,7 +227,7 @@ def private_names(connection: Connection, kind: ResourceKind) -> frozenset[str]:
 def set_private(
     connection: Connection, kind: ResourceKind, name: str, *, private: bool, at: datetime
 ) -> ResourceProperty:
-    """Show a property to everybody or only to operators, and tell every process; NotFound."""
+    """Show a property to all users or only to operators, and invalidate every process's cache; NotFound."""
     where = (resource_properties.c.kind == str(kind), resource_properties.c.name == name)
     connection.execute(resource_properties.update().where(*where).values(private=private, updated_at=at))
     row = connection.execute(sa.select(resource_properties).where(*where)).one_or_none()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows to values and back."""
+"""Conversion of rows to values and back."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _STATUS_OF_RESERVATION = {str(status): status for status in ReservationStatus}
 _STATUS_OF_EVENT: Mapping[str | None, EventStatus | None] = {str(s): s for s in EventStatus} | {None: None}
 
 CHUNK = 5000
-"""Keys of one condition: databases have limits (65 535 parameters in PostgreSQL, 32 766 in SQLite)."""
+"""Maximum keys in one condition: databases have limits (65 535 parameters in PostgreSQL, 32 766 in SQLite)."""
 
 T = TypeVar("T")
 AnyRow = Row[*tuple[Any, ...]]
@@ -85,7 +85,7 @@ Rows = Sequence[AnyRow]
 
 
 def chunks(items: Collection[T]) -> Iterator[list[T]]:
-    """Return items in parts that fit into one condition; one part for all but the largest requests."""
+    """Yield items in parts that fit into one condition; one part for all but the largest requests."""
     every = list(items)
     return (every[start : start + CHUNK] for start in range(0, len(every), CHUNK))
 
@@ -213,7 +213,7 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
     )
 
 
-# Hosts of one make tell the same: a thousand of them share one value.
+# Hosts of one model have the same data: a thousand of them share one value.
 @lru_cache(maxsize=1024)
 def _limits(rows: tuple[tuple[str, int, int, int], ...]) -> Mapping[str, UnitLimits]:
     return {name: UnitLimits(*values) for name, *values in rows}
@@ -225,7 +225,7 @@ def _traits(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def facts_row(facts: Facts) -> dict[str, Any]:
-    """Return a resource's columns for what the cloud tells of it."""
+    """Return a resource's columns with data from the cloud."""
     supply = facts.supply
     return {
         "attributes": dict(facts.attributes),

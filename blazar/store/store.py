@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store: what the rest of the service asks of the database, each question in one transaction."""
+"""The store: the queries and writes of the rest of the service, each in one transaction."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ __all__ = ["CalendarView", "DueEvent", "EarlierUser", "LeaseAtStart", "Store"]
 ChangeCheck = Callable[[frozenset[str], tuple[Reservation, ...]], None]
 
 CLASHES = 4
-"""How often a write is begun anew because a property that it needs was just added by somebody else."""
+"""Attempts of a write that fails because a property that it needs was added concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarView:
-    """The calendar as one transaction sees it. Good only while it is open."""
+    """The calendar as seen by one transaction. Valid only while that is open."""
 
     snapshot: Snapshot
     inventory: Inventory
     connection: Connection
 
     def generations(self, ids: Collection[int]) -> Mapping[int, int]:
-        """Return the generations that belong to what this view showed."""
+        """Return the generations that belong to what this view shows."""
         return calendar.generations(self.connection, ids)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseAtStart:
-    """A lease with what is promised to it. ``late``: earlier users of that may be in its way."""
+    """A lease with its allocations. ``late``: earlier users of its resources may not have left."""
 
     lease: Lease
     allocations: tuple[Allocation, ...]
@@ -79,7 +79,7 @@ class Store:
             return resource_store.load(connection, kind)
 
     def resource(self, kind: ResourceKind, external_id: str) -> Resource:
-        """Return a registered resource by the cloud's id of it; NotFound."""
+        """Return a registered resource by its id in the cloud; NotFound."""
         with self._transactions.reading() as connection:
             return resource_store.one(connection, kind, external_id)
 
@@ -90,7 +90,7 @@ class Store:
             return found[0] if found else None
 
     def resources_by_id(self, ids: Collection[int]) -> Mapping[int, Resource]:
-        """Return resources, also retired ones, by calendar id and without their capabilities."""
+        """Return resources, retired ones too, by calendar id and without their capabilities."""
         with self._transactions.reading() as connection:
             return resource_store.by_ids(connection, ids)
 
@@ -129,17 +129,13 @@ class Store:
             except Clash as error:
                 if self.resource_named(kind, name) is not None or self._is_registered(kind, external_id):
                     raise Conflict(f"{kind.noun} {name} is registered already") from error
-                # Somebody else has just been the first to use the same property: now it is there.
+                # The same property was added concurrently: now it exists.
         return self._transactions.write(work)
 
     def change_resource(
         self, resource_id: int, change: HostChange, *, at: datetime, check: ChangeCheck | None = None
     ) -> Resource:
-        """Set capabilities and take away those that are None, disable or enable, say whom it is for. NotFound.
-
-        ``check`` sees the names of the capabilities that the resource has and that change, and the reservations to
-        which it is promised; what it raises undoes the change. It may be called more than once.
-        """
+        """Set or remove (None) capabilities; enable or disable the resource; set its projects. NotFound."""
         columns: dict[str, object] = {}
         if change.disabled is not None:
             columns["disabled"] = change.disabled
@@ -147,7 +143,7 @@ class Store:
             columns["authorized_projects"] = None if change.open_to is None else list(change.open_to)
 
         def work(connection: Connection) -> Resource:
-            # The generation goes up before anybody looks: a booking under way misses it and places anew.
+            # The generation is raised before the check: a concurrent booking then fails on it, and plans once more.
             kind = resource_store.change(connection, resource_id, at, **columns)
             known = resource_store.capabilities_of(connection, resource_id)
             changed = frozenset(name for name, value in change.capabilities.items() if known.get(name, value) != value)
@@ -157,27 +153,27 @@ class Store:
             return resource_store.load(connection, kind, resource_table.c.id == resource_id)[0]
 
         for _ in range(CLASHES):
-            # Somebody else may be the first to use the same property; after that it is there.
+            # The same property may be added concurrently; after that it exists.
             with suppress(Clash):
                 return self._transactions.write(work)
         return self._transactions.write(work)
 
     def refresh_resources(self, kind: ResourceKind, facts: Mapping[int, Facts], *, at: datetime) -> frozenset[int]:
-        """Write what the cloud tells of resources, by calendar id, where it tells otherwise now; return which.
+        """Write the cloud's data about resources, by calendar id, where it has changed; return which resources changed.
 
-        Those not registered any more are left out. What is promised of them stays promised.
+        Those no longer registered are ignored. What is promised of the resources stays promised.
         """
         return self._transactions.write(lambda c: resource_store.refresh(c, kind, facts, at))
 
     def set_reservable(self, resource_id: int, reservable: bool, *, at: datetime) -> None:
-        """Let a resource take new allocations, or not. NotFound."""
+        """Set whether a resource takes new allocations. NotFound."""
         self._transactions.write(lambda c: resource_store.change(c, resource_id, at, reservable=reservable))
 
     def withdraw_resource(self, resource_id: int, *, at: datetime) -> None:
-        """Let a resource take no new allocation, if it has none. Conflict if it has; NotFound."""
+        """Exclude a resource from new allocations. Conflict if it has an allocation; NotFound."""
 
         def work(connection: Connection) -> None:
-            # The generation goes up before anybody looks: a booking under way will miss it and place anew.
+            # The generation is raised before the check: a concurrent booking then fails on it, and plans once more.
             resource_store.change(connection, resource_id, at, reservable=False)
             kind = resource_store.by_ids(connection, [resource_id])[resource_id].kind
             held = calendar.live(
@@ -187,13 +183,13 @@ class Store:
                 others = len({a.lease_id for a in held}) - 1
                 more = f" and {others} more" if others else ""
                 raise Conflict(
-                    f"the {kind.noun} is allocated to lease {held[0].lease_id}{more}; delete it or wait for its end"
+                    f"the {kind.noun} is allocated to lease {held[0].lease_id}{more}; delete it, or wait until it ends"
                 )
 
         self._transactions.write(work)
 
     def retire_resource(self, resource_id: int, *, at: datetime) -> None:
-        """Take a resource off the calendar; what happened on it stays on record. NotFound."""
+        """Remove a resource from the calendar; its past allocations stay on record. NotFound."""
         self._transactions.write(
             lambda c: resource_store.change(c, resource_id, at, reservable=False, live=None, retired_at=at)
         )
@@ -204,9 +200,9 @@ class Store:
             return resource_store.property_values(connection, kind, include_private=include_private)
 
     def set_property_private(self, kind: ResourceKind, name: str, *, private: bool, at: datetime) -> ResourceProperty:
-        """Show a property to everybody or only to operators; NotFound."""
+        """Show a property to all users or only to operators; NotFound."""
         changed = self._transactions.write(lambda c: resource_store.set_private(c, kind, name, private=private, at=at))
-        # What is kept here is asked without a look at the database: it has to know at once.
+        # The cache of this process is used without reading the database, so update it at once.
         self.inventory(kind)
         return changed
 
@@ -218,7 +214,7 @@ class Store:
     def known_properties(self, kind: ResourceKind, *, private: bool) -> frozenset[str]:
         """Return the properties, private ones or not, that resources of a kind had when last read; costs nothing.
 
-        One that is missing may have come since: then ask ``inventory``.
+        A property that is not included may have been added since: then call ``inventory``.
         """
         kept = self._cache.latest(kind)
         return kept.keys(private=private) if kept else frozenset()
@@ -226,9 +222,9 @@ class Store:
     # Health
 
     def set_failed(self, kind: ResourceKind, failures: Mapping[int, str], *, at: datetime) -> frozenset[int]:
-        """Let resources take no new allocation, for these reasons by calendar id; return those that took some before.
+        """Mark resources as failed, by calendar id and reason: they take no new allocation. Return those newly failed.
 
-        Any number of processes may say the same: one of them is told that it was the first.
+        Any number of processes may report the same: only one of them gets the resource returned.
         """
 
         def work(connection: Connection) -> frozenset[int]:
@@ -239,7 +235,7 @@ class Store:
         return self._transactions.write(work) if failures else frozenset()
 
     def set_well(self, kind: ResourceKind, ids: Collection[int], *, at: datetime) -> frozenset[int]:
-        """Let resources that had failed take allocations again; return those that had."""
+        """Mark resources as recovered: they take allocations as before. Return those that had failed."""
 
         def work(connection: Connection) -> frozenset[int]:
             changed = health_queries.set_well(connection, ids, at)
@@ -250,7 +246,7 @@ class Store:
         return self._transactions.write(work) if ids else frozenset()
 
     def failed_by(self, kinds: Collection[ResourceKind], instant: datetime) -> Mapping[int, ResourceKind]:
-        """Return the resources of some kinds that have failed since an instant or longer, with their kinds."""
+        """Return the resources of some kinds that failed by an instant and have not recovered, with their kinds."""
         with self._transactions.reading() as connection:
             found = health_queries.failed_by(connection, [str(kind) for kind in kinds], instant)
             return {id_: ResourceKind(kind) for id_, kind in found.items()}
@@ -258,7 +254,7 @@ class Store:
     def leases_to_heal(
         self, *, now: datetime, until: datetime | None, after: tuple[datetime, str] | None, limit: int
     ) -> list[tuple[datetime, str]]:
-        """Return starts and ids of the next leases that hold what has failed by ``until`` or have something missing.
+        """Return starts and ids of the next leases that have what has failed by ``until``, or are missing something.
 
         In this order, from the one ``after``.
         """
@@ -266,7 +262,7 @@ class Store:
             return health_queries.to_heal(connection, now=now, until=until, after=after, limit=limit)
 
     def in_use(self, kind: ResourceKind, now: datetime) -> Mapping[str, frozenset[str]]:
-        """Return the names of the resources of a kind that reservations in use hold, by reservation."""
+        """Return the names of the resources of a kind that reservations in use have, by reservation."""
         with self._transactions.reading() as connection:
             return health_queries.in_use(connection, str(kind), now)
 
@@ -284,8 +280,8 @@ class Store:
     ) -> Iterator[CalendarView]:
         """Open the calendar of a kind for a window, without the allocations of the lease ``besides``.
 
-        The view stays one picture while it is open, so that resources can be chosen on it and only then the
-        generations of just these be read; keep it open for as long as that takes, no longer.
+        The view is one snapshot while it is open, so that resources can be chosen on it before the generations of only
+        these are read; close it as soon as that is done.
         """
         with self._transactions.reading() as connection:
             inventory = self._inventory(connection, kind)
@@ -309,10 +305,10 @@ class Store:
         bounds: Bounds | None = None,
         now: datetime | None = None,
     ) -> Lease:
-        """Insert a lease with what is planned, if every resource is still at its generation; else StaleCalendar.
+        """Insert a lease with its plan, if every resource is still at its generation; else StaleCalendar.
 
-        The same if ``use`` is given, and the project has been granted something since. UsageDenied if the project has
-        by ``now`` as much as ``bounds`` allow; of requests at one moment to different processes, each may pass.
+        The same if ``use`` is given and the project has been granted something since. UsageDenied if the project has
+        reached ``bounds`` by ``now``; of simultaneous requests to different processes, each may pass.
         """
 
         def work(connection: Connection) -> Lease:
@@ -336,11 +332,10 @@ class Store:
         use: ProjectUse | None = None,
         notices: Collection[Notice] = (),
     ) -> Lease:
-        """Write a changed lease and make its live allocations those of the plan, all or nothing.
+        """Write a changed lease and replace its live allocations with those of the plan, atomically.
 
-        The generations of the plan are those of the resources that are taken anew or for longer, ``use`` is as for
-        ``book``.
-        StaleLease, StaleCalendar.
+        The generations of the plan are those of resources that are taken newly or for longer; ``use`` is as for
+        ``book``. StaleLease, StaleCalendar.
         """
 
         def work(connection: Connection) -> Lease:
@@ -354,7 +349,7 @@ class Store:
         return self._limited(work, use)
 
     def lease_allocations(self, lease_id: str) -> tuple[Allocation, ...]:
-        """Return what is promised to a lease and not released."""
+        """Return the live allocations of a lease."""
         with self._transactions.reading() as connection:
             return calendar.of_lease(connection, lease_id)
 
@@ -367,7 +362,7 @@ class Store:
         reservation_id: str | None = None,
         ending_after: datetime | None = None,
     ) -> tuple[Allocation, ...]:
-        """Return what is promised and not released, earliest first."""
+        """Return live allocations, earliest first."""
         with self._transactions.reading() as connection:
             return calendar.live(
                 connection,
@@ -379,12 +374,12 @@ class Store:
             )
 
     def ever_held(self, lease_id: str) -> Mapping[str, frozenset[int]]:
-        """Return the calendar ids of all that was ever promised to a lease, released or not, by reservation."""
+        """Return the calendar ids of all resources ever promised to a lease, released or not, by reservation."""
         with self._transactions.reading() as connection:
             return calendar.ever_held(connection, lease_id)
 
     def holdings(self, reservation_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """Return the names of the resources that reservations hold, by reservation; those with none are left out."""
+        """Return the names of the resources that reservations have, by reservation; those with none are left out."""
         with self._transactions.reading() as connection:
             return calendar.holdings(connection, reservation_ids)
 
@@ -394,12 +389,12 @@ class Store:
             return lease_queries.owners(connection, reservation_ids)
 
     def earlier_users(self, lease_id: str, *, before: datetime, now: datetime) -> tuple[EarlierUser, ...]:
-        """Return the leases in the way of this one's start: not gone though due by ``before``, or cleaned up after."""
+        """Return the leases that delay this one's start: late ones, due by ``before``, and ones being cleaned up."""
         with self._transactions.reading() as connection:
             return calendar.earlier_users(connection, lease_id, before=before, now=now, cleaning=self._cleaning_time)
 
     def starts(self, lease_ids: Collection[str], *, now: datetime) -> Mapping[str, LeaseAtStart]:
-        """Return what a start needs to know of each of many leases, in as many statements as for one."""
+        """Return what the start of each of many leases needs, in the number of statements of one."""
         with self._transactions.reading() as connection:
             held = calendar.of_leases(connection, lease_ids)
             ids = {allocation.resource_id for parts in held.values() for allocation in parts}
@@ -432,7 +427,7 @@ class Store:
             return lease_queries.revisions(connection, project_id)
 
     def leases_by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
-        """Return leases as ``leases`` does, by their ids; those gone are left out."""
+        """Return leases as ``leases`` does, by id; deleted ones are left out."""
         with self._transactions.reading() as connection:
             return lease_queries.by_ids(connection, lease_ids)
 
@@ -444,12 +439,12 @@ class Store:
             return lease_queries.past(connection, project_id, since, until)
 
     def purgeable(self, before: datetime) -> Mapping[str, int]:
-        """Return how many leases were deleted or ended before then, and how many rows of what belong to them."""
+        """Return the number of leases deleted or ended before then, and of their rows by table."""
         with self._transactions.reading() as connection:
             return purge_queries.count(connection, before)
 
     def purge(self, before: datetime, limit: int) -> Mapping[str, int]:
-        """Delete at most ``limit`` of these leases for good with all that belongs to them; return how many of what."""
+        """Delete at most ``limit`` of these leases with all their rows for good; return the number of rows by table."""
         return self._transactions.write(lambda connection: purge_queries.purge(connection, before, limit))
 
     def save(
@@ -461,7 +456,7 @@ class Store:
         at: datetime,
         notices: Collection[Notice] = (),
     ) -> Lease:
-        """Write a changed lease, release the allocations of the reservations named, and add notices. StaleLease."""
+        """Write a changed lease, release the allocations of these reservations, and add messages. StaleLease."""
 
         def work(connection: Connection) -> Lease:
             saved = replace(after, revision=before.revision + 1)
@@ -477,7 +472,7 @@ class Store:
     def use_of_project(
         self, project_id: str, window: Window, *, besides: str, reach: Window | None = None, now: datetime
     ) -> ProjectUse:
-        """Return what a project holds in a window, without the lease ``besides``; and over a longer time, if asked."""
+        """Return what a project has in a window, without the lease ``besides``; and over ``reach``, if given."""
         with self._transactions.reading() as connection:
             use = use_queries.of_project(connection, project_id, window, besides)
             if reach is None:
@@ -488,35 +483,35 @@ class Store:
     # Notices
 
     def due_notices(self, now: datetime, limit: int) -> tuple[Notice, ...]:
-        """Return at most ``limit`` notices that are due, of each lease only the one whose turn it is."""
+        """Return at most ``limit`` outbox messages that are due, for each lease only the next one."""
         with self._transactions.reading() as connection:
             return notice_queries.due(connection, now, limit)
 
     def outstanding_notices(self, lease_id: str) -> tuple[Notice, ...]:
-        """Return the notices about a lease that are still to be told, in their order."""
+        """Return the messages about a lease that are not finished, in their order."""
         with self._transactions.reading() as connection:
             return notice_queries.outstanding(connection, lease_id)
 
     def next_notice(self) -> datetime | None:
-        """Return when the next notice is due, which may be in the past; None if nothing is to be told."""
+        """Return when the next message is due, which may be in the past; None if there is none."""
         with self._transactions.reading() as connection:
             return notice_queries.next_due(connection)
 
     def settle_notice(self, held: Notice, *, at: datetime) -> None:
-        """Write what has become of a held notice, if nobody else has settled it."""
+        """Write the result of a message held by its request, if it has not been written yet."""
         self._transactions.write(lambda c: notice_queries.settle(c, held, at=at))
 
     def claim_notice(self, notice: Notice, *, until: datetime) -> Notice | None:
-        """Return a notice that nobody else touches until then; None if somebody was faster."""
+        """Claim a message until then, and return it; None if it was claimed by another process."""
         claimed = self._transactions.write(lambda c: notice_queries.claim(c, notice, until=until))
         return replace(notice, due_at=until) if claimed else None
 
     def finish_notice(self, notice: Notice, *, told: Collection[str], reason: str | None, at: datetime) -> None:
-        """Record that a claimed notice needs no more work: it is told, or (with a reason) given up."""
+        """Record that a claimed message is finished: delivered, or (with a reason) given up."""
         self._transactions.write(lambda c: notice_queries.finish(c, notice, told=told, reason=reason, at=at))
 
     def postpone_notice(self, notice: Notice, *, told: Collection[str], reason: str, until: datetime) -> None:
-        """Record that a claimed notice could not be told, and when to try again."""
+        """Record that a claimed message could not be delivered, and when to retry."""
         self._transactions.write(lambda c: notice_queries.postpone(c, notice, told=told, reason=reason, until=until))
 
     # Events
@@ -527,20 +522,20 @@ class Store:
             return event_queries.due(connection, now, limit)
 
     def next_due(self) -> datetime | None:
-        """Return when the next event is due, which may be in the past; None if nothing is to come."""
+        """Return when the next event is due, which may be in the past; None if there is none."""
         with self._transactions.reading() as connection:
             return event_queries.next_due(connection)
 
     def renew_claims(self, tokens: Collection[str], *, now: datetime, until: datetime) -> frozenset[str]:
-        """Renew the claims with these tokens that have not ended; return the tokens of those that were renewed."""
+        """Renew the claims with these tokens that have not expired; return the tokens of those."""
         return self._transactions.write(lambda c: event_queries.renew_claims(c, tokens, now=now, until=until))
 
     def drop_claims(self, *, at: datetime) -> None:
-        """Make every event due at ``at`` that somebody has a claim on."""
+        """Make every event with a claim due at ``at``."""
         self._transactions.write(lambda connection: event_queries.drop_claims(connection, at=at))
 
     def _limited(self, work: Callable[[Connection], Lease], use: ProjectUse | None) -> Lease:
-        """Write, if the project still holds what was seen; else StaleCalendar."""
+        """Write, if the project's usage is still the one that was read; else StaleCalendar."""
         if use is None:
             return self._transactions.write(work)
 
@@ -553,8 +548,8 @@ class Store:
         except Clash as error:
             if use.version:
                 raise
-            # The project's first two bookings met.
-            raise StaleCalendar("the project was granted something else in the meantime") from error
+            # The project's first two bookings conflicted.
+            raise StaleCalendar("the project was granted another lease or change in the meantime") from error
 
     def _inventory(self, connection: Connection, kind: ResourceKind) -> Inventory:
         version = resource_store.version(connection, kind)

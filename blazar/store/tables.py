@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables. The migrations make them; a test holds the two together.
+"""The tables. The migrations create them; a test compares the two.
 
-Times are naive UTC in the database and aware UTC outside (``UtcTime``). Texts compare byte by byte on every database;
-for MariaDB and MySQL that is said in the migrations (``migrations.options``).
+Times are naive UTC in the database and aware UTC outside (``UtcTime``). Strings compare byte by byte on every database;
+for MariaDB and MySQL the migrations set that (``migrations.options``).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def _aware(value: datetime | None) -> datetime | None:
 
 
 class UtcTime(sa.types.TypeDecorator[datetime]):
-    """An instant, to the microsecond."""
+    """An instant with microseconds."""
 
     impl = sa.DateTime
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> sa.types.TypeEngine[Any]:
-        """MySQL keeps whole seconds unless it is told otherwise."""
+        """Return the column type of a dialect: MySQL would store whole seconds by default."""
         if dialect.name in ("mysql", "mariadb"):
             return dialect.type_descriptor(mysql.DATETIME(fsp=6))
         return dialect.type_descriptor(sa.DateTime())
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Take the zone off; an instant in another zone than UTC is a bug of ours."""
+        """Remove the zone; an instant in another zone than UTC is a bug of ours."""
         if value is None:
             return None
         if value.utcoffset() != UTC.utcoffset(None):
@@ -49,7 +49,7 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
         return value.replace(tzinfo=None)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None]:
-        """Put the zone on. Written for lists of thousands: one call a value, where the usual hook takes three."""
+        """Add the zone. Optimized for lists of thousands: one call per value instead of three with the usual hook."""
         read = self.impl_instance.result_processor(dialect, coltype)
 
         if read is None:
@@ -78,20 +78,20 @@ resources = sa.Table(
     sa.Column("name", sa.String(255), nullable=False),
     sa.Column("attributes", sa.JSON, nullable=False),
     sa.Column("capacity", sa.JSON, nullable=False),
-    # Limits as [least, most, step] by class. NULL: registered before these were kept; a refresh writes them.
+    # Limits as [least, most, step] by class. NULL: registered before these were stored; a refresh writes them.
     sa.Column("limits", sa.JSON(none_as_null=True)),
     sa.Column("traits", sa.JSON(none_as_null=True)),
-    # False from the moment on in which its deletion begins.
+    # False as soon as its removal begins.
     sa.Column("reservable", sa.Boolean, nullable=False),
-    # Its operator's own word, apart from what monitors find.
+    # Set by its operator, independent of what monitors find.
     sa.Column("disabled", sa.Boolean, nullable=False, server_default=sa.false()),
-    # Since when and how it has failed; both NULL while it is well.
+    # Time and reason of its failure; both NULL while it is healthy.
     sa.Column("failed_since", UtcTime),
     sa.Column("failure", LongText),
-    # Whom it is for; NULL for everybody.
+    # The projects that may use it; NULL for all.
     sa.Column("authorized_projects", sa.JSON(none_as_null=True)),
     sa.Column("generation", sa.Integer, nullable=False),
-    # 1 while registered and NULL afterwards: unique keys do not count NULLs, so a host may come back.
+    # 1 while registered and NULL afterwards: unique keys ignore NULLs, so a host may be registered again later.
     sa.Column("live", sa.Integer),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime),
@@ -139,7 +139,7 @@ leases = sa.Table(
     sa.Column("deleted_at", UtcTime),
     # The list of a project, oldest first; and the list of all.
     sa.Index(None, "project_id", "deleted_at", "created_at"),
-    # What a project has held since then.
+    # What a project has had since an instant.
     sa.Index(None, "project_id", "ends_at"),
     sa.Index(None, "deleted_at", "created_at"),
 )
@@ -160,7 +160,7 @@ reservations = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime),
     sa.Index(None, "lease_id"),
-    # What waits to be healed.
+    # Reservations to be healed.
     sa.Index(None, "missing_resources", "lease_id"),
 )
 
@@ -182,9 +182,9 @@ events = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime),
     sa.Index(None, "lease_id"),
-    # What is due, earliest first.
+    # Due events, earliest first.
     sa.Index(None, "due_at"),
-    # The heartbeat of a manager.
+    # For the heartbeat of a manager.
     sa.Index(None, "claimed_by"),
 )
 
@@ -198,16 +198,16 @@ allocations = sa.Table(
     sa.Column("reservation_id", Id, sa.ForeignKey("reservations.id"), nullable=False),
     sa.Column("starts_at", UtcTime, nullable=False),
     sa.Column("ends_at", UtcTime, nullable=False),
-    # The end of the use and of the cleaning after it: until then nobody else gets the resource.
+    # The end of the use and of the cleaning after it: until then the resource is not promised to others.
     sa.Column("blocks_until", UtcTime, nullable=False),
     sa.Column("units", sa.Integer, nullable=False),
     sa.Column("unit", sa.JSON(none_as_null=True)),
-    # Since when it is held, if it came to a lease that had begun: then that is not its start.
+    # The start of the use, if it was added to a lease that had begun.
     sa.Column("added_at", UtcTime),
     sa.Column("released_at", UtcTime),
-    # What is promised in a window, answered from the index alone.
+    # What is promised in a window; an index-only scan.
     sa.Index("ix_allocations_calendar", "kind", "blocks_until", "starts_at", "resource_id"),
-    # Who has not left: the late users of all resources, and of one.
+    # Late users, who have not returned their resources: of all resources, and of one.
     sa.Index("ix_allocations_open", "kind", "released_at", "ends_at", "resource_id"),
     sa.Index("ix_allocations_resource", "resource_id", "released_at", "ends_at"),
     sa.Index(None, "lease_id"),
@@ -218,14 +218,14 @@ project_uses = sa.Table(
     "project_uses",
     metadata,
     sa.Column("project_id", sa.String(255), primary_key=True),
-    # Raised by every booking of a project whose use is limited, as generations are for resources.
+    # Raised by every booking of a project with limited usage, as generations are for resources.
     sa.Column("version", sa.Integer, nullable=False),
 )
 
 notices = sa.Table(
     "notices",
     metadata,
-    # Notices about one lease go out in this order.
+    # Messages about one lease are delivered in this order.
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("id", Id, nullable=False, unique=True),
     sa.Column("lease_id", Id, sa.ForeignKey("leases.id"), nullable=False),
@@ -238,7 +238,7 @@ notices = sa.Table(
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("reason", LongText),
     sa.Column("finished_at", UtcTime),
-    # What is to be told of a lease, and what of all, earliest first.
+    # Messages to deliver: of a lease, and of all, earliest first.
     sa.Index(None, "lease_id", "due_at"),
     sa.Index(None, "due_at"),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions: read in one, write in one, and again where the database says that it was bad luck."""
+"""Transactions: one for a read, one for a write, which is retried after a deadlock or the like."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ PATIENCE_SECONDS = 30
 """No attempt begins later than this: each may have waited long for a lock."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
-"""Seconds before the second attempt, at most, and before any."""
+"""Maximum seconds before the second attempt, and before any attempt."""
 
 PLACE_SECONDS = 0.5
-"""How long to wait for a connection that is open already, before another one is made for the moment."""
+"""Seconds to wait for a pooled connection before a temporary one is opened."""
 
 SQLSTATES_OF_BAD_LUCK = frozenset({"40001", "40P01", "55P03"})
 """PostgreSQL: serialization failure, deadlock, lock not available."""
@@ -39,30 +39,30 @@ MYSQL_ERRORS_OF_BAD_LUCK = frozenset({1205, 1213, 1020})
 
 
 class Clash(Conflict):
-    """What was to be inserted is there already. Whoever inserts says what that means."""
+    """A row to be inserted exists already. The caller decides what that means."""
 
 
 class Transactions:
-    """Runs what is to be read or written on an engine.
+    """Runs reads and writes on an engine.
 
-    Raises StoreUnavailable where the database does not serve, InvalidInput where a value can not be kept in it.
+    Raises StoreUnavailable if the database does not work, InvalidInput if it cannot store a value.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._reading = for_reading(engine)
         self._writing = engine.execution_options(**{WRITES: True})
-        # A connection beyond those that are kept is closed after one use, and costs the database a process: a burst of
-        # short transactions goes through those that there are. Who meets long ones still gets one of those beyond.
+        # A connection beyond those of the pool is closed after one use, and costs the database a process: so a burst of
+        # short transactions uses the pool only. A thread that waits behind long ones still gets an extra connection.
         kept = engine.pool.size() if isinstance(engine.pool, QueuePool) else 1
         self._places = threading.BoundedSemaphore(kept)
-        # SQLite has one writer at a time, and who waits for it sleeps longer and longer. Between the threads of
-        # a process turns are cheaper, and keep no connections from those who read.
+        # SQLite has one writer at a time, and a waiting writer sleeps longer and longer. A lock between the threads of
+        # a process is cheaper, and takes no connections from readers.
         self._turn: AbstractContextManager[Any] = threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open one consistent picture of the database."""
+        """Open one consistent snapshot of the database."""
         try:
             with self._place(), self._reading.connect() as connection:
                 yield connection
@@ -70,10 +70,10 @@ class Transactions:
             raise _translated(error) from error
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` in a write transaction; whatever it raises rolls everything back.
+        """Run ``work`` in a write transaction; any exception rolls everything back.
 
-        It is run again after a deadlock or the like, so it must have no effect outside the database. Clash if a row
-        that it inserts is there already, also if somebody else inserted it a moment ago.
+        It is retried after a deadlock or the like, so it must have no effect outside the database. Clash if a row that
+        it inserts exists already, also if it was inserted concurrently.
         """
         until = time.monotonic() + PATIENCE_SECONDS
         attempt = 0
@@ -84,7 +84,7 @@ class Transactions:
                 attempt += 1
                 if not _is_bad_luck(error) or attempt == ATTEMPTS or time.monotonic() >= until:
                     raise _translated(error) from error
-            # Full jitter: rivals that met once should not meet again.
+            # Full jitter: transactions that conflicted once should not conflict again.
             time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
 
     def _once(self, work: Callable[[Connection], T]) -> T:
@@ -93,7 +93,7 @@ class Transactions:
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        """Have one of the connections that are kept, if one gets free in time."""
+        """Wait for one of the pooled connections, for a limited time."""
         mine = self._places.acquire(timeout=PLACE_SECONDS)
         try:
             yield
@@ -113,13 +113,13 @@ def _is_bad_luck(error: BaseException) -> bool:
 
 
 def _translated(error: Exception) -> BlazarError:
-    # The statement and its parameters go to the log at debug only: they may hold what users wrote.
-    LOG.debug("The database failed", exc_info=error)
+    # The statement and its parameters are logged at debug level only: they may contain what users wrote.
+    LOG.debug("Database error", exc_info=error)
     if isinstance(error, IntegrityError):
-        return Clash("somebody else has just written the same; please try again")
+        return Clash("the same was written concurrently; please try again")
     if isinstance(error, DataError):
-        return InvalidInput("a value is too long or too large for the database, or has a character it can not keep")
+        return InvalidInput("a value is too long or too large for the database, or has a character it cannot keep")
     cause = error.orig if isinstance(error, DBAPIError) else error
-    # The first line says what is wrong (no such table, connection refused); further ones quote the statement.
-    LOG.error("The database failed: %s: %s", type(cause).__name__, str(cause).partition("\n")[0])
-    return StoreUnavailable("the database does not answer as it should; please try again")
+    # The first line has the reason (no such table, connection refused); further ones quote the statement.
+    LOG.error("Database error: %s: %s", type(cause).__name__, str(cause).partition("\n")[0])
+    return StoreUnavailable("the database is not available; please try again")

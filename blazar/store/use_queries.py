@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a project holds, and the version by which a limit on it stays kept when two requests come at once."""
+"""What a project has, and the version that keeps a limit on it under concurrent requests."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from blazar.model.window import Window
 from blazar.store.tables import allocations, leases, project_uses, reservations
 
 GIVEN_BACK = (str(LeaseStatus.TERMINATED), str(LeaseStatus.DELETING))
-"""Leases that count no more: over, or on their way out at their owner's wish."""
+"""States of leases that no longer count: ended, or being deleted by their owner."""
 
 
 def of_project(connection: Connection, project_id: str, window: Window, besides: str) -> ProjectUse:
-    """Return what a project holds in a window, without one lease, in two statements."""
+    """Return what a project has in a window, without one lease, in two statements."""
     version = connection.execute(
         sa.select(project_uses.c.version).where(project_uses.c.project_id == project_id)
     ).scalar()
@@ -61,9 +61,9 @@ def of_project(connection: Connection, project_id: str, window: Window, besides:
 
 
 def count(connection: Connection, project_id: str, now: datetime) -> tuple[int, int]:
-    """Return how many leases of a project have not ended, and how many reservations these have.
+    """Return the number of leases of a project that have not ended, and the number of their reservations.
 
-    One statement, from the index of a project's leases by their end and that of reservations by their lease.
+    One statement, which uses the index of a project's leases by end and that of reservations by lease.
     """
     row = connection.execute(
         sa.select(sa.func.count(leases.c.id.distinct()), sa.func.count(reservations.c.id))
@@ -81,10 +81,10 @@ def count(connection: Connection, project_id: str, now: datetime) -> tuple[int, 
 def over_time(
     connection: Connection, project_id: str, window: Window, besides: str, now: datetime
 ) -> tuple[tuple[UsageRecord, ...], tuple[UsageRecord, ...]]:
-    """Return what a project held, holds and will hold in a window, and apart from it what one lease has now.
+    """Return what a project had, has and will have in a window, and separately what one lease has now.
 
-    One statement, from the index of a project's leases by their end. What was given back counts until then, what was
-    added to a lease from then on, and what is on its way out until now.
+    One statement, which uses the index of a project's leases by end. What was returned counts until then, what was
+    added to a lease counts from then on, and what is being deleted counts until now.
     """
     a, second = allocations.c, to_second(now)
     rows = connection.execute(
@@ -106,7 +106,7 @@ def over_time(
             sa.or_(leases.c.ends_at > window.start, leases.c.status == str(LeaseStatus.UPDATING)),
             a.starts_at < window.end,
             a.ends_at > window.start,
-            # Given up before it began, it never was.
+            # Allocations released before their start never count.
             sa.or_(a.released_at.is_(None), a.released_at >= a.starts_at),
         )
         .order_by(a.id)
@@ -124,9 +124,9 @@ def over_time(
 
 
 def raise_version(connection: Connection, use: ProjectUse) -> None:
-    """Raise the version of what a project holds where it is still the one read; StaleCalendar if it is not.
+    """Raise the version of a project's usage if it is still the one that was read; else StaleCalendar.
 
-    The first time there is no row yet; then a clash with somebody else who inserts it means the same.
+    The first time there is no row yet; then a clash with a concurrent insert means the same.
     """
     if not use.version:
         connection.execute(project_uses.insert().values(project_id=use.project_id, version=1))
@@ -137,4 +137,4 @@ def raise_version(connection: Connection, use: ProjectUse) -> None:
         .values(version=use.version + 1)
     )
     if not raised.rowcount:
-        raise StaleCalendar("the project was granted something else in the meantime")
+        raise StaleCalendar("the project was granted another lease or change in the meantime")

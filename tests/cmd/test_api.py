@@ -63,7 +63,7 @@ def test_the_database_of_the_existing_blazar_is_refused_with_what_to_do(start, t
     program = start("api", *BUS, *LOGIN, "[database]", f"connection = {their_database}")
     assert program.ended() == 1
     assert program.last_words.startswith("blazar-api: the database is that of the existing Blazar")
-    assert "give ours an empty database of its own" in program.last_words
+    assert "give this program an empty database" in program.last_words
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_without_a_database_it_does_not_start(run):
     ("url", "words"),
     [
         ("oracle://h/x", "use sqlite, postgresql or mysql"),
-        ("no url", "the database URL can not be used"),
+        ("no url", "the database URL cannot be used"),
         ("sqlite://", "needs a file"),
     ],
 )

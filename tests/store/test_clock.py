@@ -33,7 +33,7 @@ def test_managers_on_machines_whose_clocks_differ_agree_on_the_time(engine, capl
         return
     assert difference(wrong.now(), right.now()) < 1
     assert difference(wrong.now(), datetime.now(UTC)) < 5
-    (told,) = [record.getMessage() for record in caplog.records if "differ by" in record.getMessage()]
+    (told,) = [record.getMessage() for record in caplog.records if "differs from" in record.getMessage()]
     assert "15 s" in told
 
 

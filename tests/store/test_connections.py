@@ -46,8 +46,8 @@ def test_urls_of_older_drivers_serve_as_well(url, driver):
         ("oracle://u:secret@h/x", "not supported"),
         ("postgresql+asyncpg://u:secret@h/x", "use postgresql\\+psycopg"),
         ("postgresql://u:secret@h:port/x", "host:port"),
-        ("u:secret@h", "can not be used"),
-        ("", "can not be used"),
+        ("u:secret@h", "cannot be used"),
+        ("", "cannot be used"),
     ],
 )
 def test_a_url_that_can_not_serve_is_refused_with_a_sentence_and_without_its_secret(url, says):

@@ -54,7 +54,7 @@ def test_a_database_with_tables_of_somebody_else_is_refused_and_not_touched(data
     engine = connect(database_url)
     with engine.execution_options(**{WRITES: True}).begin() as connection:
         connection.exec_driver_sql("CREATE TABLE notices (anything INTEGER)")
-    with pytest.raises(migrate.ForeignTables, match=r"is not empty.*\(notices\).*give ours an empty database"):
+    with pytest.raises(migrate.ForeignTables, match=r"is not empty.*\(notices\).*give this program an empty database"):
         migrate.upgrade(engine)
     assert sa.inspect(engine).get_table_names() == ["notices"]
     engine.dispose()
@@ -161,7 +161,7 @@ def test_a_database_that_can_not_be_used_is_told_in_one_sentence(capsys, tmp_pat
     for arguments, says in (
         (["--config-file", str(empty), "current"], "no database is configured"),
         (["--config-file", str(tmp_path / "none.conf"), "current"], "none.conf"),
-        (["--database-url", "nonsense", "current"], "can not be used"),
+        (["--database-url", "nonsense", "current"], "cannot be used"),
         (["--database-url", "oracle://x", "current"], "not supported"),
         (["--database-url", "postgresql+psycopg://postgres@127.0.0.1:1/x", "current"], "can not be used"),
         (["--database-url", "mysql+pymysql://root@127.0.0.1:1/x", "upgrade"], "can not be used"),
