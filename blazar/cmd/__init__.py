@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes: each reads the configuration, puts the rooms together, and runs until it is told to stop."""
+"""Entry points of the processes: each reads the configuration, assembles the packages and runs until stopped."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""blazar-api: the REST API as a process of its own, for sites that have no WSGI server."""
+"""blazar-api: the REST API as a separate process, for sites without a WSGI server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from blazar.rpc.target import transport
 LOG = logging.getLogger("blazar.api")
 
 PATIENCE = 3.0
-"""Seconds that a starting API waits for a look at the database."""
+"""Seconds that a starting API waits for the check of the database."""
 
 
 def main() -> int:
@@ -41,19 +41,19 @@ def main() -> int:
 
 
 def configure(arguments: list[str], *, files: list[str] | None = None) -> cfg.ConfigOpts:
-    """Read the configuration and set logging up."""
+    """Read the configuration and set up logging."""
     conf = config.load(arguments, program="blazar-api", files=files, conf=cfg.CONF)
     config.start_log(conf)
     for leftover in config.leftovers(conf):
-        LOG.warning("The configuration sets %s, which nothing reads", leftover)
+        LOG.warning("Option %s is set in the configuration and not used", leftover)
     return conf
 
 
 def build(conf: cfg.ConfigOpts) -> Wsgi:
-    """Return the application as a cloud serves it. ConfigurationError if it can not work."""
+    """Return the application with its middleware; ConfigurationError if the configuration is invalid."""
     if not conf.enable_v1_api and not conf.api.api_v2_controllers:
         raise ConfigurationError(
-            "[DEFAULT] enable_v1_api is false and [api] api_v2_controllers is empty, so that there would be no API; "
+            "[DEFAULT] enable_v1_api is false and [api] api_v2_controllers is empty, so no API would be served; "
             "set one of them"
         )
     _refuse_foreign_database(conf)
@@ -69,26 +69,26 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
     try:
         served = behind_keystone(app, conf)
     except ksa.AuthPluginException as error:
-        raise ConfigurationError(f"[keystone_authtoken] does not say how to log in to Keystone: {error}") from error
-    # Its options are there from here on: the middleware registers them itself.
+        raise ConfigurationError(f"[keystone_authtoken] has no valid credentials for Keystone: {error}") from error
+    # The middleware has registered its options by now.
     section = conf.keystone_authtoken
     if not section.auth_type and not section.auth_section:
         raise ConfigurationError(
-            "[keystone_authtoken] says nothing of how to log in to Keystone (auth_type, auth_url, username, …); "
-            "without it no token can be checked"
+            "[keystone_authtoken] has no credentials for Keystone; set auth_type, auth_url, username, … "
+            "(without them no token can be validated)"
         )
     memory.settle()
     return ExchangeLog(served) if conf.log_exchange else served
 
 
 def _refuse_foreign_database(conf: cfg.ConfigOpts) -> None:
-    """ForeignTables if the configuration names the database of the existing Blazar, as a file of that one does.
+    """Raise ForeignTables if the configured database is that of the existing Blazar.
 
-    The API itself needs no database: one that can not be reached from here is no reason not to serve.
+    The API itself needs no database, so an unreachable database does not prevent its start.
     """
     if not conf.database.connection:
         return
-    # Only now: whoever configures no database for an API is spared the library's memory.
+    # Imported only if a database is configured, to save the memory of the library.
     from blazar.cmd.databases import ForeignTables, foreign
 
     found: list[ForeignTables] = []
@@ -118,7 +118,7 @@ def _serve(conf: cfg.ConfigOpts) -> None:
         )
     except OSError as error:
         raise ConfigurationError(
-            f"[DEFAULT] host {host} and port {conf.port} can not be listened on: {error.strerror or error}"
+            f"[DEFAULT] host {host} and port {conf.port} cannot be listened on: {error.strerror or error}"
         ) from error
 
     def stop(signum: int, frame: FrameType | None) -> None:
@@ -127,10 +127,10 @@ def _serve(conf: cfg.ConfigOpts) -> None:
     try:
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
-        LOG.info("blazar-api listens on %s port %d", host, conf.port)
+        LOG.info("blazar-api is listening on %s port %d", host, conf.port)
         server.run()
     except KeyboardInterrupt:
-        LOG.info("blazar-api stops")
+        LOG.info("blazar-api is stopping")
     finally:
         server.close()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a manager together from its configuration, a database and a cloud."""
+"""Assemble a manager from its configuration, a database and a cloud."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def manager(
     notifier: Notifier | None = None,
     identity: Identity | None = None,
 ) -> ManagerService:
-    """Return a manager that is not started yet. ConfigurationError if it can not be what is configured.
+    """Return a manager that is not started yet; ConfigurationError if the configuration is invalid.
 
-    ``identity`` is what filters of usage enforcement may know of the cloud; there is none without Keystone.
+    ``identity`` is how filters of usage enforcement reach Keystone; None without Keystone.
     """
     return ManagerService(
         store=Store(engine, cleaning_time=config.cleaning_time(conf)),
@@ -54,7 +54,7 @@ def manager(
 
 
 def enforcement(conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
-    """Return the enabled filters. ConfigurationError on an unknown one, or one that can not work as it is set."""
+    """Return the enabled filters; ConfigurationError if a filter is unknown or wrongly configured."""
     try:
         return Enforcement.configured(conf, identity)
     except InvalidInput as error:
@@ -65,14 +65,14 @@ def _notifier(conf: cfg.ConfigOpts) -> Notifier:
     try:
         return MessagingNotifier(conf, conf.notifications.publisher_id)
     except (oslo_messaging.MessagingException, ValueError) as error:
-        # The URL itself is not told: there is a password in it.
+        # The message omits the URL, which contains a password.
         raise ConfigurationError(
-            f"transport_url of [oslo_messaging_notifications], or else of [DEFAULT], can not be used: {error}"
+            f"transport_url of [oslo_messaging_notifications], or else of [DEFAULT], cannot be used: {error}"
         ) from error
 
 
 def database_engine(conf: cfg.ConfigOpts) -> Engine:
-    """Return the engine for the configured database; nothing is connected yet. ConfigurationError, InvalidInput."""
+    """Return the engine of the configured database, not connected yet. Raises ConfigurationError and InvalidInput."""
     if not conf.database.connection:
         raise ConfigurationError("[database] connection is not set; give the SQLAlchemy URL of the database")
     return database.connect(
@@ -83,7 +83,7 @@ def database_engine(conf: cfg.ConfigOpts) -> Engine:
 
 
 class _Later:
-    """Stands for a service user who is not asked for a token yet."""
+    """Stands in for the service user during validation, when no token is requested."""
 
     def token(self) -> str:
         raise NotImplementedError
@@ -93,13 +93,13 @@ class _Later:
 
 
 def check_plugins(conf: cfg.ConfigOpts) -> None:
-    """ConfigurationError on plugins or filters that do not exist or can not work; no cloud is needed to tell."""
+    """Raise ConfigurationError if a plugin or filter is unknown or wrongly configured; does not call the cloud."""
     _plugins(conf)
     enforcement(conf, Identity(tokens=_Later()))
 
 
 def resource_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Sequence[ResourceType]:
-    """Return the enabled resource types. ConfigurationError on an unknown name or two of one type."""
+    """Return the enabled resource types; ConfigurationError if a name is unknown or a type has two plugins."""
     settings = config.host_settings(conf)
     return [plugin(cloud, settings) for plugin in _plugins(conf)]
 
@@ -110,7 +110,7 @@ def _plugins(conf: cfg.ConfigOpts) -> list[Any]:
     unknown = [name for name in names if name not in there]
     if unknown:
         raise ConfigurationError(
-            f"[manager] plugins names {', '.join(unknown)}, which is not installed; there are: "
+            f"[manager] plugins names {', '.join(unknown)}, which is not installed; installed are: "
             f"{', '.join(sorted(there))}"
         )
     advice = "'To add a resource type' in CONTRIBUTING.md"

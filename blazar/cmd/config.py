@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of ``blazar.conf``, with the names that operators know."""
+"""Options of ``blazar.conf``, with the names of the existing Blazar."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ConfigurationError(BlazarError):
-    """The configuration can not work; the message says what to change."""
+    """The configuration is invalid; the message says what to change."""
 
 
 _BEFORE_END = {
@@ -41,27 +41,28 @@ _BEFORE_END = {
     "none": "nothing",
     "notification": "a notification",
     "snapshot": "a notification, and an image of every server on the reservation's hosts",
-    "migration": "a notification, and every server is moved to a host that is in no pool",
+    "migration": "a notification, and every server is migrated to a host outside the freepool and reservation "
+    "aggregates",
     "default": "the same as notification",
-    "email": "the same as notification; who hears it may send the mail",
+    "email": "the same as notification; a listener may send the mail",
 }
 DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
     cfg.HostAddressOpt(
         "host",
         default="0.0.0.0",
-        help="Address on which blazar-api listens. A manager takes it for its name on the message bus, and the name of "
-        "its machine if it is 0.0.0.0 or ::.",
+        help="Address on which blazar-api listens. It is also the name of a manager on the message bus; if it is "
+        "0.0.0.0 or ::, the hostname is used instead.",
     ),
     cfg.PortOpt("port", default=1234, help="Port on which blazar-api listens."),
     cfg.BoolOpt(
-        "log_exchange", default=False, help="Log every request and its answer (without tokens), for debugging."
+        "log_exchange", default=False, help="Log every request and its response (without tokens), for debugging."
     ),
     *cloud.DEFAULT_CLI_OPTIONS,
 ]
 DEFAULT_OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt("cleaning_time", default=0, min=0, help="Minutes that a resource is kept free between two leases."),
     cfg.BoolOpt(
-        "enable_v1_api", default=True, help="Serve version 1 of the API, the one that all clients and dashboards speak."
+        "enable_v1_api", default=True, help="Serve version 1 of the API, which all clients and dashboards use."
     ),
     *cloud.DEFAULT_OPTIONS,
     *(
@@ -80,22 +81,22 @@ API_OPTIONS: list[cfg.Opt] = [
         "api_v2_controllers",
         item_type=types.String(choices=["oshosts", "leases"]),
         default=["oshosts", "leases"],
-        help="What there is of version 2 of the API, which is deprecated: oshosts is /v2/os-hosts, leases is "
-        "/v2/leases; empty for no version 2.",
+        help="Parts of version 2 of the API, which is deprecated, to serve: oshosts is /v2/os-hosts, leases is "
+        "/v2/leases; empty to disable version 2.",
     ),
     cfg.IntOpt(
         "threads",
         default=16,
         min=1,
-        help="Requests that blazar-api works on at a time; a WSGI server has a setting of its own.",
+        help="Maximum number of requests that blazar-api serves concurrently; WSGI servers have their own setting.",
     ),
     cfg.IntOpt(
         "connections",
         default=1000,
         min=100,
         max=100000,
-        help="Connections that blazar-api keeps open at a time; beyond it those that were idle for the longest are "
-        "closed. As many files as that and 256 must be allowed to the process.",
+        help="Maximum number of open connections of blazar-api; near it, the connections that have been idle for the "
+        "longest are closed. The process needs a limit of open files 256 higher than this.",
     ),
 ]
 MANAGER_OPTIONS: list[cfg.Opt] = [
@@ -107,19 +108,19 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
             "flavor.instance.plugin",
             "virtual.floatingip.plugin",
         ],
-        help="Resource types to offer, by entry point name.",
+        help="Resource types to enable, by entry point name.",
     ),
     cfg.StrOpt(
         "rpc_topic",
         default="blazar.manager",
-        help="Topic of the message bus on which managers take requests; the same in the API's and the managers' file.",
+        help="Message bus topic on which managers receive requests; must be the same for the API and the managers.",
     ),
     cfg.IntOpt(
         "minutes_before_end_lease",
         default=60,
         min=0,
-        help="Minutes before the end of a lease at which its before_end action runs, where the request names no "
-        "time; 0 for never.",
+        help="Minutes before the end of a lease at which its before_end action runs, if the request sets no time; 0 "
+        "for never.",
     ),
     cfg.IntOpt(
         "event_max_retries",
@@ -127,128 +128,133 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
         min=0,
         max=50,
         deprecated_for_removal=True,
-        deprecated_reason="What fails is tried again for as long as it makes sense.",
+        deprecated_reason="Failed events are retried for as long as a retry is useful.",
         help="Not used.",
     ),
     cfg.IntOpt(
         "claim_ttl",
         default=20,
         min=1,
-        help="Seconds after which the work of a manager that gave no sign of life is taken over by another. A call "
-        "that changes something in the cloud is given up after half of that, and none begins when less is left.",
+        help="Seconds without a heartbeat after which another manager takes over the claims of a manager. A call that "
+        "changes the cloud times out after half of this time, and none starts if less than that is left.",
     ),
     cfg.IntOpt(
         "sweep_interval",
         default=600,
         min=0,
-        help="Seconds between two searches of the cloud for what is left of leases that are over (aggregates, flavors, "
-        "server groups, resource classes, floating IPs), as after the crash of a manager. It is ended as the lease "
-        "would have been. 0: never.",
+        help="Seconds between two searches of the cloud for leftovers of finished leases (aggregates, flavors, server "
+        "groups, resource classes, floating IPs), for example after the crash of a manager. They are removed as at the "
+        "end of a lease. 0 for never.",
     ),
     cfg.BoolOpt(
         "sweep_dry_run",
         default=False,
-        help="Only log what is left of leases that are over, and leave it where it is.",
+        help="Only log leftovers of finished leases, without removing them.",
     ),
     cfg.IntOpt(
         "request_limit",
         default=15,
         min=1,
-        help="Seconds that a request may spend in calls to the cloud; what takes longer goes on in the background or "
-        "is undone there.",
+        help="Maximum seconds that a request may spend in calls to the cloud; longer work is finished or undone in the "
+        "background.",
     ),
     cfg.StrOpt(
         "heal_active",
         default="none",
         choices=[
-            ("none", "what is in use stays, and the lease is degraded until the resource is back"),
-            ("replace", "another takes the place of what has failed and has no servers on it"),
+            (
+                "none",
+                "the reservation keeps its resources, and the lease is degraded until the failed one has recovered",
+            ),
+            ("replace", "a failed resource without servers on it is replaced by another"),
         ],
-        help="What is done for a reservation in use when one of its resources fails.",
+        help="Action for an active reservation when one of its resources fails.",
     ),
-    cfg.IntOpt("rpc_threads", default=32, min=1, help="Requests from the API that a manager works on at a time."),
+    cfg.IntOpt(
+        "rpc_threads", default=32, min=1, help="Maximum number of API requests that a manager processes concurrently."
+    ),
     cfg.IntOpt(
         "startup_wait",
         default=300,
         min=0,
-        help="Seconds that a starting manager waits for its database and for Keystone before it gives up.",
+        help="Maximum seconds that a starting manager waits for its database and for Keystone.",
     ),
 ]
 ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
     cfg.ListOpt(
         "enabled_filters",
         default=[],
-        help="What every new lease and every change of one must pass, in this order: MaxLeaseDurationFilter, "
+        help="Filters that check every new and every changed lease, in this order: MaxLeaseDurationFilter, "
         "MaxConcurrentLeasesFilter, MaxUnitsFilter, ResourceHoursFilter, StartWindowFilter, ExternalServiceFilter, or "
         "the name of an entry point in blazar.enforcement.filters.",
     ),
     cfg.ListOpt(
         "exempt_projects",
         default=[],
-        help="Projects, by id, whose leases no filter is asked about; of what they book and end an external service is "
-        "told all the same.",
+        help="Ids of projects whose leases are not checked by filters; an external service is still notified of their "
+        "leases.",
     ),
     cfg.IntOpt(
         "leases_per_project",
         default=1000,
         min=-1,
-        help="Leases that a project may have which have not ended, those without reservations included; -1 for no "
-        "bound. It counts without any filter, but not for exempt_projects.",
+        help="Maximum number of leases of a project that have not ended, including those without reservations; -1 for "
+        "no limit. Applies without any filter, but not to exempt_projects.",
     ),
     cfg.IntOpt(
         "reservations_per_lease",
         default=30,
         min=-1,
-        help="Reservations that a lease may have, each of which may be an aggregate, a flavor and more in the cloud; "
-        "-1 for no bound but the 100 of the API. Counts as leases_per_project does.",
+        help="Maximum number of reservations of a lease, each of which may need an aggregate, a flavor and more in the "
+        "cloud; -1 for the 100 of the API. Applies like leases_per_project.",
     ),
     cfg.IntOpt(
         "reservations_per_project",
         default=1000,
         min=-1,
-        help="Reservations in all leases of a project that have not ended; -1 for no bound. Counts as "
-        "leases_per_project does.",
+        help="Maximum number of reservations in all leases of a project that have not ended; -1 for no limit. Applies "
+        "like leases_per_project.",
     ),
     cfg.IntOpt(
         "notice_attempts",
         default=20,
         min=1,
         max=1000,
-        help="How often an external service is told of one lease that was booked, changed or ended before that is "
-        "given up: 20 tries take about two hours.",
+        help="Maximum attempts to deliver a notification of a new, changed or ended lease to an external service; 20 "
+        "attempts take about two hours.",
     ),
     *builtin_options(),
 ]
 NOTIFICATION_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt("publisher_id", default="blazar.lease", help="Who the notifications say they are from."),
+    cfg.StrOpt("publisher_id", default="blazar.lease", help="Publisher id of the notifications."),
 ]
 NOVA_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "aggregate_freepool_name",
         default="freepool",
         deprecated_group="physical:host",
-        help="Name of the host aggregate of all hosts that can be reserved and are not in use; must exist, without an "
-        "availability zone. The same in nova-scheduler's file.",
+        help="Name of the host aggregate of all reservable hosts that are not in use (the freepool); must exist, "
+        "without an availability zone. Must be the same in nova-scheduler's configuration.",
     ),
     cfg.StrOpt(
         "blazar_owner",
         default="blazar:owner",
         deprecated_group="physical:host",
-        help="Metadata key under which a reservation's aggregate holds the id of the owning project. The same in "
-        "nova-scheduler's file.",
+        help="Metadata key of a reservation's aggregate for the id of the owning project. Must be the same in "
+        "nova-scheduler's configuration.",
     ),
     cfg.StrOpt(
         "project_id_key",
         default="blazar:project",
         deprecated_group="physical:host",
-        help="No effect: a further project is let into a reservation by its id as a metadata key of the aggregate, "
-        "whatever the value.",
+        help="No effect: another project gets access to a reservation by its id as a metadata key of the aggregate, "
+        "with any value.",
     ),
     cfg.StrOpt(
         "image_prefix",
         default="reserved_",
         deprecated_group="DEFAULT",
-        help="Prefix of the names of the snapshots that are made before the end of a lease.",
+        help="Prefix of the names of snapshots that are created before the end of a lease.",
     ),
     *cloud.NOVA_OPTIONS,
 ]
@@ -256,50 +262,48 @@ HOST_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "blazar_az_prefix",
         default="blazar_",
-        help="The availability zone of a reservation's hosts is this and the reservation's id. The same in "
-        "nova-scheduler's file.",
+        help="Prefix of the availability zone of a reservation's hosts; the reservation's id follows. Must be the same "
+        "in nova-scheduler's configuration.",
     ),
     cfg.StrOpt(
         "before_end",
         default="",
         choices=list(_BEFORE_END.items()),
         deprecated_name="before_end_action",
-        help="What is done before the end of a reservation whose request names no action, or 'default'. For "
-        "reservations of instances, migration comes to a notification.",
+        help="Action before the end of a reservation whose request sets no action, or 'default'. For reservations of "
+        "instances, migration only sends the notification.",
     ),
     cfg.IntOpt(
         "hours_before_end_lease",
         min=0,
-        help="Hours before the end of a lease with whole hosts at which its before_end action runs, where the request "
-        "names no time; 0 for never. Not set: [manager] minutes_before_end_lease.",
+        help="Hours before the end of a lease with host reservations at which its before_end action runs, if the "
+        "request sets no time; 0 for never. Without it, [manager] minutes_before_end_lease applies.",
     ),
     cfg.BoolOpt(
         "randomize_host_selection",
         default=False,
-        help="Choose among the hosts that fit at random; else the smallest that fit are taken.",
+        help="Choose suitable hosts at random; otherwise the smallest suitable hosts are chosen.",
     ),
     cfg.BoolOpt(
         "enable_polling_monitor",
         default=True,
-        help="Look at the state of compute hosts every so often, and have leases on those that fail healed. The "
-        "default of the existing Blazar is false.",
+        help="Poll the state of compute hosts, and heal leases on hosts that fail. The default of the existing Blazar "
+        "is false.",
     ),
-    cfg.IntOpt(
-        "polling_interval", default=60, min=1, help="Seconds between two looks of the polling monitor at all hosts."
-    ),
+    cfg.IntOpt("polling_interval", default=60, min=1, help="Seconds between two polls of all hosts."),
     cfg.IntOpt(
         "failures_before_healing",
         default=2,
         min=1,
         max=100,
-        help="So many looks in a row must find a host down, disabled or gone before it counts as failed, and so many "
-        "must find it well before it counts as that: one missed look moves nobody.",
+        help="Number of consecutive polls that must find a host down, disabled or missing before it counts as failed, "
+        "or healthy before it counts as recovered: one failed poll has no effect.",
     ),
     cfg.BoolOpt(
         "enable_notification_monitor",
         default=False,
-        help="Listen to Nova's versioned notifications service.update, and look at once when a nova-compute is "
-        "disabled, enabled or forced down. What just dies sends none: leave the polling monitor on as well.",
+        help="Listen to Nova's versioned notifications service.update, and poll at once when a nova-compute is "
+        "disabled, enabled or forced down. A crashed service sends none, so keep the polling monitor enabled as well.",
     ),
     cfg.ListOpt(
         "notification_topics",
@@ -311,8 +315,8 @@ HOST_OPTIONS: list[cfg.Opt] = [
         "healing_interval",
         default=60,
         min=0,
-        help="Minutes: leases that begin within so many are healed as soon as a host fails, and the others in time, as "
-        "all are looked at so often. 0 heals all of the future at once, and looks every hour.",
+        help="Minutes. Leases that start within this time are healed as soon as a host fails; later leases are healed "
+        "by a check that runs at this interval. 0: all future leases are healed at once; the check runs every hour.",
     ),
 ]
 DATABASE_OPTIONS: list[cfg.Opt] = [
@@ -320,14 +324,14 @@ DATABASE_OPTIONS: list[cfg.Opt] = [
         "connection",
         secret=True,
         sample_default="postgresql+psycopg://blazar:PASSWORD@HOST/blazar",
-        help="SQLAlchemy URL of the database: postgresql+psycopg://blazar:PASSWORD@HOST/blazar, or with mysql+pymysql "
+        help="SQLAlchemy URL of the database: postgresql+psycopg://blazar:PASSWORD@HOST/blazar, or mysql+pymysql://… "
         "for MariaDB and MySQL.",
     ),
     cfg.IntOpt(
         "max_pool_size",
         default=20,
         min=1,
-        help="Connections that a process keeps open to the database; for a moment it may have 20 more.",
+        help="Number of database connections that a process keeps open; it may briefly open 20 more.",
     ),
     cfg.IntOpt(
         "connection_recycle_time",
@@ -360,15 +364,15 @@ NAMESPACES = (
     "oslo.policy",
     "keystonemiddleware.auth_token",
 )
-"""Whose options an existing file may have; the same as in ``etc/blazar/blazar-config-generator.conf``."""
+"""Namespaces of options that a file may set; the same as in ``etc/blazar/blazar-config-generator.conf``."""
 
 NOT_OURS = frozenset({"keystone_authtoken", "keystone", "oslo_limit", "service_auth", "oslo_concurrency", "cache"})
-"""Groups whose options depend on plugins, or are another library's."""
+"""Groups whose options depend on plugins, or belong to another library."""
 
 NEVER_EMPTY = frozenset({("manager", "rpc_topic"), ("nova", "aggregate_freepool_name"), ("nova", "blazar_owner")})
-DOLLAR = "has a '$' that begins the name of no option; write '$$' where a dollar sign is meant"
+DOLLAR = "has a '$' that does not start the name of an option; write '$$' for a dollar sign"
 MOST = 2**31 - 1
-"""Beyond it there are no dates to count to."""
+"""Larger intervals overflow date arithmetic."""
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
@@ -379,9 +383,9 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
 def load(
     arguments: list[str], *, program: str, files: list[str] | None = None, conf: cfg.ConfigOpts | None = None
 ) -> cfg.ConfigOpts:
-    """Read the configuration. ConfigurationError names the option and what it may be.
+    """Read the configuration; ConfigurationError names the invalid option and its valid values.
 
-    Processes that use the message bus pass ``cfg.CONF``: parts of oslo.messaging look for their options there only.
+    Processes that use the message bus pass ``cfg.CONF``: parts of oslo.messaging read their options only there.
     """
     conf = cfg.ConfigOpts() if conf is None else conf
     conf.register_cli_opts(DEFAULT_CLI_OPTIONS)
@@ -398,19 +402,21 @@ def load(
 
 
 def read_again(conf: cfg.ConfigOpts) -> None:
-    """Take over what may change while we run, as the level of the log. A slip in the file ends nobody's work."""
+    """Reload mutable options, for example the log level. An error in the file is logged and changes nothing."""
     try:
         conf.mutate_config_files()
     except (Exception, SystemExit) as error:
-        LOG.error("The configuration can not be read again, and stays as it was: %s", error)
+        LOG.error("Configuration cannot be reloaded and stays unchanged: %s", error)
 
 
 def start_log(conf: cfg.ConfigOpts) -> None:
-    """Write the log where the configuration says."""
+    """Set up the log as configured; ConfigurationError if it cannot be written."""
     try:
         log.setup(conf, "blazar")
     except (log.LogConfigError, OSError, ValueError) as error:
-        raise ConfigurationError(f"the log can not be written as log_config_append, log_dir … say: {error}") from error
+        raise ConfigurationError(
+            f"the log cannot be written; check log_config_append, log_file and log_dir: {error}"
+        ) from error
     mask_cookies()
 
 
@@ -420,7 +426,7 @@ def _parse(conf: cfg.ConfigOpts, arguments: list[str], program: str, files: list
         with contextlib.redirect_stderr(said):
             conf(arguments, project="blazar", prog=program, version=f"{program} {RELEASE}", default_config_files=files)
     except SystemExit as end:
-        # So the library says that an option of the command line has a wrong value, in a file or there.
+        # This is how the library reports an invalid value of a command line option, also if it is set in a file.
         if end.code == 1:
             text = said.getvalue().strip().splitlines()[-1]
             raise ConfigurationError(f"[DEFAULT] {text.removeprefix('argument --')}") from end
@@ -429,12 +435,12 @@ def _parse(conf: cfg.ConfigOpts, arguments: list[str], program: str, files: list
     except cfg.NoSuchOptError as error:
         raise ConfigurationError(f"${error.opt_name}: the configuration {DOLLAR}") from error
     except (OSError, UnicodeError) as error:
-        raise ConfigurationError(f"the configuration can not be read: {error}") from error
+        raise ConfigurationError(f"the configuration cannot be read: {error}") from error
     sys.stderr.write(said.getvalue())
 
 
 def _check(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> None:
-    """Read an option once, so that a value that can not be stops the start and not a lease."""
+    """Read an option once, so that an invalid value fails at the start and not with a lease."""
     name = f"[{group}] {option.name}"
     wanted = f"give {_wanted(option.type)}"
     try:
@@ -442,13 +448,13 @@ def _check(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> None:
     except (cfg.NoSuchOptError, cfg.TemplateSubstitutionError) as error:
         raise ConfigurationError(f"{name} {DOLLAR}") from error
     except ValueError as error:
-        # The library tells where the value is in words for programmers; what is wrong with it is one error below.
+        # The message of this exception is for programmers; its context says what is wrong with the value.
         given = "" if option.secret else f" {_given(conf, group, option)!r}"
-        raise ConfigurationError(f"{name} can not be{given}: {error.__context__ or error}; {wanted}") from error
+        raise ConfigurationError(f"{name} cannot be{given}: {error.__context__ or error}; {wanted}") from error
     if (value is None and option.default is not None) or (value == "" and (group, option.name) in NEVER_EMPTY):
-        raise ConfigurationError(f"{name} is empty; {wanted}, or take the line out")
+        raise ConfigurationError(f"{name} is empty; {wanted}, or remove the line")
     if isinstance(value, int | float) and not value <= MOST:
-        raise ConfigurationError(f"{name} can not be {value}: it is too large; {wanted}")
+        raise ConfigurationError(f"{name} cannot be {value}: it is too large; {wanted}")
 
 
 def _wanted(kind: types.ConfigType) -> str:
@@ -462,16 +468,16 @@ def _wanted(kind: types.ConfigType) -> str:
             least = "" if kind.min is None else f" from {kind.min}"
             return number + least + ("" if kind.max is None else f" to {kind.max}")
         case types.List(item_type=types.String(choices=choices)) if choices:
-            return f"any of {', '.join(choices)}, with commas between them"
+            return f"any of {', '.join(choices)}, separated by commas"
         case types.Dict(value_type=types.Integer()):
-            return "names with whole numbers, as name:10, with commas between them"
+            return "names with whole numbers, for example name:10, separated by commas"
         case types.String() if kind.choices:
             return f"one of {', '.join(choice or 'nothing' for choice in kind.choices)}"
     return "a value"
 
 
 def _given(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> str:
-    """Return an option's value as the files have it."""
+    """Return an option's value as written in the files."""
     names = set(_names(group, option))
     given = ""
     for file in _files(conf):
@@ -481,13 +487,16 @@ def _given(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> str:
 
 
 def default_files() -> list[str] | None:
-    """Return the file that a WSGI server gives no arguments for: of ``$OS_BLAZAR_CONFIG_DIR``, else the usual ones."""
+    """Return the configuration file in ``$OS_BLAZAR_CONFIG_DIR``; None, for the default locations, if it is not set.
+
+    For WSGI servers, which pass no arguments.
+    """
     folder = os.environ.get("OS_BLAZAR_CONFIG_DIR")
     return [os.path.join(folder, "blazar.conf")] if folder else None
 
 
 def leftovers(conf: cfg.ConfigOpts) -> list[str]:
-    """Return what the configuration files set and nothing reads, as ``[group] option``."""
+    """Return the options that the configuration files set and nothing uses, as ``[group] option``."""
     known = set(_known())
     not_ours = NOT_OURS | {conf[cloud.GROUP].auth_section}
     return [
@@ -501,7 +510,7 @@ def leftovers(conf: cfg.ConfigOpts) -> list[str]:
 
 
 def _files(conf: cfg.ConfigOpts) -> list[str]:
-    """Return the files that were read, the one that counts most last."""
+    """Return the files that were read, in order of increasing precedence."""
     folders = [Path(folder).expanduser() for folder in conf.config_dir or []]
     return [*(conf.config_file or []), *(str(file) for folder in folders for file in sorted(folder.glob("*.conf")))]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A look at a database that the process itself has no use for."""
+"""Inspect a database that the process itself does not use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 def foreign(url: str) -> ForeignTables | None:
-    """Return the error if a database is the existing Blazar's; None if it is not, or can not be looked at."""
+    """Return the error for a database of the existing Blazar; None for any other or an unreachable database."""
     try:
         engine = connect(url, pool_size=1)
         try:
@@ -27,5 +27,5 @@ def foreign(url: str) -> ForeignTables | None:
     except ForeignTables as error:
         return error
     except (BlazarError, SQLAlchemyError) as error:
-        LOG.debug("The database can not be looked at from here: %s", type(error).__name__)
+        LOG.debug("Database cannot be inspected from this host: %s", type(error).__name__)
     return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""blazar-db-manage: the database's tables, and the record of past leases."""
+"""blazar-db-manage: manage the tables of the database and the record of past leases."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def main(arguments: list[str] | None = None, *, clock: Clock | None = None) -> i
         return command(connect(_url(options)), options)
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        print(f"blazar-db-manage: the database can not be used: {reason}", file=sys.stderr)
+        print(f"blazar-db-manage: the database cannot be used: {reason}", file=sys.stderr)
     except BrokenPipeError:
-        # Whoever read our output has enough of it, as `head`; what is left in the buffer has nowhere to go.
+        # The reader of our output, for example `head`, has exited; the rest of the buffer goes to /dev/null.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (BlazarError, cfg.Error) as error:
         print(f"blazar-db-manage: {error}", file=sys.stderr)
@@ -58,24 +58,22 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=command)
         return sub
 
-    add("upgrade", _upgrade, "Bring the tables forward.").add_argument("revision", nargs="?", default="head")
-    add("downgrade", _downgrade, "Bring the tables back.").add_argument("revision")
+    add("upgrade", _upgrade, "Upgrade the tables to a revision.").add_argument("revision", nargs="?", default="head")
+    add("downgrade", _downgrade, "Downgrade the tables to a revision.").add_argument("revision")
     add("current", _current, "Print the revision of the tables.")
     add("history", _history, "List all revisions, the newest first.")
-    add("stamp", _stamp, "Say which revision the tables are at, without a change.").add_argument("revision")
-    add("check", _check, "Tell whether the tables are what this version works with.")
+    add("stamp", _stamp, "Set the recorded revision of the tables without changing them.").add_argument("revision")
+    add("check", _check, "Check that the tables match this version.")
     add("revision", _revision, "Write a new migration (for developers).").add_argument("-m", "--message", required=True)
     past = add("past-leases", _past_leases, "Print leases that have ended or were deleted.")
-    past.add_argument("--project", help="only of this project")
-    past.add_argument("--since", type=_date, help="that ended on or after this date (YYYY-MM-DD)")
-    past.add_argument("--until", type=_date, help="that started before this date (YYYY-MM-DD)")
-    past.add_argument("--json", action="store_true", help="as JSON")
+    past.add_argument("--project", help="only leases of this project")
+    past.add_argument("--since", type=_date, help="only leases that ended on or after this date (YYYY-MM-DD)")
+    past.add_argument("--until", type=_date, help="only leases that started before this date (YYYY-MM-DD)")
+    past.add_argument("--json", action="store_true", help="print JSON")
     purge = add("purge", _purge, "Delete leases that have ended or were deleted from the record, for good.")
     purge.add_argument("--before", type=_date, required=True, help="ended or deleted before this date (YYYY-MM-DD)")
-    purge.add_argument("--dry-run", action="store_true", help="only print how much that is")
-    purge.add_argument(
-        "--batch", type=_count, default=500, help="leases in one transaction, 500 by default; 1 to 10000"
-    )
+    purge.add_argument("--dry-run", action="store_true", help="only print the number of leases")
+    purge.add_argument("--batch", type=_count, default=500, help="leases per transaction, 1 to 10000 (default 500)")
     return parser
 
 
@@ -85,7 +83,9 @@ def _url(options: argparse.Namespace) -> str:
     folders = [word for folder in options.config_dir or () for word in ("--config-dir", folder)]
     conf = config.load(folders, program="blazar-db-manage", files=options.config_file)
     if not conf.database.connection:
-        raise InvalidInput("no database is configured; set connection in [database] of blazar.conf, or --database-url")
+        raise InvalidInput(
+            "no database is configured; set connection in [database] of blazar.conf, or pass --database-url"
+        )
     return str(conf.database.connection)
 
 
@@ -124,7 +124,7 @@ def _check(engine: Engine, options: argparse.Namespace) -> int:
         return 1
     for difference in differences:
         print(difference)
-    print("the tables differ from what this version works with" if differences else "the tables are as they should be")
+    print("the tables do not match this version" if differences else "the tables match this version")
     return 1 if differences else 0
 
 
@@ -149,14 +149,14 @@ def _past_leases(engine: Engine, options: argparse.Namespace) -> int:
 
 def _purge(engine: Engine, options: argparse.Namespace) -> int:
     if options.before > options.clock.now():
-        raise InvalidInput(f"--before: {options.before:%Y-%m-%d} is not past; give a date that is")
+        raise InvalidInput(f"--before: {options.before:%Y-%m-%d} is not in the past; give a past date")
     _check_newest(engine)
     store = Store(engine)
     if options.dry_run:
         print(f"{_told(store.purgeable(options.before))} would be deleted")
         return 0
     total: Counter[str] = Counter(leases=0)
-    # Short transactions: whoever works with the database waits for none of them.
+    # Short transactions, so that other users of the database do not wait.
     while done := store.purge(options.before, options.batch):
         total.update(done)
     print(f"{_told(total)} deleted")
@@ -172,7 +172,7 @@ def _check_newest(engine: Engine) -> None:
     current = migrate.current(engine)
     if current != migrate.head():
         raise InvalidInput(
-            f"the tables are at revision {current or 'none'}, wanted {migrate.head()}; run blazar-db-manage upgrade"
+            f"the tables are at revision {current or 'none'}, needed is {migrate.head()}; run blazar-db-manage upgrade"
         )
 
 
@@ -193,12 +193,12 @@ def _date(text: str) -> datetime:
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no date; write it as 2030-04-01") from None
+        raise argparse.ArgumentTypeError(f"{text} is not a date; write it as 2030-04-01") from None
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 10000):
-        raise argparse.ArgumentTypeError(f"{text} is no number from 1 to 10000")
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to 10000")
     return int(text)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many files, and so connections, a process may have open."""
+"""The limit of open files, and so of connections, of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 
 def allow(wanted: int) -> int:
-    """Raise the limit of this process to so many, as far as the system lets it; return how many it may have open."""
+    """Raise the limit of open files to ``wanted`` or the system's hard limit; return the limit that applies."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return sys.maxsize

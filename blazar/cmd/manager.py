@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""blazar-manager: leases, reservations and events. Any number of them share a database and a message bus."""
+"""blazar-manager: leases, reservations and events. Several managers can share a database and a message bus."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ LOG = logging.getLogger("blazar.manager")
 T = TypeVar("T")
 
 OPEN_FILES = 4 * POOL + 256
-"""Connections to Nova, Placement, Glance and Neutron after the largest bursts, and what else there is."""
+"""Connections to Nova, Placement, Glance and Neutron after the largest bursts, and 256 for everything else."""
 
 PARTING = 3.0
-"""Seconds for the message bus to take leave of us."""
+"""Seconds to wait for the message bus to disconnect."""
 
 LOOK_AGAIN = 2.0
-"""Seconds between two attempts to reach what a starting manager waits for."""
+"""Seconds between two attempts to reach a service that a starting manager waits for."""
 
 
 def main() -> int:
@@ -72,9 +72,9 @@ def main() -> int:
 
 
 def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
-    """Serve until told to stop. ConfigurationError and others say what must be mended first."""
+    """Serve until ``stopping`` is set. Raises ConfigurationError and other errors that prevent the start."""
     for leftover in config.leftovers(conf):
-        LOG.warning("The configuration sets %s, which nothing reads", leftover)
+        LOG.warning("Option %s is set in the configuration and not used", leftover)
     assemble.check_plugins(conf)
     tables = _tables(conf, stopping)
     login = credentials(conf)
@@ -99,23 +99,23 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     updates = _service_updates(conf, manager)
     memory.settle()
     manager.start()
-    # A message bus that is not there is waited for, for as long as it takes.
+    # An unreachable message bus is waited for without a limit.
     listening = _beside(lambda: listener.start(override_pool_size=conf.manager.rpc_threads))
     hearing = None if updates is None else _beside(updates.start)
-    LOG.info("blazar-manager %s works for the cloud as project %s", manager.claims.owner, project_id)
+    LOG.info("blazar-manager %s has started, with the service user in project %s", manager.claims.owner, project_id)
     try:
         while not stopping.wait(1):
             if listening.done():
                 listening.result()
             if hearing is not None and hearing.done() and (trouble := hearing.exception()) is not None:
-                # Without Nova's notifications hosts are still looked at, if less often.
-                LOG.error("Nova's notifications can not be heard: %s", trouble)
+                # Without Nova's notifications hosts are still polled.
+                LOG.error("Nova's notifications cannot be received: %s", trouble)
                 hearing = None
     except Exception as error:
-        # The border to a message bus: its drivers raise what their libraries do, as for a wrong password.
-        raise ConfigurationError(f"the message bus does not let us take requests: {error}") from error
+        # Drivers of the message bus pass on exceptions of their libraries, for example for a wrong password.
+        raise ConfigurationError(f"cannot receive requests from the message bus: {error}") from error
     finally:
-        LOG.info("blazar-manager stops; what is going on is finished first")
+        LOG.info("blazar-manager is stopping, after finishing the work in progress")
         manager.take_no_more()
         if listening.done() and listening.exception() is None:
             _for_a_while(lambda: _no_more_of(listener), conf.manager.request_limit + PARTING)
@@ -140,13 +140,13 @@ def _no_more_of(listener: Any) -> None:
 
 
 def _for_a_while(action: Callable[[], None], seconds: float) -> None:
-    """Do something for so many seconds at most: a message bus that is away lets nobody say goodbye."""
+    """Run an action for at most ``seconds``: disconnecting from an unreachable message bus blocks."""
     with contextlib.suppress(FutureTimeout):
         _beside(action).result(seconds)
 
 
 def _beside(action: Callable[[], None]) -> Future[None]:
-    """Do something that may take for ever in a thread that nobody waits for, so that a signal finds us awake."""
+    """Run an action that may block forever in a daemon thread, so that the main thread can handle signals."""
     outcome: Future[None] = Future()
 
     def work() -> None:
@@ -169,10 +169,10 @@ def _tables(conf: cfg.ConfigOpts, stopping: threading.Event) -> Engine:
             current = migrate.current(engine)
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise StoreUnavailable(f"the database can not be used: {reason}") from error
+            raise StoreUnavailable(f"the database cannot be used: {reason}") from error
         if current != migrate.head():
             raise ConfigurationError(
-                f"the tables of the database are at revision {current or 'none'}, and this version works with "
+                f"the tables of the database are at revision {current or 'none'}, and this version needs "
                 f"{migrate.head()}; run: blazar-db-manage --config-file … upgrade head"
             )
 
@@ -181,7 +181,7 @@ def _tables(conf: cfg.ConfigOpts, stopping: threading.Event) -> Engine:
 
 
 def _patiently(look: Callable[[], T], conf: cfg.ConfigOpts, stopping: threading.Event) -> T | None:
-    """Return what is seen when it can be seen; say meanwhile what is waited for, and give up after a while."""
+    """Call ``look`` until it succeeds and return its result; log the reason, and give up after ``startup_wait``."""
     end = time.monotonic() + conf.manager.startup_wait
     said = ""
     while not stopping.is_set():
@@ -199,20 +199,20 @@ def _patiently(look: Callable[[], T], conf: cfg.ConfigOpts, stopping: threading.
 
 
 def _look_around(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
-    """Say at once what would only fail with the first lease. None of it keeps the manager from its work."""
+    """Log at the start what would otherwise fail with the first lease; the manager starts all the same."""
     try:
         if cloud.compute.aggregate(conf.nova.aggregate_freepool_name) is None:
             LOG.error(
-                "The cloud has no host aggregate named %r: no host can be registered or leased before there is one. "
-                "Create it (without an availability zone), or name yours in [nova] aggregate_freepool_name",
+                "Host aggregate %r does not exist in Nova: without it no host can be registered or leased. "
+                "Create it (without an availability zone), or set its name in [nova] aggregate_freepool_name",
                 conf.nova.aggregate_freepool_name,
             )
     except BlazarError as error:
-        LOG.error("Nova can not be asked for its aggregates yet: %s", error.message)
+        LOG.error("Nova does not list its aggregates yet: %s", error.message)
 
 
 def _server_name(conf: cfg.ConfigOpts) -> str:
-    # ``host`` is where the API listens, too; its usual value, every address, is the name of no server.
+    # ``host`` is also the address on which the API listens; its default, any address, does not name a server.
     return socket.gethostname() if conf.host in ("0.0.0.0", "::") else str(conf.host)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps cookies out of the log: libraries write the headers of every call at level DEBUG, and mask tokens only."""
+"""Mask cookies in the log: libraries log the headers of every call at level DEBUG and mask tokens only."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _COOKIE = re.compile(r"""((?:set-)?cookie2?["']?\s*[:=,]\s*)(?:"[^"]*"|'[^']*'|[
 
 
 class CookieFilter(logging.Filter):
-    """Masks what follows ``Cookie`` and ``Set-Cookie`` in a record's text."""
+    """Masks the values of ``Cookie`` and ``Set-Cookie`` headers in log records."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, without the values of cookies."""
+        """Return True for every record, after masking the values of cookies."""
         if record.levelno <= logging.DEBUG:
             text = record.getMessage()
             if "ookie" in text.lower():
@@ -23,7 +23,7 @@ class CookieFilter(logging.Filter):
 
 
 def mask_cookies() -> None:
-    """Mask cookies in everything that the handlers of the root logger write."""
+    """Mask cookies in all output of the handlers of the root logger."""
     for handler in logging.getLogger().handlers:
         if not any(isinstance(known, CookieFilter) for known in handler.filters):
             handler.addFilter(CookieFilter())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The garbage collector and the allocator, told what kind of program this is."""
+"""Tune the garbage collector and the allocator for this kind of program."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ LOG = logging.getLogger(__name__)
 THRESHOLDS = (50_000, 20, 20)
 
 ARENAS = 2
-"""Heaps that the threads of a process share. By itself the C library makes one for each, and what a thread frees in the
-middle of its own is of no use to the others."""
+"""Number of heaps that the threads share. By default the C library creates one per thread, and the other threads cannot
+use memory that is freed in the middle of it."""
 
 INTERVAL = 10.0
-"""Seconds between two looks at how much could be given back."""
+"""Seconds between two checks of how much memory could be returned to the system."""
 
 WORTHWHILE = 2 * 1024 * 1024
-"""Bytes that must have come together before anything is given back."""
+"""Minimum growth in bytes before memory is returned to the system."""
 
 LARGE = 256 * 1024
-"""Bytes from which on a block is one of its own, returned as soon as it is freed. By itself the C library raises this
-limit with the largest block that was ever freed, and keeps a hole for the next list."""
+"""Minimum size in bytes of a block that is mapped separately and returned as soon as it is freed. By default the C
+library raises this limit to the largest block ever freed, and keeps such memory for the next list."""
 
 SINCE_COLLECTED = 5000
-"""Objects that must have been made since the last collection before there is another one."""
+"""Minimum number of objects created since the last collection before the next one."""
 
 _M_ARENA_MAX = -8
 _M_MMAP_THRESHOLD = -3
 
 
 class Allocator(Protocol):
-    """What there is to know of the memory of this process, and to do about it."""
+    """Measures the memory of this process and returns free memory to the system."""
 
     def resident(self) -> int:
-        """Return the bytes that the process occupies."""
+        """Return the resident memory of the process in bytes."""
 
     def unused(self) -> int:
-        """Return the bytes among them that were freed and kept, about; they count also when they were given back."""
+        """Return the approximate bytes that are free in the allocator, including those returned to the system."""
 
     def give_back(self) -> None:
-        """Return to the system what was freed."""
+        """Return free memory to the system."""
 
 
 class _Mallinfo(ctypes.Structure):
@@ -69,7 +69,7 @@ class _Mallinfo(ctypes.Structure):
 
 
 class GnuAllocator:
-    """The C library of most Linux systems. AttributeError or OSError elsewhere."""
+    """The allocator of the GNU C library. Raises AttributeError or OSError on other systems."""
 
     def __init__(self) -> None:
         library = ctypes.CDLL(None)
@@ -79,20 +79,20 @@ class GnuAllocator:
         library.mallopt(_M_MMAP_THRESHOLD, LARGE)
 
     def resident(self) -> int:
-        """Return the bytes that the process occupies."""
+        """Return the resident memory of the process in bytes."""
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
 
     def unused(self) -> int:
-        """Return the bytes that were freed and kept."""
+        """Return the bytes that are free in the allocator."""
         return int(self._info().fordblks)
 
     def give_back(self) -> None:
-        """Return to the system what was freed."""
+        """Return free memory to the system."""
         self._trim(0)
 
 
 class Keeper:
-    """Gives memory back once enough has come together: a long list is hundreds of megabytes for a moment."""
+    """Returns free memory to the system when there is enough: a long list briefly takes hundreds of megabytes."""
 
     def __init__(self, allocator: Allocator, made: Callable[[], int] | None = None) -> None:
         self._allocator = allocator
@@ -100,13 +100,13 @@ class Keeper:
         self._known = allocator.resident(), allocator.unused()
 
     def look(self) -> bool:
-        """Give back what was freed if it is worthwhile; tell whether it was."""
+        """Collect garbage and return free memory if it is worthwhile; return whether it was."""
         known = self._known
         now = self._allocator.resident(), self._allocator.unused()
         changed = any(present - before >= WORTHWHILE for present, before in zip(now, known, strict=True))
-        # What hangs together in circles is not freed before it is collected, and does not show until then.
+        # Reference cycles are freed, and become measurable, only by a collection.
         if not changed and self._made() < SINCE_COLLECTED:
-            # What was freed last time and is in use again must not hide what is freed next.
+            # Memory that was free and is in use again must not hide what is freed next.
             self._known = min(now[0], known[0]), min(now[1], known[1])
             return False
         gc.collect()
@@ -116,16 +116,16 @@ class Keeper:
 
 
 def _made() -> int:
-    """Return how many objects were made since the last collection of all, and not freed; at least so many."""
+    """Return a lower bound of the objects created since the last full collection and not freed."""
     youngest, young, old = gc.get_count()
     return youngest + (young + old * THRESHOLDS[1]) * THRESHOLDS[0]
 
 
 def settle() -> None:
-    """Leave what was made at the start out of every collection, collect less often, and give back what was freed.
+    """Exclude the objects of the start from collections, collect less often, and return free memory periodically.
 
-    A list of ten thousand leases is half a million short-lived values in no cycle; looking through them again and
-    again while they are being made takes as long as making them.
+    A list of ten thousand leases is half a million short-lived values without cycles; with the default thresholds
+    the repeated collections while they are created take as long as their creation.
     """
     gc.collect()
     gc.freeze()
@@ -133,7 +133,7 @@ def settle() -> None:
     try:
         keeper = Keeper(GnuAllocator())
     except (AttributeError, OSError) as error:
-        LOG.debug("Memory is left to this system's allocator: %s", error)
+        LOG.debug("Allocator of this system is not tuned: %s", error)
         return
     threading.Thread(target=_keep, args=(keeper, threading.Event()), name="memory", daemon=True).start()
 
@@ -143,5 +143,5 @@ def _keep(keeper: Keeper, stopping: threading.Event) -> None:
         try:
             keeper.look()
         except Exception:
-            LOG.exception("The memory of this process can not be looked at any more")
+            LOG.exception("Memory of this process cannot be measured any more")
             return

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """blazar-standalone: API, manager and a simulated cloud in one process, for trying Blazar out.
 
-There is no Keystone here: whoever can reach the port is who they say they are. So it listens on loopback only.
+Without Keystone every client that can reach the port is trusted, so it listens on loopback only.
 """
 
 from __future__ import annotations
@@ -49,11 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="loopback address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", default=os.environ.get("BLAZAR_PORT", "1234"), help="port ($BLAZAR_PORT, 1234)")
     parser.add_argument("--data", default=os.environ.get("BLAZAR_DATA", "./var"), help="folder ($BLAZAR_DATA, ./var)")
-    parser.add_argument("--config-file", action="append", help="blazar.conf with other than the default settings")
-    parser.add_argument(
-        "--no-hosts", action="store_true", help="leave it to you to register the hosts of the simulated cloud"
-    )
-    parser.add_argument("--debug", action="store_true", help="log what happens, not only what matters")
+    parser.add_argument("--config-file", action="append", help="blazar.conf with settings other than the defaults")
+    parser.add_argument("--no-hosts", action="store_true", help="do not register the hosts of the simulated cloud")
+    parser.add_argument("--debug", action="store_true", help="log at level DEBUG")
     parser.add_argument("--version", action="version", version=__version__)
     options = parser.parse_args(arguments)
     logging.basicConfig(
@@ -107,7 +105,7 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         pass
     finally:
-        print("\nStopping; what is going on is finished first.", file=sys.stderr)
+        print("\nStopping, after finishing the work in progress.", file=sys.stderr)
         server.close()
         manager.stop()
         engine.dispose()
@@ -124,7 +122,7 @@ def _listen(host: str, port: str) -> socket.socket:
         address = None
     if address is None or not address.is_loopback:
         raise ConfigurationError(
-            f"refusing to listen on {host!r}: without Keystone everybody who reaches the port is an admin, so "
+            f"refusing to listen on {host!r}: without Keystone every client that reaches the port is an admin, so "
             f"standalone mode listens on loopback only (127.0.0.1 or ::1)"
         )
     listener = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
@@ -133,15 +131,15 @@ def _listen(host: str, port: str) -> socket.socket:
         listener.bind((str(address), int(port)))
     except OSError as error:
         raise ConfigurationError(
-            f"port {port} of {address} can not be used ({error.strerror}); choose another with BLAZAR_PORT"
+            f"port {port} of {address} cannot be used ({error.strerror}); choose another with BLAZAR_PORT"
         ) from error
     return listener
 
 
 def _keep_to_ourselves(data: Path) -> None:
-    """Make the folder, and let nobody else of this machine read what is in it or will be.
+    """Create the folder, readable by this user only.
 
-    A folder that was there and has files of others stays as it is; ours in it are ours alone all the same.
+    An existing folder with other files keeps its mode; our files in it are private all the same, by the umask.
     """
     os.umask(0o077)
     try:
@@ -152,7 +150,7 @@ def _keep_to_ourselves(data: Path) -> None:
 
 
 def _with_own_policy(conf: cfg.ConfigOpts, data: Path) -> cfg.ConfigOpts:
-    """Return the configuration with policy files in our folder, where it names none: /etc is of a cloud's service."""
+    """Return the configuration with policy files in the data folder by default; those in /etc belong to a cloud."""
     opts.set_defaults(conf)
     conf.set_default("policy_file", str((data / "policy.yaml").resolve()), group="oslo_policy")
     conf.set_default("policy_dirs", [str((data / "policy.d").resolve())], group="oslo_policy")
@@ -165,19 +163,19 @@ def _register(cloud: Cloud, manager: ManagerService) -> None:
 
 
 def _alone(data: Path) -> TextIO:
-    """Lock the folder as long as the file that is returned stays open, also through a crash."""
+    """Lock the folder for as long as the returned file stays open; a crash releases the lock."""
     lock = (data / "lock").open("w", encoding="utf-8")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ConfigurationError(
-            f"another blazar-standalone keeps its data in {data}; stop it, or choose another folder with BLAZAR_DATA"
+            f"another blazar-standalone uses the folder {data}; stop it, or choose another folder with BLAZAR_DATA"
         ) from None
     return lock
 
 
 def _identity(conf: cfg.ConfigOpts, listener: socket.socket) -> Identity:
-    """Return the cloud as filters see it; there is no Keystone to name, and this process stands for it."""
+    """Return the identity for filters; there is no Keystone, so its URL is that of this process."""
     return Identity(auth_url=_url(listener), region_name=conf.os_region_name or "standalone", cafile=conf.cafile)
 
 
@@ -205,8 +203,8 @@ def _welcome(manager: ManagerService, listener: socket.socket, data: Path) -> No
         "'",
         f"  curl -s {url}/v1/leases",
         f"  curl -s {url}/v1/os-hosts",
-        "Without a token you are the admin of project demo; -H 'X-Auth-Token: alice:physics' is somebody else.",
-        "Ctrl-C stops; started again it goes on where it was.",
+        "Without a token you are the admin of project demo; -H 'X-Auth-Token: alice:physics' acts as alice in physics.",
+        "Ctrl-C stops the service; the next start resumes with the same data.",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""blazar-status: tells an operator before an upgrade, or when something is odd, what is not as it should be."""
+"""blazar-status: checks configuration, database, message bus and cloud before an upgrade or in case of trouble."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from blazar.store import migrate
 USAGE = """usage: blazar-status [--config-file FILE] [--config-dir FOLDER] upgrade check
        blazar-status --help | --version
 
-Looks at the configuration, the database, the message bus and the cloud, and says what to do about what is not as it
-should be. Exit codes: 0 all is well, 1 there is a warning, 2 something must be mended, 255 it could not be run."""
+Checks the configuration, the database, the message bus and the cloud, and says how to fix each problem.
+Exit codes: 0 no problem, 1 warnings, 2 failures that must be fixed, 255 the check could not be run."""
 
 
 WITH_GROUPS = frozenset({"virtual.instance.plugin", "flavor.instance.plugin"})
@@ -36,7 +36,7 @@ WITH_GROUPS = frozenset({"virtual.instance.plugin", "flavor.instance.plugin"})
 
 
 class Verdict(IntEnum):
-    """How bad it is; also the exit code."""
+    """Severity of a finding; also the exit code."""
 
     SUCCESS = 0
     WARNING = 1
@@ -45,7 +45,7 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found, and what to do about it."""
+    """Result of a check, with the way to fix a problem."""
 
     check: str
     verdict: Verdict
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     found = config.leftovers(conf)
     if found:
-        yield Finding("Options", Verdict.WARNING, f"nothing reads {', '.join(found)}; take it out")
+        yield Finding("Options", Verdict.WARNING, f"not used: {', '.join(found)}; remove it")
     else:
         yield Finding("Options", Verdict.SUCCESS)
 
@@ -115,12 +115,12 @@ def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         return
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        yield Finding("Database", Verdict.FAILURE, f"it can not be used: {reason}")
+        yield Finding("Database", Verdict.FAILURE, f"the database cannot be used: {reason}")
         return
     if current == migrate.head():
         yield Finding("Database", Verdict.SUCCESS)
     else:
-        text = f"tables at {current or 'no revision'}, wanted {migrate.head()}; run blazar-db-manage upgrade head"
+        text = f"tables at {current or 'no revision'}, needed {migrate.head()}; run blazar-db-manage upgrade head"
         yield Finding("Database", Verdict.FAILURE, text)
 
 
@@ -128,13 +128,13 @@ def _message_bus(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
         url = oslo_messaging.TransportURL.parse(conf)
         if url.transport not in ("rabbit", "kombu"):
-            # How to log in there only the driver knows; that there is one is all that can be said.
+            # Only the driver knows how to log in; all that can be checked is that the driver exists.
             oslo_messaging.get_rpc_transport(conf).cleanup()
             return
         for host in url.hosts or [oslo_messaging.TransportHost("localhost", 5672)]:
             _log_in(host, url.virtual_host)
     except oslo_messaging.MessagingException as error:
-        yield Finding("Message bus", Verdict.FAILURE, f"[DEFAULT] transport_url can not be used: {error}")
+        yield Finding("Message bus", Verdict.FAILURE, f"[DEFAULT] transport_url cannot be used: {error}")
     except (OSError, amqp.AMQPError) as error:
         yield Finding("Message bus", Verdict.FAILURE, f"{host.hostname} port {host.port}: {error}")
     else:
@@ -172,7 +172,11 @@ def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     else:
         yield Finding("Nova", Verdict.SUCCESS)
         if freepool is None:
-            yield Finding("Freepool", Verdict.FAILURE, f"there is no host aggregate {name!r}; create it without a zone")
+            yield Finding(
+                "Freepool",
+                Verdict.FAILURE,
+                f"host aggregate {name!r} does not exist; create it without an availability zone",
+            )
         elif freepool.availability_zone:
             yield Finding(
                 "Freepool", Verdict.FAILURE, f"aggregate {name!r} has an availability zone; it must have none"
@@ -188,7 +192,7 @@ def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _projects(conf: cfg.ConfigOpts, access: Access, own: str) -> Iterator[Finding]:
-    """Look for a role in the projects of users, where server groups of theirs have to be made."""
+    """Check that the service user has a role in users' projects, where it has to create their server groups."""
     if not WITH_GROUPS & set(conf.manager.plugins):
         return
     try:
@@ -202,8 +206,8 @@ def _projects(conf: cfg.ConfigOpts, access: Access, own: str) -> Iterator[Findin
     yield Finding(
         "Projects",
         Verdict.WARNING,
-        "the service user has no role in users' projects, so that the server groups of their reservations with an "
-        "affinity are not theirs, and no hint can name them; grant one for each domain: openstack role add "
+        "the service user has no role in users' projects, so the server groups of reservations with affinity belong "
+        "to another project and users cannot name them in hints; grant a role in each domain: openstack role add "
         "--user blazar --user-domain Default --domain Default --inherited member",
     )
 

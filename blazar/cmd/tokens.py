@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manager's own way of proving to other services who it is."""
+"""Keystone tokens of the service user, for calls to other services."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from blazar.model.errors import CloudUnavailable
 
 
 class ServiceUser:
-    """Tokens of the service user, kept by the session until they run out."""
+    """Tokens of the service user, cached by the session until they expire."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def token(self) -> str:
-        """Return a token that is good. CloudUnavailable."""
+        """Return a valid token; CloudUnavailable if Keystone issues none."""
         try:
             return str(self._session.get_token())
         except (ksa.ClientException, requests.RequestException) as error:
-            raise CloudUnavailable(f"Keystone gives the service user no token ({type(error).__name__})") from error
+            raise CloudUnavailable(
+                f"Keystone does not issue a token for the service user ({type(error).__name__})"
+            ) from error
 
     def renew(self) -> None:
-        """Forget the token."""
+        """Discard the cached token."""
         self._session.invalidate()

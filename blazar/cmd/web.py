@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP server of blazar-api and blazar-standalone: waitress, with bounds on what connections can take.
+"""The HTTP server of blazar-api and blazar-standalone: waitress, with limits on connections.
 
-By itself waitress stops to listen when a hundred connections are open, whatever they are doing; nobody has to send
-anything to keep all others away. Here those that have been without a request for the longest make room.
+By default waitress stops accepting when a hundred connections are open, even if all are idle, so idle connections can
+lock out all other clients. Here the connections that have been idle for the longest are closed instead.
 """
 
 from __future__ import annotations
@@ -21,32 +21,31 @@ from blazar.api.app import MAX_BODY_BYTES
 from blazar.cmd import files
 
 CONNECTIONS = 1000
-"""Connections that are open at a time, by default."""
+"""Default maximum number of open connections."""
 
 IDLE = 75
-"""Seconds after which an idle connection is closed: more than the 60 for which proxies keep theirs open, so that it is
-they who close it."""
+"""Seconds after which an idle connection is closed: more than the 60 of proxies, so that the proxy closes it first."""
 
 _OTHER_FILES = 256
-"""Files that a process has open beside its connections: of the message bus, of the database, of the log."""
+"""Open files other than connections of clients: message bus, database, log."""
 
 _LONGEST_ANSWER = 1024 * 1024 * 1024
-"""Bytes of an answer that are kept (in a file, if many) for a client that reads slowly, so that no thread waits."""
+"""Bytes of a response that are buffered (large ones in a file) for a slow client, so that no thread waits for it."""
 
 
 class _Parser(HTTPRequestParser):  # type: ignore[misc]  # a library without types
-    """Refuses a request that says in two ways where it ends: a proxy before us may have understood the other one."""
+    """Rejects requests with an ambiguous length, which a proxy may interpret differently (request smuggling)."""
 
     def parse_header(self, header_plus: bytes) -> None:
         super().parse_header(header_plus)
         if self.chunked and "CONTENT_LENGTH" in self.headers:
-            raise ParsingError("Content-Length together with Transfer-Encoding; send one of them")
+            raise ParsingError("Content-Length together with Transfer-Encoding; send only one of them")
         if "TRANSFER_ENCODING" in self.headers:
             raise ParsingError("Transfer-Encoding in a request of version 1.0; send Content-Length")
 
 
 class _Channel(HTTPChannel):  # type: ignore[misc]  # a library without types
-    """A connection that knows when it was last of use."""
+    """A connection that records when it last served a request."""
 
     parser_class = _Parser
     served = 0.0
@@ -58,7 +57,7 @@ class _Channel(HTTPChannel):  # type: ignore[misc]  # a library without types
 
     @property
     def idle_since(self) -> float:
-        # Not the last byte counts: who sends one a minute has not asked for anything.
+        # The last received byte does not count: a client that sends a byte a minute completes no request.
         return max(self.served, float(self.creation_time))
 
     @property
@@ -67,7 +66,7 @@ class _Channel(HTTPChannel):  # type: ignore[misc]  # a library without types
 
 
 class _Server(TcpWSGIServer):  # type: ignore[misc]  # a library without types
-    """Listens always: a tenth of the connections make room before there are too many."""
+    """Always accepts: near the limit it closes up to a tenth of the connections, the longest idle first."""
 
     channel_class = _Channel
 
@@ -94,7 +93,7 @@ def server(
     listener: socket.socket | None = None,
     connections: int = CONNECTIONS,
 ) -> Any:
-    """Return a server on a host and port, or on a socket; OSError if it can not listen."""
+    """Return a server on a host and port, or on a socket; OSError if it cannot listen."""
     where: dict[str, Any] = {"host": host, "port": port} if listener is None else {"sockets": [listener]}
     settings = Adjustments(
         **where,
@@ -105,7 +104,7 @@ def server(
         connection_limit=_possible(connections),
         channel_timeout=IDLE,
         cleanup_interval=10,
-        # The other way to look at sockets does not know numbers beyond 1023.
+        # The alternative, select, fails for file descriptors above 1023.
         asyncore_use_poll=True,
         outbuf_high_watermark=_LONGEST_ANSWER,
     )
@@ -127,5 +126,5 @@ def server(
 
 
 def _possible(connections: int) -> int:
-    """Return how many connections there can be, when as many files may be open as the system allows."""
+    """Return the possible number of connections, after raising the limit of open files as far as allowed."""
     return max(20, min(connections, files.allow(connections + _OTHER_FILES) - _OTHER_FILES))

@@ -38,7 +38,7 @@ def taken():
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ([], "says nothing of how to log in"),
+        ([], "has no credentials for Keystone; set auth_type"),
         (["[keystone_authtoken]", "auth_type = nonsense"], "plugin nonsense could not be found"),
         (["[keystone_authtoken]", "auth_type = v3password"], "auth_url"),
     ],
@@ -54,7 +54,7 @@ def test_a_login_that_can_not_be_is_refused(load, lines, words):
 def test_a_policy_file_that_is_none_is_refused_at_once(load, tmp_path, text):
     rules = tmp_path / "rules.yaml"
     rules.write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidInput, match=r"policy_file .*rules.yaml can not be understood") as refused:
+    with pytest.raises(InvalidInput, match=r"policy_file .*rules.yaml is invalid") as refused:
         api.build(load(*BUS, "[oslo_policy]", f"policy_file = {rules}", *LOGIN))
     assert "\n" not in refused.value.message
 
@@ -88,8 +88,8 @@ def test_an_unknown_message_bus_is_refused(load):
 def test_a_port_that_is_taken_is_told_in_one_sentence(start, taken):
     program = start("api", *BUS, "host = 127.0.0.1", f"port = {taken}", "unread = 1", *LOGIN)
     assert program.ended() == 1
-    assert program.last_words.startswith(f"blazar-api: [DEFAULT] host 127.0.0.1 and port {taken} can not be listened")
-    assert "The configuration sets [DEFAULT] unread, which nothing reads" in program.said
+    assert program.last_words.startswith(f"blazar-api: [DEFAULT] host 127.0.0.1 and port {taken} cannot be listened on")
+    assert "Option [DEFAULT] unread is set in the configuration and not used" in program.said
     assert "Traceback" not in program.said
 
 
@@ -97,12 +97,12 @@ def test_a_wrong_value_is_told_in_one_sentence(start):
     program = start("api", "[api]", "threads = 0")
     assert program.ended() == 1
     (sentence,) = program.said.splitlines()
-    assert sentence.startswith("blazar-api: [api] threads can not be '0'")
+    assert sentence.startswith("blazar-api: [api] threads cannot be '0'")
 
 
 def test_it_serves_until_it_is_told_to_stop(start):
     program = start("api", *BUS, "host = 127.0.0.1", "port = 0", *LOGIN)
-    program.says("blazar-api listens on 127.0.0.1")
+    program.says("blazar-api is listening on 127.0.0.1")
     assert program.stop() == 0
     assert "Traceback" not in program.said
 
@@ -130,7 +130,7 @@ def test_an_operator_may_serve_version_2_only(load):
 
 
 def test_an_operator_can_not_serve_no_version_at_all(load):
-    with pytest.raises(ConfigurationError, match="there would be no API"):
+    with pytest.raises(ConfigurationError, match="no API would be served"):
         api.build(load(*BUS, "enable_v1_api = false", *LOGIN, "[api]", "api_v2_controllers ="))
 
 

@@ -298,7 +298,7 @@ def test_the_reason_is_one_sentence_for_operators(load):
     with pytest.raises(ConfigurationError) as refused:
         load("[manager]", "claim_ttl = 0")
     assert refused.value.message == (
-        "[manager] claim_ttl can not be '0': Should be greater than or equal to 1; give a whole number from 1"
+        "[manager] claim_ttl cannot be '0': Should be greater than or equal to 1; give a whole number from 1"
     )
 
 
@@ -346,7 +346,7 @@ def test_a_message_bus_that_can_not_be_is_refused_without_its_password(load, url
 @pytest.mark.parametrize(
     ("plugins", "words"),
     [
-        ("dummy.vm.plugin", "there are: flavor.instance.plugin, physical.host.plugin, "),
+        ("dummy.vm.plugin", "installed are: flavor.instance.plugin, physical.host.plugin, "),
         ("physical.host.plugin,physical.host.plugin", "more than one plugin for physical:host"),
     ],
 )
@@ -364,7 +364,7 @@ def test_a_file_that_is_none_is_named(tmp_path, text):
 
 
 def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(ConfigurationError, match="can not be read"):
+    with pytest.raises(ConfigurationError, match="cannot be read"):
         config.load(["--config-file", str(tmp_path)], program="blazar-test")
 
 

@@ -78,6 +78,6 @@ def test_what_is_installed_and_not_named_is_not_loaded_and_not_told_of(load, ins
 
 
 def test_what_is_unknown_is_told_with_what_there_is(load, installed, caplog):
-    with pytest.raises(ConfigurationError, match=r"acme\.no, which is not installed; there are: acme\.broken, "):
+    with pytest.raises(ConfigurationError, match=r"acme\.no, which is not installed; installed are: acme\.broken, "):
         assemble.check_plugins(load("[manager]", "plugins = acme.no"))
     assert caplog.records == []

@@ -51,7 +51,7 @@ def test_a_database_url_that_can_not_be_is_refused(run, working, url, words):
 
 @pytest.mark.parametrize("scheme", ["postgresql+psycopg", "mysql+pymysql"])
 def test_a_database_that_is_not_there_is_given_up_without_its_password(run, working, closed, scheme):
-    with pytest.raises(StoreUnavailable, match="the database can not be used") as gave_up:
+    with pytest.raises(StoreUnavailable, match="the database cannot be used") as gave_up:
         run(*working(database=f"{scheme}://blazar:se-cret@127.0.0.1:{closed}/x"))
     assert "se-cret" not in gave_up.value.message
     assert "\n" not in gave_up.value.message
@@ -141,7 +141,7 @@ def test_the_process_ends_with_one_sentence(start):
     program = start("manager", "[manager]", "claim_ttl = soon")
     assert program.ended() == 1
     (sentence,) = program.said.splitlines()
-    assert sentence.startswith("blazar-manager: [manager] claim_ttl can not be 'soon'")
+    assert sentence.startswith("blazar-manager: [manager] claim_ttl cannot be 'soon'")
 
 
 def test_a_file_that_is_not_there_is_named_in_one_sentence(start):
@@ -155,15 +155,15 @@ def test_the_process_gives_up_with_one_sentence_after_what_it_logged(start, work
     program = start("manager", *working(password="wrong-horse"), "no_such_option = 1")
     assert program.ended() == 1
     logged, sentence = program.said.splitlines()
-    assert "The configuration sets [manager] no_such_option, which nothing reads" in logged
+    assert "Option [manager] no_such_option is set in the configuration and not used" in logged
     assert sentence.startswith("blazar-manager: Keystone does not accept the service user")
 
 
 def test_without_a_freepool_it_works_and_says_what_is_missing(start, working, stub):
     stub.aggregates.clear()
     program = start("manager", *working())
-    assert "Create it" in program.says("no host aggregate named 'freepool'")
-    program.says("works for the cloud as project")
+    assert "Create it" in program.says("Host aggregate 'freepool' does not exist")
+    program.says("has started, with the service user in project")
     assert program.stop() == 0
     assert "Traceback" not in program.said
 
@@ -178,17 +178,17 @@ def test_a_message_bus_that_is_not_there_is_waited_for_and_keeps_nobody_from_sto
 def test_a_message_bus_that_does_not_let_us_in_ends_it_with_one_sentence(start, working):
     program = start("manager", *working(bus=RABBITMQ.replace("guest:guest", "guest:se-cret")))
     assert program.ended() == 1
-    assert "the message bus does not let us take requests" in program.said
+    assert "cannot receive requests from the message bus" in program.said
     assert "Traceback" not in program.said
     assert "se-cret" not in program.said
 
 
 def test_a_hangup_takes_over_what_may_change_and_a_slip_in_the_file_ends_nobodys_work(start, working, file):
     program = start("manager", *working())
-    program.says("works for the cloud as project")
+    program.says("has started, with the service user in project")
     for line, words in (
-        ("debug = perhaps", "can not be read again, and stays as it was"),
-        ("no assignment", "can not be read again, and stays as it was"),
+        ("debug = perhaps", "Configuration cannot be reloaded and stays unchanged"),
+        ("no assignment", "Configuration cannot be reloaded and stays unchanged"),
         ("debug = true", "Option DEFAULT.debug changed"),
     ):
         file(*working(), "[DEFAULT]", line)

@@ -37,7 +37,7 @@ def test_when_all_is_well_it_says_so(check, working, capsys, file):
 def test_what_nothing_reads_is_a_warning(check, working):
     code, found = check(*working(), "[manager]", "unread = 1")
     assert code == 1
-    assert found == {"Options": "Warning: nothing reads [manager] unread; take it out"}
+    assert found == {"Options": "Warning: not used: [manager] unread; remove it"}
 
 
 def test_an_unknown_plugin_is_a_failure(check, working):
@@ -48,7 +48,7 @@ def test_an_unknown_plugin_is_a_failure(check, working):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [('{"blazar:leases:get": "@"}', "is JSON; convert it"), ("just a text", "can not be understood")],
+    [('{"blazar:leases:get": "@"}', "is JSON; convert it"), ("just a text", "is invalid")],
     ids=["json", "text"],
 )
 def test_a_policy_file_that_is_none_is_a_failure(check, working, tmp_path, text, words):
@@ -68,7 +68,7 @@ def test_a_policy_file_in_yaml_is_well(check, working, tmp_path):
     [
         ("", "[database] connection is not set"),
         ("oracle://h/x", "not supported"),
-        ("sqlite:////no/such/folder/x", "it can not be used"),
+        ("sqlite:////no/such/folder/x", "the database cannot be used"),
         ("sqlite:///{}/empty.sqlite", "tables at no revision"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_missing_freepool_is_a_failure(check, working, stub):
     stub.aggregates.clear()
     code, found = check(*working())
     assert (code, list(found)) == (2, ["Freepool"])
-    assert "'freepool'; create it" in found["Freepool"]
+    assert "'freepool' does not exist; create it" in found["Freepool"]
 
 
 def test_a_freepool_with_a_zone_is_a_failure(check, working, stub):
@@ -159,7 +159,7 @@ def test_a_configuration_that_can_not_be_read_is_255(file, capsys):
     assert main(["--config-file", file("[DEFAULT]", "cleaning_time = x"), "upgrade", "check"]) == 255
     first, second = capsys.readouterr().err.splitlines()
     assert "/no/such/file" in first
-    assert second.startswith("blazar-status: [DEFAULT] cleaning_time can not be 'x'")
+    assert second.startswith("blazar-status: [DEFAULT] cleaning_time cannot be 'x'")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["upgrade", "check", "--help"]])

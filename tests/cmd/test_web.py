@@ -180,7 +180,7 @@ def test_both_programs_answer_at_once_beside_five_hundred_idle_connections(start
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     if program == "api":
-        start("api", *BUS, "host = 127.0.0.1", f"port = {port}", *LOGIN).says("listens on")
+        start("api", *BUS, "host = 127.0.0.1", f"port = {port}", *LOGIN).says("is listening on")
     else:
         subprocess_of_standalone(start, tmp_path, port)
     with idle(port, 500):

@@ -141,8 +141,8 @@ def test_a_budget_is_read_with_its_period(tmp_path):
 def test_a_budget_that_can_not_be_read_is_refused_with_what_it_should_be(tmp_path, value):
     with pytest.raises(ConfigurationError) as refused:
         load(tmp_path, BUDGET, f"max_resource_hours = {value}")
-    assert refused.value.message.startswith("[enforcement] max_resource_hours can not be")
-    assert "give names with whole numbers, as name:10, with commas between them" in refused.value.message
+    assert refused.value.message.startswith("[enforcement] max_resource_hours cannot be")
+    assert "give names with whole numbers, for example name:10, separated by commas" in refused.value.message
 
 
 def test_a_budget_without_a_number_is_refused(tmp_path):

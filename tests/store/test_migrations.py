@@ -163,8 +163,8 @@ def test_a_database_that_can_not_be_used_is_told_in_one_sentence(capsys, tmp_pat
         (["--config-file", str(tmp_path / "none.conf"), "current"], "none.conf"),
         (["--database-url", "nonsense", "current"], "cannot be used"),
         (["--database-url", "oracle://x", "current"], "not supported"),
-        (["--database-url", "postgresql+psycopg://postgres@127.0.0.1:1/x", "current"], "can not be used"),
-        (["--database-url", "mysql+pymysql://root@127.0.0.1:1/x", "upgrade"], "can not be used"),
+        (["--database-url", "postgresql+psycopg://postgres@127.0.0.1:1/x", "current"], "cannot be used"),
+        (["--database-url", "mysql+pymysql://root@127.0.0.1:1/x", "upgrade"], "cannot be used"),
     ):
         assert main(arguments) == 1
         said = capsys.readouterr().err
