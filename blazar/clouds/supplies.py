@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What inventories, as Placement writes them, mean for the calendar."""
+"""Convert Placement inventories into capacities for the calendar."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from blazar.model.amounts import Amounts
 from blazar.model.resource import Supply, UnitLimits
 
 OUR_CLASSES = "CUSTOM_RESERVATION_"
-"""How the classes of reservations begin, which are slots and no capacity."""
+"""Prefix of the custom resource classes of reservations: reserved capacity, not capacity of the host."""
 
 
 def reservation_of(resource_class: str) -> str:
-    """Return the id of the reservation that has this class of ours in Placement."""
+    """Return the id of the reservation that a custom resource class belongs to."""
     return resource_class.removeprefix(OUR_CLASSES).lower().replace("_", "-")
 
 
 def supply_of(providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: Iterable[str]) -> Supply:
-    """Return what a host has whose providers have these inventories by class.
+    """Return the supply of a host whose providers have these inventories by class.
 
-    The formula is Placement's own. A class that more than one provider has is added up and given out one by one: an
-    allocation takes all that it has of a class from one provider.
+    The formula is Placement's. A class of several providers is summed and limited to one per allocation, because an
+    allocation takes its whole amount of a class from one provider.
     """
     found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for inventories in providers:
@@ -35,7 +35,7 @@ def supply_of(providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: Iter
 
 
 def _amount(inventory: Mapping[str, Any]) -> int:
-    # More may be reserved than there is, while an operator is at work.
+    # ``reserved`` may exceed ``total`` while an operator changes an inventory.
     free = max(0, inventory["total"] - inventory.get("reserved", 0))
     return int(free * inventory.get("allocation_ratio", 1.0))
 

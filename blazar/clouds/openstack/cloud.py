@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real cloud behind our ports."""
+"""Assemble the adapter of an OpenStack cloud."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blazar.clouds.ports import Cloud
 
 
 def open_cloud(access: Access, *, az_aware: bool = True) -> Cloud:
-    """Return the cloud as the rest of the service takes it; nothing is called yet."""
+    """Return a ``Cloud`` of OpenStack adapters, without calling any service."""
     return Cloud(
         compute=OpenStackCompute(access, az_aware=az_aware),
         placement=OpenStackPlacement(access),
