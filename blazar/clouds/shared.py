@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Generic, TypeVar
 
 from blazar.context import current
@@ -15,6 +16,9 @@ T = TypeVar("T")
 
 AT_ONCE = 2
 """Calls of one read that go on at once; who comes later shares the next one."""
+
+PATIENCE = 2.0
+"""Seconds for which a caller waits for others; then it reads alone. Calls that hang delay nobody else for longer."""
 
 
 class _Call(Generic[T]):
@@ -33,8 +37,9 @@ class SharedRead(Generic[T]):
     values that callers change.
     """
 
-    def __init__(self, read: Callable[[], T]) -> None:
+    def __init__(self, read: Callable[[], T], *, patience: float = PATIENCE) -> None:
         self._read = read
+        self._patience = patience
         self._lock = threading.Lock()
         # Both are guarded by it. A next call is there only while as many as may be are under way.
         self._under_way = 0
@@ -57,7 +62,8 @@ class SharedRead(Generic[T]):
         return self._make(call) if first else self._share(call)
 
     def _make(self, call: _Call[T]) -> T:
-        call.begin.wait()
+        if not call.begin.wait(self._patience):
+            self._begin_anyway(call)
         try:
             found = self._read()
         except BlazarError as error:
@@ -73,9 +79,17 @@ class SharedRead(Generic[T]):
 
     def _share(self, call: _Call[T]) -> T:
         try:
-            return call.outcome.result()
-        except CancelledError:
+            # The call begins and ends within that, unless it or those before it hang.
+            return call.outcome.result(2 * self._patience)
+        except (CancelledError, FutureTimeout):
             return self._read()
+
+    def _begin_anyway(self, call: _Call[T]) -> None:
+        with self._lock:
+            if self._next is call:
+                self._next = None
+                self._under_way += 1
+                call.begin.set()
 
     def _go_on(self) -> None:
         with self._lock:

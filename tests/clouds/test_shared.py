@@ -42,10 +42,10 @@ class Turnstile:
 class Cloud:
     """Answers each read when it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, patience: float = 60.0) -> None:
         self.pool = ThreadPoolExecutor(40)
         self.answers: list[Future[object]] = []
-        self.read = SharedRead(self._read)
+        self.read = SharedRead(self._read, patience=patience)
         self.asked = self.read._lock = Turnstile()
         self._begun = threading.Condition()
 
@@ -176,3 +176,18 @@ def test_who_has_a_limit_waits_for_nobody(cloud):
     for answer in cloud.answers[:AT_ONCE]:
         answer.set_result("old")
     assert {asker.result(10) for asker in first} == {"old"}
+
+
+def test_calls_that_hang_delay_nobody_else_for_long():
+    cloud = Cloud(patience=0.01)
+    first = cloud.busy()
+    second = cloud.ask(2)
+    # The one that was to make the next call makes it, and the one that was to share it reads alone.
+    cloud.until(AT_ONCE + 2)
+    for answer in cloud.answers[AT_ONCE:]:
+        answer.set_result("new")
+    assert {asker.result(10) for asker in second} == {"new"}
+    for answer in cloud.answers[:AT_ONCE]:
+        answer.set_result("old")
+    assert {asker.result(10) for asker in first} == {"old"}
+    cloud.pool.shutdown()
