@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lease says of resources that have failed: two flags on each reservation, and one that follows from them.
+"""Flags for failed resources: two on each reservation, and one on the lease that follows from them.
 
-``missing_resources`` means that something promised can not be used: it has failed and nothing has taken its place, or
-it was left out of the start. It is true exactly as long as that is so. ``resources_changed`` means that something was
-exchanged while the reservation was in use, and stays until its end. A lease with either is ``degraded``.
+``missing_resources`` means that an allocated resource cannot be used: it has failed and was not replaced, or it was
+left out of the start. It is true exactly as long as that lasts. ``resources_changed`` means that a resource was
+replaced while the reservation was in use, and stays until its end. A lease with either is ``degraded``.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from blazar.model.lease import Lease, Reservation, ReservationStatus
 from blazar.resources.base import Work
 
 LEFT_OUT = "left_out"
-"""Artefact of a reservation in use: the calendar ids of what could not be handed over at its start."""
+"""Key in a reservation's ``artefacts``: the calendar ids of allocated resources that could not be assigned."""
 
 FLAGGED = frozenset({ReservationStatus.PENDING, ReservationStatus.ACTIVE})
-"""Of what has ended the flags stay as they were."""
+"""Flags are updated in these states only: a reservation that has ended keeps its last ones."""
 
 
 def left_out(reservation: Reservation) -> frozenset[int]:
-    """Return what was promised to a reservation in use and is not handed over."""
+    """Return the resources that are allocated to a reservation in use but not assigned."""
     return frozenset(reservation.artefacts.get(LEFT_OUT) or ())
 
 
 def leaving_out(reservation: Reservation, ids: Collection[int]) -> Reservation:
-    """Return a reservation that has all but these handed over."""
+    """Return a reservation that has all its resources assigned but these."""
     artefacts = {key: value for key, value in reservation.artefacts.items() if key != LEFT_OUT}
     if ids:
         artefacts[LEFT_OUT] = sorted(ids)
@@ -39,7 +39,7 @@ def leaving_out(reservation: Reservation, ids: Collection[int]) -> Reservation:
 
 
 def failed(works: Iterable[Work], status: ReservationStatus) -> Mapping[str, frozenset[int]]:
-    """Return what has failed of what reservations in a state hold; those that hold nothing of the kind are left out."""
+    """Return the failed resources of reservations in a state; reservations without any are left out."""
     found = {
         work.reservation.id: frozenset(r.id for r in work.resources if r.failure)
         for work in works
@@ -57,10 +57,10 @@ def flagged(
     unsure: Collection[str] = (),
     now: datetime,
 ) -> Lease:
-    """Return a lease with the flags that follow from what it holds; ``changed`` reservations got others while in use.
+    """Return a lease with the flags that follow from its allocations; ``changed`` ones got others while in use.
 
-    ``works`` are what it held before; anything else was found well a moment ago. Of ``unsure`` reservations nothing is
-    said to be back: that is still to be handed over.
+    ``works`` holds the resources from before; new resources are healthy. ``missing_resources`` of ``unsure``
+    reservations is not cleared yet: their recovered resources still have to be assigned.
     """
     sick = {resource.id for work in works for resource in work.resources if resource.failure}
     after = []
@@ -75,13 +75,13 @@ def flagged(
 
 
 def derived(lease: Lease) -> Lease:
-    """Return a lease that is degraded if one of its reservations is."""
+    """Return the lease, degraded if one of its reservations has a flag."""
     degraded = any(r.missing_resources or r.resources_changed for r in lease.reservations)
     return lease if degraded == lease.degraded else replace(lease, degraded=degraded)
 
 
 def news(before: Lease, after: Lease) -> str | None:
-    """Return the notification that a change of flags is worth: the worse if there are two."""
+    """Return the notification for a change of flags: the worse one if there are two."""
     was = {r.id: (r.missing_resources, r.resources_changed) for r in before.reservations}
     worse = any(
         (r.missing_resources and not was[r.id][0]) or (r.resources_changed and not was[r.id][1] and not was[r.id][0])

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Healing: what is promised and has failed is exchanged for something else, by the same booking as everything else.
+"""Healing: replaces failed resources of reservations, by the same booking as everything else.
 
-A reservation that has not started gets others without a word. One in use keeps what it has, unless its operator wants
-it otherwise, and nothing on which servers run is ever taken from it. Where nothing else is to be had, the reservation
-keeps its promise of what has failed, and says that it is missing, until that recovers or something takes its place.
+A reservation that has not started gets others silently. One in use keeps its resources, unless the operator has set
+``heal_active``, and never loses a resource on which servers run. If there is no replacement, the reservation keeps its
+allocation of the failed resource and has ``missing_resources``, until the resource recovers or is replaced.
 
-Any number of managers may do this at a time: every decision holds only against the revision of the lease and the
-generations of the resources it was made on, and whoever writes it tells the world.
+Any number of managers may do this at a time: every decision is conditional on the revision of the lease and the
+generations of the resources that it was made on, and the manager that writes it sends the notification.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ from blazar.store.store import Store
 LOG = logging.getLogger(__name__)
 
 PAGE = 200
-"""How many leases are looked for at a time."""
+"""Leases that are read at a time."""
 
 CALM = (LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.ERROR)
-"""In these nothing is going on; of a lease in ERROR, some reservations may be in use."""
+"""States in which no work is in progress; some reservations of a lease in ERROR may be in use."""
 
 IN_USE = (LeaseStatus.ACTIVE, LeaseStatus.ERROR)
 
 FIRST_REST = timedelta(seconds=5)
 LONGEST_REST = timedelta(minutes=10)
-"""How long healing waits after an attempt that was undone: twice as long each time."""
+"""Back-off after an attempt that was undone: doubles each time, up to the longest."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A lease at one revision, with what it holds."""
+    """A lease at one revision, with its allocations."""
 
     lease: Lease
     allocations: tuple[Allocation, ...]
@@ -72,7 +72,7 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """What a lease is to be and to hold; ``touched`` reservations get something new."""
+    """The new state and allocations of a lease; ``touched`` reservations get new resources."""
 
     seen: _Seen
     after: Lease
@@ -81,7 +81,7 @@ class _Decided:
 
 
 class Healing:
-    """Heals leases."""
+    """Replaces failed resources of leases."""
 
     def __init__(
         self,
@@ -103,20 +103,20 @@ class Healing:
         self._claims = claims
         self._settings = settings
         self.next_try: datetime | None = None
-        """When the first lease that waited in the last run can be tried again."""
+        """When the first lease that waited in the last run can be retried."""
         self._stopping = threading.Event()
 
     def take_no_more(self) -> None:
-        """Let a run end after the lease that it looks at: the next run, of any manager, looks at the others."""
+        """End a run after its current lease: the next run, of any manager, processes the others."""
         self._stopping.set()
 
     def run(self, *, at_once: bool = False, between: Callable[[], None] = lambda: None) -> int:
-        """Look once at every lease that may need it; return how many must be looked at again soon, being busy.
+        """Process every lease that may need healing; return how many were busy and must be retried soon.
 
-        Those in use come first, then those that start soonest. A lease whose last attempt was undone waits
-        (``next_try``), unless it is to be tried ``at_once``. One statement for each page of leases, and for each lease
-        that is found a number that does not depend on how many hosts there are. ``between`` is called before each
-        lease: a run may take long.
+        Leases in use come first, then those that start soonest. A lease whose last attempt was undone waits
+        (``next_try``), unless ``at_once``. One statement for each page of leases; for each lease found, a number of
+        statements that does not depend on the number of hosts. ``between`` is called before each lease: a run may take
+        long.
         """
         self.next_try = None
         now = self._clock.now()
@@ -132,9 +132,9 @@ class Healing:
         return busy
 
     def look_at(self, lease_id: str, *, in_use: bool = True, at_once: bool = False) -> bool:
-        """Heal one lease as far as it can be; tell whether that is all, or it has to be looked at again soon.
+        """Heal one lease as far as possible; return False if it has to be retried soon.
 
-        ``in_use``: also exchange what is in use, if that is the operator's policy; that needs the cloud. ``at_once``:
+        ``in_use``: also replace resources in use, if that is the operator's policy; that needs the cloud. ``at_once``:
         also if the last attempt was undone a moment ago.
         """
         try:
@@ -148,32 +148,32 @@ class Healing:
         return True
 
     def look_calmly(self, lease_id: str, *, in_use: bool = True, at_once: bool = False) -> bool:
-        """Do the same, and log what goes wrong: then it has to be looked at again."""
+        """Do the same as ``look_at``, but log errors; return False after one, to retry."""
         try:
             return self.look_at(lease_id, in_use=in_use, at_once=at_once)
         except NotFound:
             # Deleted a moment ago.
             return True
         except BlazarError as error:
-            LOG.warning("Lease %s can not be healed yet: %s", lease_id, error.message)
+            LOG.warning("Lease %s cannot be healed yet: %s", lease_id, error.message)
         except Exception:
-            # The border of one lease: others are healed whatever is wrong with this one.
-            LOG.exception("Lease %s could not be healed; it is tried again", lease_id)
+            # The edge of one lease: others are healed whatever is wrong with this one.
+            LOG.exception("Lease %s could not be healed; it will be retried", lease_id)
         return False
 
     def move_off(self, host: Resource, reservation_id: str) -> None:
-        """Give a reservation another resource in the place of this one, or leave everything as it is.
+        """Replace this resource of a reservation by another one, or change nothing.
 
         NotFound if the reservation does not hold it; NotEnoughResources if there is no other; Conflict if it is in use;
         WrongState.
         """
         held = self._store.live_allocations(host.kind, resource_id=host.id, reservation_id=reservation_id)
         if not held:
-            raise NotFound(f"reservation {reservation_id[:80]} has nothing on {host.kind} {host.name}")
+            raise NotFound(f"reservation {reservation_id[:80]} has no allocation on {host.kind} {host.name}")
         lost = {reservation_id: frozenset({host.id})}
         lease_id = held[0].lease_id
         with scope(limit=self._settings.request_limit):
-            # Asked anew at every attempt: the start may be what an attempt has lost its race against.
+            # Decided again at every attempt: the start of the lease may be what an attempt lost its race against.
             moved = self._booking.until_it_holds(
                 lambda attempt: self._moved_before_start(lease_id, reservation_id, lost, attempt), self._commit
             )
@@ -182,10 +182,10 @@ class Healing:
                 self._exchange(lease_id, lost, avoid=True)
 
     def note_lost(self, host: Resource, reservation_ids: Collection[str]) -> bool:
-        """Say of reservations in use that they lack a host which they hold: then it is handed over again.
+        """Record that reservations in use lack a host which they hold, so that it is assigned again.
 
-        Tell whether that was news of any. Nobody may have seen the host fail: it can have been away between two looks.
-        Contention if a lease is busy, after all others.
+        Return whether that was new for any. No poll may have seen the host fail: it can have been away between two.
+        Contention if a lease is busy, after all others are done.
         """
         held = self._store.live_allocations(host.kind, resource_id=host.id)
         noted, busy = False, []
@@ -200,11 +200,11 @@ class Healing:
             except Contention:
                 busy.append(lease_id)
         if busy:
-            raise Contention(f"that lease {busy[0]} lacks it is noted as soon as nobody works on that lease")
+            raise Contention(f"lease {busy[0]} is being worked on; that it lacks the host is recorded later")
         return noted
 
     def _missing(self, lease_id: str, host_id: int, reservation_ids: Collection[str], _: int) -> tuple[Lease, Lease]:
-        """Return a lease as it is, and as it is when these of its reservations lack a host, so far as they are in use.
+        """Return a lease, and the same lease with the host recorded as missing for those of the reservations in use.
 
         NotFound, Contention.
         """
@@ -212,10 +212,10 @@ class Healing:
         now = self._clock.now()
         lease = self._store.lease(lease_id)
         if lease.status not in (*CALM, LeaseStatus.STARTING, LeaseStatus.UPDATING):
-            # On its way out: nothing is handed over any more.
+            # The lease is ending: no resource is assigned any more.
             return lease, lease
         if lease.status is LeaseStatus.UPDATING or lifecycle.live_claim(lease, now) is not None:
-            # What it holds, or says of that, is just being written.
+            # Its allocations or flags are being written at this moment.
             raise Contention(f"lease {lease_id} is being worked on")
         lacking = [
             replace(leaving_out(r, left_out(r) | {host_id}), missing_resources=True, updated_at=now)
@@ -235,7 +235,7 @@ class Healing:
     # Before the start: one transaction
 
     def _see(self, lease_id: str) -> _Seen | None:
-        """Return a lease that nothing is going on with; None if there is."""
+        """Return a lease with its allocations; None if it is being worked on."""
         # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._clock.now()
         lease = self._store.lease(lease_id)
@@ -251,11 +251,11 @@ class Healing:
         return self._decided(seen, failed(seen.works, ReservationStatus.PENDING), attempt)
 
     def _moved_before_start(self, lease_id: str, reservation_id: str, lost: Lost, attempt: int) -> _Decided | None:
-        """Decide on a move that the calendar alone makes; None if the reservation is in use."""
+        """Decide on a move that needs only the calendar; None if the reservation is in use."""
         seen = self._settled(lease_id)
         reservation = seen.lease.reservation(reservation_id)
         if reservation is not None and reservation.status not in FLAGGED:
-            raise WrongState(f"reservation {reservation_id} is {reservation.status} and can not be moved")
+            raise WrongState(f"reservation {reservation_id} is {reservation.status} and cannot be moved")
         if reservation is None or reservation.status is not ReservationStatus.PENDING:
             return None
         decided = self._decided(seen, lost, attempt, avoid=True)
@@ -295,7 +295,7 @@ class Healing:
         if (notification := news(before, after)) is not None:
             self._notifier.notify(notification, after)
 
-    # While in use: booked, done in the cloud, written; or undone
+    # While in use: book, act in the cloud, write; or undo
 
     def _look_at_what_is_in_use(self, decided: _Decided, *, at_once: bool) -> bool:
         works = self._worker.works_with(decided.after, decided.plan.allocations)
@@ -316,7 +316,7 @@ class Healing:
         return True
 
     def _used(self, work: Work) -> frozenset[int]:
-        """Return which resources of a reservation in use have somebody's work on them."""
+        """Return which resources of a reservation in use have servers, or attached addresses, on them."""
         in_use = self._worker.type_of(work.reservation).in_use(work)
         return frozenset(id_ for id_, count in in_use.items() if count)
 
@@ -325,7 +325,7 @@ class Healing:
         if any(host.id in self._used(work) for work in works if work.reservation.id == reservation_id):
             raise Conflict(
                 f"servers of reservation {reservation_id} run on {host.kind} {host.name}; move or delete them, then "
-                f"try again"
+                f"retry"
             )
 
     def _settled(self, lease_id: str) -> _Seen:
@@ -334,17 +334,17 @@ class Healing:
             return seen
         lease = self._store.lease(lease_id)
         if lease.status not in CALM:
-            raise WrongState(f"lease {lease.id} is {lease.status}; try again when that is over")
-        # What runs before the end takes a moment at a time.
+            raise WrongState(f"lease {lease.id} is {lease.status}; retry when that has finished")
+        # An action before the end holds its claim for a moment only: retry shortly.
         raise StaleLease(f"lease {lease.id} is being worked on")
 
     def _exchange(self, lease_id: str, lost: Lost, *, back: frozenset[str] = frozenset(), avoid: bool = False) -> None:
-        """Exchange what a lease in use has lost, and bring in again what is back. All of it if it is to be avoided."""
+        """Replace failed resources of a lease in use, and assign recovered ones. ``avoid``: replace all or fail."""
 
         def decide(attempt: int) -> _Decided:
             seen = self._settled(lease_id)
             if seen.lease.status not in IN_USE:
-                raise WrongState(f"lease {lease_id} is {seen.lease.status} by now")
+                raise WrongState(f"lease {lease_id} is {seen.lease.status} and no longer in use")
             decided = self._decided(seen, lost, attempt, avoid=avoid)
             if avoid:
                 _check_gone(decided.plan, lost, seen.works)
@@ -403,9 +403,9 @@ class Healing:
         self._tell(decided.seen.lease, saved)
 
     def _start(self, work: Work, held: Collection[int]) -> frozenset[int]:
-        """Ensure that a reservation in use has what is promised to it; return what of that it has to do without.
+        """Ensure that a reservation in use has its resources assigned; return those that cannot be assigned.
 
-        Conflict if that is something new.
+        Conflict if one of these is new.
         """
         kind = self._worker.type_of(work.reservation)
         out = left_out(work.reservation) & frozenset(r.id for r in work.resources if r.failure)
@@ -419,13 +419,15 @@ class Healing:
                 out |= error.reasons.keys()
                 continue
             return out
-        raise Conflict(f"more and more of reservation {work.reservation.id} can not be handed over; try again later")
+        raise Conflict(
+            f"several resources of reservation {work.reservation.id} failed during the exchange; retry later"
+        )
 
 
 def _rests_until(lease: Lease) -> datetime | None:
-    """Return the time before which healing does not try again after attempts that were undone.
+    """Return the time before which healing is not retried after attempts that were undone.
 
-    It follows from the record of the lease, so all managers keep to it.
+    It is computed from the record of the lease, so all managers keep to it.
     """
     event = lease.event(EventType.UPDATE)
     tries = lifecycle.undone(event)
@@ -435,7 +437,7 @@ def _rests_until(lease: Lease) -> datetime | None:
 
 
 def _is_back(work: Work) -> bool:
-    """Tell whether something of a reservation in use is well again that was said to be missing."""
+    """Tell whether a missing resource of a reservation in use has recovered."""
     if work.reservation.status is not ReservationStatus.ACTIVE or not work.reservation.missing_resources:
         return False
     well = {resource.id for resource in work.resources if not resource.failure}
@@ -443,12 +445,12 @@ def _is_back(work: Work) -> bool:
 
 
 def _check_gone(plan: Plan, lost: Lost, works: Iterable[Work]) -> None:
-    """Raise NotEnoughResources if a reservation would still hold what it is to do without."""
+    """Raise NotEnoughResources if a reservation would still hold a resource that is to be replaced."""
     names: Mapping[int, Resource] = {resource.id: resource for work in works for resource in work.resources}
     for allocation in plan.allocations:
         if allocation.resource_id in lost.get(allocation.reservation_id, frozenset()):
             host = names[allocation.resource_id]
             raise NotEnoughResources(
-                f"Not enough {host.kind}s available: nothing else fits reservation {allocation.reservation_id} in the "
-                f"place of {host.name} in that time."
+                f"Not enough {host.kind}s available: nothing else fits reservation {allocation.reservation_id} instead "
+                f"of {host.name} in its window."
             )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health: what monitors see of resources, and from when on that counts.
+"""Health: turns the results of polls into the state of resources, healthy or failed.
 
-One look that misses a host reshuffles nothing: a resource changes between well and failed when it was seen otherwise so
-many times in a row, or when somebody said so in as many words. Each manager counts for itself; the first to be sure
-writes it down, and only that one is told that it changed anything.
+A single failed poll has no effect: ``failures_before_healing`` consecutive polls, or one after a notification, change
+the state. Each manager counts for itself; the first that is sure writes the state, and only that one learns that
+something changed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
 
-VANISHED = "the cloud does not know it any more"
+VANISHED = "the cloud no longer knows it"
 
 Seen = Mapping[str, str | None]
-"""Name of a resource → how it has failed, None if it is well. What is not named has vanished."""
+"""Name of a resource → how it has failed, None if it is healthy. A resource that is missing here has vanished."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What has failed and why, what is well again, and how often the others were seen otherwise than they count."""
+    """Newly failed resources with reasons, recovered ones, and, for the others, how many polls disagreed in a row."""
 
     failed: Mapping[int, str] = field(default_factory=dict)
     well: frozenset[int] = frozenset()
@@ -43,11 +43,10 @@ def judge(
     needed: int,
     said: Collection[str] = (),
 ) -> Verdict:
-    """Judge resources by one look at all of them; ``counts`` is what the look before came to.
+    """Return the new state of resources after one poll; ``counts`` is that of the previous verdict.
 
-    ``needed`` looks in a row change what a resource counts as; one is enough for those whose name or service's name is
-    among the ``said``. A look that finds none of the resources is none: then not they have vanished, but the
-    view of them.
+    ``needed`` consecutive polls change the state of a resource; one is enough for those whose name or service's name
+    is in ``said``. A poll that lists none of the resources is ignored as unreliable.
     """
     known = tuple(resources)
     if not any(resource.name in seen for resource in known):
@@ -71,7 +70,7 @@ def judge(
 
 
 class Health:
-    """Keeps the state of resources as monitors see it."""
+    """Keeps the state of resources as polled by the monitor."""
 
     def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
         self._store = store
@@ -80,37 +79,37 @@ class Health:
         self._counts: dict[ResourceKind, Mapping[int, int]] = {}
 
     def registered(self, kind: ResourceKind) -> tuple[Resource, ...]:
-        """Return the resources of a kind, to be looked at; one statement."""
+        """Return the resources of a kind, to be polled; one statement."""
         return self._store.inventory(kind).resources
 
     def observe(
         self, kind: ResourceKind, resources: Collection[Resource], seen: Seen, said: Collection[str] = ()
     ) -> bool:
-        """Take note of a look at the ``resources`` of a kind; tell whether any of them counts as something else now.
+        """Process a poll of the ``resources`` of a kind; tell whether the state of any of them changed.
 
-        No statement while nothing changes; for what does, a few, whatever their number.
+        No statement while nothing changes; else a few, however many resources change.
         """
         verdict = judge(
             resources, seen, self._counts.get(kind, {}), needed=self._settings.failures_before_healing, said=said
         )
         if resources and not seen.keys() & {resource.name for resource in resources}:
-            LOG.warning("None of the registered %ss is in the cloud's list, which therefore does not count", kind)
+            LOG.warning("The cloud lists none of the registered %ss: the poll is ignored as unreliable", kind)
         names = {resource.id: resource.name for resource in resources}
         now = self._clock.now()
         changed = self._store.set_failed(kind, verdict.failed, at=now) | self._store.set_well(
             kind, verdict.well, at=now
         )
-        # Not before it is written: what could not be is seen again with the next look.
+        # Only after the write: if it fails, the next poll sees the same again.
         self._counts[kind] = verdict.counts
         for id_ in sorted(changed):
             if id_ in verdict.failed:
                 LOG.warning("%s %s has failed: %s", kind, names[id_], verdict.failed[id_])
             else:
-                LOG.info("%s %s is well again", kind, names[id_])
+                LOG.info("%s %s has recovered", kind, names[id_])
         return bool(changed)
 
     def forget(self, kinds: Collection[ResourceKind], *, before: datetime) -> None:
-        """Let what failed so long ago count as well: for kinds that no monitor looks at."""
+        """Count resources that failed before then as healthy: for kinds that are not polled."""
         old = self._store.failed_by(kinds, before) if kinds else {}
         for kind in sorted(set(old.values())):
             self._store.set_well(kind, [id_ for id_ in old if old[id_] is kind], at=self._clock.now())

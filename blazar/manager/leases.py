@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lease service: what users ask of their leases, each either done wholly or not at all."""
+"""The lease service: the operations of users on leases, each all or nothing."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from blazar.resources.base import ResourceType, Work
 from blazar.store.store import Store
 
 GLANCE = 0.1
-"""Seconds between two looks at a lease that somebody waits for."""
+"""Seconds between two reads of a lease that a request waits for."""
 
 
 class LeaseService:
-    """Creates, changes, ends and lists leases."""
+    """Creates, changes, deletes and lists leases."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class LeaseService:
         return self._store.lease_revisions(project_id)
 
     def by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
-        """Return leases as a list shows them; those gone are left out."""
+        """Return leases as a list shows them; deleted ones are left out."""
         return self._store.leases_by_id(lease_ids)
 
     def one(self, lease_id: str) -> Lease:
@@ -98,7 +98,7 @@ class LeaseService:
         return self._store.lease(lease_id)
 
     def create(self, request: LeaseRequest) -> Lease:
-        """Book a lease, make what must exist before its start, and return it PENDING; or leave nothing behind."""
+        """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all."""
         now = self._clock.now()
         window = dates.new_window(request.start, request.end, now)
         lead = self._settings.lead_before_end([r.resource_type for r in request.reservations])
@@ -112,7 +112,7 @@ class LeaseService:
         parameters = [kind.parameters(given) for (kind, _, _), given in zip(checked, resolved, strict=True)]
         saves = any(kind.action(values).saves_work for (kind, _, _), values in zip(checked, parameters, strict=True))
         if before_end is None and saves:
-            # No warning beforehand, and yet work to save: at the end itself, before anything is deleted.
+            # No warning requested, but work to save: save it at the end itself, before anything is deleted.
             before_end = window.end
         claim = self._claims.new()
         lease = _new_lease(
@@ -138,17 +138,17 @@ class LeaseService:
         return created
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
-        """Change a lease and return it as it is then; or leave it as it was."""
+        """Change a lease and return it, all or nothing."""
         try:
             lease = self._patiently(lambda: self._updates.update(lease_id, change))
-            # The change may have brought others in the place of what was missing.
+            # The change may have replaced missing resources.
             seen = lease.degraded and self._healing.look_calmly(lease_id, in_use=False)
             return self._store.lease(lease_id) if seen else lease
         finally:
             self._wake()
 
     def _patiently(self, change: Callable[[], Lease]) -> Lease:
-        """Make a change; while something else is being done with the lease, wait for a while that this is over."""
+        """Make a change; while other work on the lease is in progress, wait up to ``patience`` for it to finish."""
         end = monotonic() + self._settings.patience.total_seconds()
         try:
             return change()
@@ -163,7 +163,7 @@ class LeaseService:
                 raise
 
     def _wait_until_gone(self, lease: Lease) -> None:
-        """Wait for a while for a deletion that others bring to its end, so that what the lease held can be booked."""
+        """Wait up to ``patience`` for a deletion that others finish, so that its resources can be booked again."""
         end = monotonic() + self._settings.patience.total_seconds()
         with self._waiting.place(lease.project_id) as waits:
             while waits and monotonic() < end:
@@ -174,11 +174,11 @@ class LeaseService:
                 time.sleep(GLANCE)
 
     def delete(self, lease_id: str) -> None:
-        """End a lease now and for good.
+        """Delete a lease, ending it now.
 
-        What can be returned at once is returned before this comes back; the rest (servers that take their time, a
-        cloud that does not answer) goes on in the background while the lease is DELETING. What is under way when it is
-        deleted, as a start, is waited for for a while.
+        Resources that can be returned at once are returned before this method returns; the rest (slow servers, a cloud
+        that does not answer) follows in the background while the lease is DELETING. Work in progress, as a start, is
+        waited for up to ``patience``.
         """
         while True:
             # Before the lease is read: a claim that had not ended then may have been renewed since.
@@ -214,24 +214,24 @@ class LeaseService:
         try:
             return kind.demand(parameters, known=self._store.known_properties(kind.kind, private=private))
         except InvalidInput:
-            # It may ask for a property that has come since this process last looked.
+            # It may ask for a property that is newer than what this process has read.
             return kind.demand(parameters, known=self._store.inventory(kind.kind).keys(private=private))
 
     def _type(self, resource_type: str) -> ResourceType:
         if resource_type not in self._types:
             raise InvalidInput(
-                f"resource_type {resource_type[:80]!r} is not offered; use one of: {', '.join(sorted(self._types))}"
+                f"resource_type {resource_type[:80]!r} is not available; use one of: {', '.join(sorted(self._types))}"
             )
         return self._types[resource_type]
 
     def _grant(self, lease: Lease, placement_requests: list[PlacementRequest], claim: Claim) -> tuple[Lease, Plan]:
-        """Find resources, ask whether the project may have them, and book them."""
+        """Find resources, check the limits of the project, and book them."""
         enforcement_check = EnforcementCheck(self._enforcement, self._store, self._clock)
         actor = Actor(lease.user_id, lease.project_id)
         asked: list[Plan] = []
 
         def prepare(attempt: int) -> Plan:
-            # What was granted once is tried again first, so that nobody has to be asked anew.
+            # Prefer the resources that the check has accepted, so that it need not be repeated.
             again = _preferring(placement_requests, asked[-1]) if asked else placement_requests
             return self._booking.plan(
                 lease.id,
@@ -254,7 +254,7 @@ class LeaseService:
         )
 
     def _book(self, lease: Lease, plan: Plan, enforcement_check: EnforcementCheck, claim: Claim) -> Lease:
-        # The claim runs from here: earlier attempts may have taken a while.
+        # The claim starts here: earlier attempts may have taken a while.
         until = self._claims.begin(claim)
         claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
         return self._store.book(
@@ -266,13 +266,13 @@ class LeaseService:
         )
 
     def _prepare(self, booked: Lease, plan: Plan, claim: Claim) -> Lease:
-        """Make what must exist before the start; undo the booking if that fails."""
+        """Make the cloud objects that the lease needs before its start; undo the booking if that fails."""
         creation = booked.events[-1]
         try:
             prepared = []
             for reservation in booked.reservations:
                 kind = self._types[reservation.resource_type]
-                # No resource is looked up: what exists before the start belongs to the reservation as a whole.
+                # No resources are read: objects from before the start belong to the reservation as a whole.
                 artefacts = kind.prepare(Work(booked, reservation, ()))
                 prepared.append(replace(reservation, artefacts=artefacts))
         except BlazarError as error:
@@ -291,14 +291,14 @@ class LeaseService:
                 booked, notices = self._accepted(booked, notices, claim)
             return self._store.save(booked, armed, at=now, notices=notices)
         except StaleLease:
-            # Found in a list and deleted, by somebody quick: the deletion goes on from here.
+            # A user found the lease in a list and deleted it already: the deletion continues from here.
             raise self._worker.lost(booked.id, creation.id, claim, "created") from None
 
     def _accepted(self, booked: Lease, held: tuple[Notice, ...], claim: Claim) -> tuple[Lease, tuple[Notice, ...]]:
-        """Tell those who must accept the lease, or undo the booking if they do not. StaleLease.
+        """Send the lease to the filters that must accept it, or undo the booking if they do not. StaleLease.
 
-        Return the lease as it is then, and what to write with it. What is to be told is written down first: so whoever
-        undoes the creation knows that it may have been accepted.
+        Return the lease as saved, and the outbox messages to write with it. The messages are written before they are
+        sent: so a manager that undoes the creation knows that it may have been accepted.
         """
         creation = booked.events[-1]
         now = self._clock.now()
@@ -314,7 +314,7 @@ class LeaseService:
 
 
 def _preferring(placement_requests: list[PlacementRequest], plan: Plan) -> list[PlacementRequest]:
-    """Return the wishes with the resources of a plan put first."""
+    """Return the placement requests with the resources of a plan preferred."""
     chosen = {
         placement_request.reservation_id: {
             a.resource_id for a in plan.allocations if a.reservation_id == placement_request.reservation_id

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The monitor: looks at resources now and then, or when it is told to, and has leases healed.
+"""The monitor: polls the state of resources, at intervals and after notifications, and has leases healed.
 
-A thread of its own, beside events and requests. While the cloud does not answer nothing counts as failed: it is said
-once, and looked again.
+It has its own thread, beside events and requests. While the cloud does not answer, no resource counts as failed: this
+is logged once, and the poll is retried.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from blazar.model.resource import Resource, ResourceKind
 LOG = logging.getLogger(__name__)
 
 BURST = 0.5
-"""Seconds to wait for more of what comes in a burst, as when a rack fails, so that all of it is one look."""
+"""Seconds to wait for more notifications of a burst, as when a rack fails, so that one poll serves them all."""
 
 SOON = timedelta(seconds=5)
-"""When to look again at leases that were busy, and at what was told of while the cloud did not answer."""
+"""When to retry leases that were busy, and polls that were asked for while the cloud did not answer."""
 
 HOURLY = timedelta(hours=1)
-"""How often leases are healed where all of the future is looked at each time."""
+"""How often leases are healed if ``healing_interval`` is zero, so that each run covers all future leases."""
 
 
 class Watch(Protocol):
-    """Looks at all resources of a kind."""
+    """Polls all resources of a kind."""
 
     @property
     def kind(self) -> ResourceKind:
-        """What it looks at."""
+        """The kind of resource that it polls."""
 
     def look(self, registered: Collection[Resource]) -> Seen:
-        """Return what the cloud tells of these resources. CloudError if it does not: then nobody knows."""
+        """Return the state of these resources in the cloud. CloudError if the cloud does not say."""
 
 
 class Monitor:
-    """Looks and heals."""
+    """Polls resources and heals leases."""
 
     def __init__(
         self, watches: Iterable[Watch], health: Health, healing: Healing, clock: Clock, settings: Settings
@@ -66,57 +66,57 @@ class Monitor:
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
     def start(self) -> None:
-        """Begin to look, in a thread of its own."""
+        """Start the polling thread."""
         self._thread.start()
 
     def take_no_more(self) -> None:
-        """Begin no more looks, and end a run of healing after the lease that it looks at."""
+        """Begin no more polls, and end a run of healing after its current lease."""
         self._stopping.set()
         self._healing.take_no_more()
         self._woken.set()
 
     def stop(self) -> None:
-        """Finish what is at hand, and return."""
+        """Finish the poll or healing in progress, and return."""
         self.take_no_more()
         if self._thread.ident is not None:
             self._thread.join()
 
     def hear(self, name: str) -> None:
-        """Look soon, as somebody said that a resource, or the service on it, has changed."""
+        """Poll soon: a notification said that a resource, or the service on it, has changed."""
         with self._lock:
             self._said.add(name)
         self._woken.set()
 
     def heal_soon(self) -> None:
-        """Heal in the thread, as soon as it comes to that: something may have failed or recovered.
+        """Heal leases soon, in the monitor's thread: something may have failed or recovered.
 
-        Also what failed to heal a moment ago.
+        This includes leases whose last attempt was undone a moment ago.
         """
         self._due.set()
         self._woken.set()
 
     def look_again(self) -> None:
-        """Look again in some seconds: what was seen could not be noted, as a lease was busy."""
+        """Poll again in some seconds: a result could not be recorded, because a lease was busy."""
         self._again.set()
 
     def run_once(self) -> None:
-        """Look at everything, and heal if that changed anything. For tests, tools, and the thread."""
+        """Poll all resources, and heal if that changed anything. For tests and tools."""
         if self._look() | _taken(self._due):
             self._healing.run(at_once=True)
 
     def heal(self, *, at_once: bool = False) -> int:
-        """Heal what there is to heal; return how many leases have to be looked at again soon.
+        """Heal all leases that need it; return how many have to be retried soon.
 
-        ``at_once``: also what failed to heal a moment ago. What no monitor looks at, and only a start has found to have
-        failed, counts as well again after an hour.
+        ``at_once``: also those whose last attempt was undone a moment ago. A resource that is not polled, and that a
+        start has found failed, counts as healthy after an hour.
         """
         seen = {watch.kind for watch in self._watches} if self._settings.polling_interval else set()
         self._health.forget([k for k in ResourceKind if k not in seen], before=self._clock.now() - HOURLY)
         return self._healing.run(at_once=at_once, between=self._look_meanwhile)
 
     def _look_meanwhile(self) -> None:
-        """Look if it is time, while leases are healed: what is lost is not promised to the next of them."""
-        # What was said while the cloud did not answer is not looked at before every lease.
+        """Poll if it is time, while leases are healed, so that the next lease gets no newly failed resource."""
+        # Do not poll before every lease for notifications from while the cloud did not answer.
         if (self._is_due() or (self._heard() and not self._silent)) and self._look_now():
             self.heal_soon()
 
@@ -142,13 +142,15 @@ class Monitor:
                     seen = watch.look(registered)
             except BlazarError as error:
                 if watch.kind not in self._silent:
-                    LOG.warning("The state of %ss can not be seen, and counts as before: %s", watch.kind, error.message)
+                    LOG.warning(
+                        "Cannot poll the state of %ss, keeping the last known one: %s", watch.kind, error.message
+                    )
                 self._silent.add(watch.kind)
                 with self._lock:
                     self._said |= said
                 continue
             if watch.kind in self._silent:
-                LOG.info("The state of %ss can be seen again", watch.kind)
+                LOG.info("State of %ss: polling works again", watch.kind)
                 self._silent.discard(watch.kind)
             changed |= self._health.observe(watch.kind, registered, seen, said)
         return changed
@@ -169,11 +171,11 @@ class Monitor:
                 if self._heard() | _taken(self._again):
                     self._look_at = now + SOON if self._look_at is None else min(self._look_at, now + SOON)
             except BlazarError as error:
-                LOG.error("Nothing can be watched or healed (%s); trying again soon", error.message)
+                LOG.error("Polling and healing failed (%s); retrying soon", error.message)
                 self._look_at, heal_at = _soon(self._look_at, now), now + SOON
             except Exception:
-                # The border of the thread: it outlives whatever goes wrong in one round.
-                LOG.exception("A round of the monitor failed; trying again soon")
+                # The edge of the thread: it survives whatever goes wrong in one round.
+                LOG.exception("Polling and healing failed unexpectedly; retrying soon")
                 self._look_at, heal_at = _soon(self._look_at, now), now + SOON
             self._rest(min(heal_at, self._look_at or heal_at))
 
@@ -188,7 +190,7 @@ class Monitor:
 
 
 def _taken(flag: threading.Event) -> bool:
-    """Tell whether a flag was set, and clear it; what is set at the same moment counts the next time."""
+    """Tell whether a flag was set, and clear it; a flag set at the same moment counts the next time."""
     if not flag.is_set():
         return False
     flag.clear()
@@ -196,5 +198,5 @@ def _taken(flag: threading.Event) -> bool:
 
 
 def _soon(look_at: datetime | None, now: datetime) -> datetime | None:
-    """Return when to look after a round that failed: not at once if it was the look that did."""
+    """Return when to poll after a round that failed: not at once, as it may be the poll that failed."""
     return None if look_at is None else max(look_at, now + SOON)

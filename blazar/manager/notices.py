@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling those who keep books about leases: written with the change itself, sent afterwards, apart from all else.
+"""Transactional outbox for external accounting services: written with a change of a lease, sent later.
 
-A notice is a row of the database that the transaction writes which grants, changes or ends a lease. So it is there if
-and only if that is so, once, whoever dies; and sending it, with however many tries, delays no lease.
+An outbox message (``Notice``) is a row that is written in the transaction which grants, changes or ends a lease. So it
+exists exactly when the change does, also after a crash, and however many attempts its delivery takes, it delays no
+lease.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ LOG = logging.getLogger(__name__)
 
 PAGE = 50
 TELLERS = 4
-"""How many notices are sent at a time: a slow service keeps the next ones waiting, and nothing else."""
+"""Outbox messages sent at a time: a slow service delays only the next messages."""
 
 LOOK_AGAIN = 0.1
-"""Seconds between two looks at what somebody else is telling."""
+"""Seconds between two checks whether another thread or manager has delivered a message."""
 
 _NEWS = TypeAdapter(News)
 
 
 class Notices:
-    """Writes notices, and sends those that are due. Any number of these may share a database."""
+    """Creates outbox messages and sends those that are due. Any number of instances may share a database."""
 
     def __init__(self, store: Store, enforcement: Enforcement, clock: Clock, settings: Settings) -> None:
         self._store = store
@@ -64,9 +65,9 @@ class Notices:
         by: Actor | None = None,
         before: tuple[Lease, Collection[Allocation]] | None = None,
     ) -> tuple[Notice, ...]:
-        """Return what to write with a change, so that those are told who want to hear: nothing if nobody does.
+        """Return the outbox messages to write with a change; none if no filter listens to the occasion.
 
-        ``before`` is the lease before the change, with what was promised to it then; ``by`` is who asked.
+        ``before`` is the lease before the change, with its allocations then; ``by`` is the user who asked.
         """
         if not self._enforcement.hears(occasion):
             return ()
@@ -89,11 +90,11 @@ class Notices:
         by: Actor,
         before: tuple[Lease, Collection[Allocation]] | None = None,
     ) -> tuple[Notice, ...]:
-        """Return what to write about a lease as it is to be: held, if somebody must accept that before it is so.
+        """Return the outbox messages of a planned change: held, if a filter must accept the change first.
 
-        What is held is written first, on its own; then it is told (``commit``), and what came of that is written with
-        the lease. Whoever undoes the request in between, this manager or another, finds it and takes back what may have
-        been accepted (``taken_back``).
+        A held message is written first, on its own; then it is sent (``commit``), and the result is written with the
+        lease. A manager that undoes the request in between, this one or another, finds the message and sends a reversal
+        of what may have been accepted (``taken_back``).
         """
         notices = self.of(occasion, lease, allocations, by=by, before=before)
         if not self._enforcement.binds(occasion, lease.project_id):
@@ -101,16 +102,16 @@ class Notices:
         return tuple(replace(notice, due_at=HELD) for notice in notices)
 
     def commit(self, held: Collection[Notice]) -> tuple[Notice, ...]:
-        """Tell what is held and written; return what to write when what it tells of becomes so.
+        """Send held messages that are written; return what to write of them with the change.
 
-        UsageDenied, EnforcementUnavailable: then it must not become so.
+        UsageDenied, EnforcementUnavailable: then the change must not be made.
         """
         return tuple(self._committed(replace(notice, stored=True)) for notice in held)
 
     def _committed(self, notice: Notice) -> Notice:
         news = _NEWS.validate_json(notice.content)
         try:
-            # No service hears of a lease from a manager that was held up: another one may be undoing it.
+            # A manager that was held up sends nothing about a lease: another manager may be undoing the change.
             seconds = check_change()
         except BlazarError as error:
             self._store.settle_notice(replace(notice, reason=error.message, over=True), at=self._clock.now())
@@ -123,17 +124,19 @@ class Notices:
             return replace(notice, told=outcome.known, over=True)
         if outcome.error is None:
             reason = "; ".join(f"{name}: {reason}" for name, reason in outcome.later.items())
-            LOG.warning("%s of lease %s is told again: %s", news.occasion, notice.lease_id, reason)
+            LOG.warning(
+                "%s of lease %s was not delivered to all filters, retrying: %s", news.occasion, notice.lease_id, reason
+            )
             due_at = now + self._settings.first_retry
             return replace(notice, told=outcome.known, reason=reason, attempts=1, due_at=due_at)
         nothing_to_do = tuple(name for name in self._enforcement.hearing(news.occasion) if name not in outcome.known)
         reason = outcome.error.message
-        LOG.warning("%s of lease %s is not accepted: %s", news.occasion, notice.lease_id, reason)
+        LOG.warning("%s of lease %s was rejected or not answered: %s", news.occasion, notice.lease_id, reason)
         self._store.settle_notice(replace(notice, told=nothing_to_do, reason=reason, over=not outcome.known), at=now)
         raise outcome.error
 
     def taken_back(self, lease: Lease) -> tuple[Notice, ...]:
-        """Return what to write when a request is undone, so that those hear of it who may have accepted it."""
+        """Return the outbox messages of an undone request, with reversals for filters that may have accepted it."""
         if not any(self._enforcement.hears(occasion) for occasion in (Occasion.CREATED, Occasion.UPDATED)):
             return ()
         written: list[Notice] = []
@@ -147,11 +150,11 @@ class Notices:
         news = _NEWS.validate_json(held.content)
         now = self._clock.now()
         if news.occasion is Occasion.CREATED:
-            # As if it had never been: nothing of it was used.
+            # As if the lease had never existed: nothing of it was used.
             view = replace(news.view, lease=replace(news.view.lease, status=LeaseStatus.DELETING))
             reversal = News(Occasion.ENDED, news.context, min(now, view.window.start), view)
         elif lease.status is LeaseStatus.DELETING or news.before is None:
-            # Its end is told next.
+            # The message of its end follows.
             return ()
         else:
             reversal = replace(news, at=now, view=news.before, before=news.view)
@@ -159,7 +162,7 @@ class Notices:
             return ()
         content = _NEWS.dump_json(reversal, by_alias=True).decode()
         due_at = now + self._settings.notice_settling
-        LOG.warning("%s of lease %s may have been accepted, and is taken back", news.occasion, lease.id)
+        LOG.warning("%s of lease %s may have been accepted; a reversal is sent", news.occasion, lease.id)
         return (
             Notice(
                 str(uuid.uuid4()), lease.id, content, now, due_at, told=held.told, reason=f"undone: {held.reason or ''}"
@@ -167,10 +170,10 @@ class Notices:
         )
 
     def of_end(self, before: Lease, after: Lease) -> tuple[Notice, ...]:
-        """Return what to write with the write that begins the end of a lease, by its event or by a deletion.
+        """Return the outbox messages for the write that begins the end of a lease, by its event or by a deletion.
 
-        Only the first such write finds the end event undone. What never came to be, as its creation was not finished,
-        has no end: nobody was told that it was granted.
+        Only the first such write finds the end event UNDONE. A lease whose creation did not finish has no end: no
+        filter was notified that it was granted.
         """
         end = before.event(EventType.END)
         begun = end is None or end.status is not EventStatus.UNDONE
@@ -179,12 +182,12 @@ class Notices:
         return self.of(Occasion.ENDED, after, self._store.lease_allocations(after.id))
 
     def start(self) -> None:
-        """Begin to send, in threads of its own; there are none if there is nobody to tell."""
+        """Start the sending threads; none if no filter listens."""
         if any(self._enforcement.hears(occasion) for occasion in Occasion):
             self._thread.start()
 
     def stop(self) -> None:
-        """Finish what is being sent, and return."""
+        """Finish the deliveries in progress, and return."""
         self._stopping.set()
         self._woken.set()
         if self._thread.ident is not None:
@@ -192,13 +195,13 @@ class Notices:
         self._tellers.shutdown()
 
     def wake(self) -> None:
-        """Look now: there may be something new."""
+        """Check for due messages now: there may be a new one."""
         self._woken.set()
 
     def run_due(self) -> int:
-        """Send everything that is due, here and now; return how many tries that took.
+        """Send all due messages in this thread; return the number of attempts.
 
-        For tests with a clock of their own and for tools; the running threads do the same.
+        For tests with their own clock and for tools; the running threads do the same.
         """
         tries = 0
         while due := self._store.due_notices(self._clock.now(), PAGE):
@@ -208,10 +211,10 @@ class Notices:
         return tries
 
     def catch_up(self, lease_id: str) -> None:
-        """Tell what is still to be told of a lease, or wait a moment until somebody has told it.
+        """Deliver the outstanding messages of a lease, or wait a moment until another thread has.
 
-        A question about a change means nothing to a service that does not know the lease as it is. If it can not be
-        told: EnforcementUnavailable, if the service is one without whose word nothing is granted.
+        A service cannot decide about a change of a lease whose current state it does not know. If they cannot be
+        delivered: EnforcementUnavailable, if nothing may be granted without the service's consent.
         """
         if not any(self._enforcement.hears(occasion) for occasion in Occasion):
             return
@@ -221,11 +224,11 @@ class Notices:
             if first.due_at <= self._clock.now():
                 self._send(first)
             elif first.reason is None and time.monotonic() < end:
-                # Somebody else is telling it.
+                # Another thread or manager is sending it.
                 time.sleep(LOOK_AGAIN)
             elif self._enforcement.insists:
                 raise EnforcementUnavailable(
-                    f"the external service that decides about leases does not know lease {lease_id} as it is yet; "
+                    f"the external enforcement service does not know the current state of lease {lease_id} yet; "
                     "please try again later"
                 )
             else:
@@ -239,11 +242,11 @@ class Notices:
                 list(self._tellers.map(self._send_calmly, due))
                 pause = timedelta(0) if due else self._until_next()
             except BlazarError as error:
-                LOG.error("Notices can not be read (%s); trying again in a second", error.message)
+                LOG.error("Outbox messages cannot be read (%s); retrying in a second", error.message)
                 pause = timedelta(seconds=1)
             except Exception:
-                # The border of the thread: it outlives whatever goes wrong in one round.
-                LOG.exception("A round of notices failed; trying again in a second")
+                # The edge of the thread: it survives whatever goes wrong in one round.
+                LOG.exception("Sending outbox messages failed; retrying in a second")
                 pause = timedelta(seconds=1)
             self._woken.wait(pause.total_seconds())
 
@@ -257,11 +260,11 @@ class Notices:
             if not self._stopping.is_set():
                 self._send(notice)
         except BlazarError as error:
-            LOG.error("Notice %s of lease %s has to wait: %s", notice.id, notice.lease_id, error.message)
+            LOG.error("Outbox message %s of lease %s is delayed: %s", notice.id, notice.lease_id, error.message)
             self._stopping.wait(1)
         except Exception:
-            # The border of a thread. The notice is still in the database, and so comes back.
-            LOG.exception("Notice %s of lease %s failed; it will be tried again", notice.id, notice.lease_id)
+            # The edge of a thread. The message is still in the database, and so is retried.
+            LOG.exception("Outbox message %s of lease %s failed; it will be retried", notice.id, notice.lease_id)
             self._stopping.wait(1)
 
     def _send(self, notice: Notice) -> None:
@@ -272,8 +275,10 @@ class Notices:
         try:
             news = _NEWS.validate_json(claimed.content)
         except ValueError:
-            LOG.exception("Notice %s of lease %s can not be read, and is given up", claimed.id, claimed.lease_id)
-            self._store.finish_notice(claimed, told=claimed.told, reason="it can not be read", at=now)
+            LOG.exception(
+                "Outbox message %s of lease %s cannot be parsed, and is given up", claimed.id, claimed.lease_id
+            )
+            self._store.finish_notice(claimed, told=claimed.told, reason="it cannot be parsed", at=now)
             return
         reasons: list[str] = []
         passing: list[Exception] = []
@@ -286,7 +291,7 @@ class Notices:
             if not isinstance(error, BlazarError):
                 LOG.error("Filter %s failed unexpectedly", name, exc_info=error)
 
-        # The same id with every try, so that whoever is told twice, since a manager died in between, can notice.
+        # Every attempt has the same id, so that a service can detect a message sent twice, as after a crash.
         with scope(request_id=f"req-{claimed.id}", limit=self._settings.notice_claim / 2):
             told = self._enforcement.tell(news, claimed.told, failed)
         reason = "; ".join(reasons)
@@ -294,20 +299,20 @@ class Notices:
         if not reasons:
             self._store.finish_notice(claimed, told=told, reason=None, at=now)
         elif not passing:
-            LOG.error("%s of lease %s is refused for good: %s", news.occasion, claimed.lease_id, reason)
+            LOG.error("%s of lease %s was rejected for good: %s", news.occasion, claimed.lease_id, reason)
             self._store.finish_notice(claimed, told=told, reason=reason, at=now)
         elif claimed.attempts + 1 >= self._settings.notice_attempts or self._holds_up_the_end(claimed, news, passing):
             LOG.error("%s of lease %s is given up: %s", news.occasion, claimed.lease_id, reason)
             self._store.finish_notice(claimed, told=told, reason=reason, at=now)
         else:
             wait = min(self._settings.notice_longest_retry, self._settings.first_retry * 2 ** min(claimed.attempts, 16))
-            LOG.warning("%s of lease %s is tried again in %s: %s", news.occasion, claimed.lease_id, wait, reason)
+            LOG.warning("%s of lease %s is retried in %s: %s", news.occasion, claimed.lease_id, wait, reason)
             self._store.postpone_notice(claimed, told=told, reason=reason, until=now + wait)
 
     def _holds_up_the_end(self, notice: Notice, news: News, errors: Collection[Exception]) -> bool:
-        """Tell whether a commit fails although its service can be reached, while the end of its lease waits behind it.
+        """Tell whether a commit fails at a reachable service while the message of its lease's end waits behind it.
 
-        A service that can not be reached at all would not hear of the end either: then both wait, and keep their order.
+        An unreachable service would not receive the end either: then both wait, and keep their order.
         """
         if (
             news.occasion is Occasion.ENDED

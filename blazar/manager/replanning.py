@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other resources in the place of some that a lease holds: which, by the same calendar and booking as everything else.
+"""Re-planning: chooses replacements for some resources of a lease, with the same calendar and booking as everything.
 
-What is well stays. As much as can be had is taken; of the rest the lease keeps what it had, so that it has it again
-when that recovers.
+Healthy resources stay. As many failed ones as possible are replaced; the lease keeps its allocations of the others, so
+that it can use them again when they recover.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from blazar.resources.base import ResourceType, Work
 from blazar.store.store import Store
 
 Lost = Mapping[str, frozenset[int]]
-"""Reservation → what it is to do without, by calendar id."""
+"""Reservation → the resources to replace, by calendar id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What a lease is to hold, and what a booking of it must find; ``touched`` reservations get something new."""
+    """The plan for a lease, with the generations to book against; ``touched`` reservations get new resources."""
 
     plan: Plan
     touched: frozenset[str]
 
 
 class Replanner:
-    """Finds other resources for reservations."""
+    """Finds replacements for resources of reservations."""
 
     def __init__(self, store: Store, types: Mapping[str, ResourceType], booking: Booking) -> None:
         self._store = store
@@ -49,11 +49,11 @@ class Replanner:
         attempt: int,
         avoid: bool = False,
     ) -> Exchange:
-        """Return what a lease would hold without what is lost; what has failed is not chosen anyway.
+        """Return the allocations of a lease with the resources in ``lost`` replaced; failed ones are never chosen.
 
-        ``avoid``: what is lost is well, and not to be chosen again. First everything is placed that was lost, beside
-        all that is kept; if that can not be, reservations that have not started may swap among themselves; and if that
-        can not be either, each in turn gets as much as there is.
+        ``avoid``: the resources in ``lost`` are healthy, but must not be chosen again. First all replacements are
+        placed beside all that is kept; if that fails, reservations that have not started may exchange resources; if
+        that fails too, each in turn gets as much as there is.
         """
         held = {w.reservation.id: tuple(a for a in allocations if a.reservation_id == w.reservation.id) for w in works}
         excluded = frozenset().union(*lost.values()) if avoid else frozenset()
@@ -80,25 +80,25 @@ class Replanner:
         shed = lost.get(work.reservation.id, frozenset())
         demand = self._demand(work, shed, known)
         if demand is not None and demand.required:
-            # Nothing takes the place of what was asked for by its name; all of that is held, and stays.
+            # Resources that were requested by name cannot be replaced; they stay.
             shed -= {resource.id for resource in work.resources if resource.name in demand.required}
         return _Room(work, held, shed, demand)
 
     def _demand(self, work: Work, lost: frozenset[int], known: frozenset[str]) -> Demand | None:
-        """Return what a reservation asks of the calendar; None if it keeps what it has, or can not ask any more."""
+        """Return the demand of a reservation; None if it keeps its resources, or its request is no longer valid."""
         if not lost and work.reservation.status is not ReservationStatus.PENDING:
             return None
         kind = self._types[work.reservation.resource_type]
         try:
             return kind.demand_again(work, work.reservation.parameters, known=known)
         except InvalidInput:
-            # It asks for a property that no resource has any more.
+            # It asks for a property that no resource has any longer.
             return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """A reservation with what is promised to it, what of that is lost, and what it asks for instead, if it can."""
+    """A reservation with its allocations, the resources to replace, and its demand for others, if it has one."""
 
     work: Work
     held: tuple[Allocation, ...]
@@ -118,7 +118,7 @@ class _Room:
         return bool(self.lost) and self.demand is None
 
     def firm(self, kind: ResourceKind, least: int | None = None) -> PlacementRequest:
-        """Ask for what is kept and, in the place of what is lost, for anything: at least ``least`` in all."""
+        """Return the request for what is kept plus any replacements: at least ``least`` in all."""
         kept = {a.resource_id: a.count for a in self.held if a.resource_id not in self.lost or self.hopeless}
         per_instance = self.held[0].per_instance
         base = self.demand or Demand(kind, self.total, self.total, per_instance=per_instance)
@@ -133,13 +133,13 @@ class _Room:
                 pinned=fixed,
                 required=frozenset(),
                 kept={} if per_instance is None else kept,
-                # It was promised for all of this time, and is not given up because its resource has shrunk.
+                # It was allocated for this whole window, and stays even if its resource has shrunk.
                 entitled=True,
             ),
         )
 
     def loose(self, kind: ResourceKind) -> PlacementRequest:
-        """Ask for as much as there is, of anything, before the start; what is kept comes first."""
+        """Return the request of a reservation before its start for any resources, preferring those it keeps."""
         waits = self.work.reservation.status is ReservationStatus.PENDING
         if not waits or self.demand is None or self.demand.required:
             return self.firm(kind)
@@ -152,7 +152,7 @@ class _Room:
         )
 
     def having(self, given: tuple[Allocation, ...]) -> _Room:
-        """Return the reservation with what was found, and of what is lost so much that nothing is given up for less."""
+        """Return the reservation with what was found, plus enough failed resources that its total does not shrink."""
         rest = self.total - sum(allocation.count for allocation in given)
         left = []
         for allocation in self.held:
@@ -164,7 +164,7 @@ class _Room:
 
 @dataclass(slots=True)
 class _Search:
-    """The search for all reservations of a lease that take one kind of resource."""
+    """The search for all reservations of a lease that use one kind of resource."""
 
     booking: Booking
     kind: ResourceKind
@@ -175,7 +175,7 @@ class _Search:
     generations: dict[int, int] = field(default_factory=dict)
 
     def placed(self) -> Mapping[str, tuple[Allocation, ...]]:
-        """Return what each reservation is to hold."""
+        """Return the new allocations of each reservation."""
         if not any(room.hopeless for room in self.rooms):
             found = self._planned(room.firm(self.kind) for room in self.rooms)
             if found is None and len(self.rooms) > 1:
@@ -207,7 +207,7 @@ class _Search:
             )
         except NotEnoughResources:
             return None
-        # What was read first counts: everything since was decided on it.
+        # The generations read first count: everything since was decided on them.
         self.generations = {**plan.generations, **self.generations}
         return {
             w.reservation_id: tuple(a for a in plan.allocations if a.reservation_id == w.reservation_id)
@@ -216,5 +216,5 @@ class _Search:
 
 
 def _kept(room: _Room) -> _Room:
-    """Return a reservation that keeps all that it has, whatever the state of that."""
+    """Return a reservation that keeps all its resources, whatever their state."""
     return replace(room, lost=frozenset(), demand=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator may set about leases."""
+"""The settings of a manager that operators choose."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ from blazar.model.bounds import Bounds
 class Settings:
     """Settings of the manager.
 
-    ``before_end_lead`` is the distance of the
-    before_end event to the end, where the request names none (zero: no such event), and ``before_end_leads`` that of
-    resource types with one of their own. A claim on an event that its
-    owner does not renew for ``claim_ttl`` may be taken over. ``request_limit`` is how long a request may
-    spend in calls to the cloud; then it is answered, and the work goes on (or is undone) in the background.
-    ``notice_attempts`` is how often those who keep books about leases are told of one thing before that is given up,
-    ``notice_claim`` how long one who tells may take before another may take over, and ``notice_wait`` how long a change
-    waits for what is still to be told of its lease. What may have been accepted is taken back after ``notice_settling``
-    (when no service is at work any more on what it was told before).
-    Every ``polling_interval`` (zero: never) the state of resources is looked at, for at most ``look_limit``;
-    ``failures_before_healing`` looks in a row must agree before a resource counts as failed, or as well again. Leases
-    that begin within ``healing_interval`` are healed (zero: all), at once and every so often; ``heal_active``: also
-    those in use. ``patience`` is how long a request waits for what is being done with its lease at that moment.
-    ``bounds`` are how much one project may have at all.
-    Every ``sweep_interval`` (zero: never) the cloud is searched for what is left of leases that are over, which is
-    ended, or with ``sweep_dry_run`` only reported.
+    ``before_end_lead`` is the time between the before_end event and the end, if the request names none (zero: no such
+    event); ``before_end_leads`` overrides it by resource type. A claim on an event that its owner does not renew for
+    ``claim_ttl`` may be taken over. ``request_limit`` is how long a request may spend in calls to the cloud; then it is
+    answered, and the work is continued (or undone) in the background.
+    ``notice_attempts`` is the maximum of delivery attempts for an outbox message, ``notice_claim`` how long one attempt
+    may take before another manager may take over, and ``notice_wait`` how long a change waits for the outstanding
+    messages of its lease. A reversal of what may have been accepted is sent after ``notice_settling``, when no service
+    still processes the earlier message.
+    Every ``polling_interval`` (zero: never) the state of resources is polled, for at most ``look_limit``;
+    ``failures_before_healing`` consecutive polls must agree before a resource counts as failed, or as recovered. Leases
+    that begin within ``healing_interval`` are healed (zero: all), at once and at that interval; ``heal_active``: also
+    those in use. ``patience`` is how long a request waits for other work on its lease to finish.
+    ``bounds`` limits what one project may hold.
+    Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
+    or with ``sweep_dry_run`` only reported.
     """
 
     before_end_lead: timedelta = timedelta(minutes=60)
@@ -62,6 +61,6 @@ class Settings:
     longest_sleep: timedelta = timedelta(seconds=5)
 
     def lead_before_end(self, resource_types: Collection[str]) -> timedelta:
-        """Return the lead of a lease with reservations of these types: the longest of theirs."""
+        """Return the before_end lead of a lease with these resource types: their longest."""
         leads = [self.before_end_leads.get(name, self.before_end_lead) for name in resource_types]
         return max(leads, default=self.before_end_lead)

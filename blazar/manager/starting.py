@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts when something that was promised can not be handed over: others take its place, or the start does without."""
+"""Starts with resources that cannot be assigned: they are replaced, or the start goes on without them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from blazar.resources.base import NotYet, ResourceType, Work
 from blazar.store.store import Store
 
 MOST_TURNS = 5
-"""How often one try of a start goes through what is left after some could not be handed over."""
+"""Rounds in one attempt of a start: each retries with replacements for resources that could not be assigned."""
 
 
 class Substitutes:
-    """Gives a lease whose start we have in our hands other resources."""
+    """Replaces failed resources of a lease whose start event we have claimed."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class Substitutes:
         self._settings = settings
 
     def instead_of(self, lease_id: str, lost: Lost, claim: Claim) -> Lease:
-        """Book others in the place of what is lost, as far as there are any; return the lease as it is then.
+        """Replace the resources in ``lost``, as far as there are others; return the lease as saved.
 
-        ClaimLost if the start is somebody else's by now.
+        ClaimLost if another manager has taken over the start.
         """
         before, after = self._booking.until_it_holds(
             lambda attempt: self._decide(lease_id, lost, claim, attempt), lambda found: found
@@ -61,7 +61,7 @@ class Substitutes:
         now = self._clock.now()
         claimed = lifecycle.live_claim(lease, now)
         if claimed is None or claimed.claimed_by != claim.token:
-            raise ClaimLost(f"the start of lease {lease_id} is not ours any more")
+            raise ClaimLost(f"this manager no longer has the claim on the start of lease {lease_id}")
         allocations = self._store.lease_allocations(lease_id)
         works = works_with(self._store, lease, allocations)
         exchange = self._replanner.exchange(works, allocations, lost, now=now, attempt=attempt)
@@ -73,16 +73,16 @@ class Substitutes:
 
 
 def patiently(kind: ResourceType, work: Work) -> None:
-    """Hand resources over, and wait for what is in the way as long as our caller may. CloudUnavailable, Unusable."""
+    """Assign resources, waiting until they are ready as long as the deadline allows. CloudUnavailable, Unusable."""
     while isinstance(progress := kind.start(work), NotYet):
         left, pause = current().remaining(), progress.after.total_seconds()
         if left is None or left <= pause:
-            raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; try again later")
+            raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; retry later")
         time.sleep(pause)
 
 
 def doing_without(work: Work, ids: frozenset[int]) -> Work:
-    """Return a reservation to be started without some of what is promised to it."""
+    """Return a reservation to start without these of its resources."""
     return replace(
         work,
         resources=tuple(resource for resource in work.resources if resource.id not in ids),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of a lease.
 
-A change that only moves promises is one transaction. A change that also needs the cloud (a reservation in use gets
-more hosts, one that has not started another flavor), or that an enforcement service must accept, is booked first, with
-the lease UPDATING and an event that says what was there before; if the cloud or the service fails, or the manager dies,
-what was there before is restored. Meanwhile the lease holds both what it had and what it is to get, so that neither the
-way forward nor the way back can be taken by somebody else.
+A change that only affects the calendar is one transaction. A change that also needs the cloud (a reservation in use
+gets more hosts, one that has not started another flavor), or that an enforcement service must accept, is booked first,
+with the lease UPDATING and an event with the saved state; if the cloud or the service fails, or the manager dies, the
+saved state is restored. Meanwhile the lease holds both its old and its new resources, so that no other lease can take
+those that completing or undoing the change needs.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A lease as it is to be, and whether its allocations have to be found anew."""
+    """The lease after a change, and whether its resources have to be planned again."""
 
     after: Lease
     replan: bool
     warning_off: bool
     prepare_anew: frozenset[str]
-    """Reservations that have not started and for which something else must exist before their start now."""
+    """Reservations that have not started and whose cloud objects from before the start have to be made again."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Nothing:
-    """A change by which nothing is promised: a new name, or not even that."""
+    """A change that does not touch the calendar: a new name, or nothing."""
 
     lease: Lease
     after: Lease
@@ -81,7 +81,7 @@ class _Nothing:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What was decided: the lease and its allocations as they are, as they are to be, and who gets more in use."""
+    """A decided change: lease and allocations before and after, and the reservations in use that get ``new`` ones."""
 
     lease: Lease
     draft: _Draft
@@ -97,7 +97,7 @@ class _Change:
 
 
 class Updates:
-    """Carries out changes."""
+    """Changes leases."""
 
     def __init__(
         self,
@@ -122,12 +122,12 @@ class Updates:
         self._settings = settings
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
-        """Change a lease wholly or not at all. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError."""
+        """Change a lease, all or nothing. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError."""
         enforcement_check = EnforcementCheck(self._enforcement, self._store, self._clock)
         claim = self._claims.new()
 
         def check(found: _Change | _Nothing) -> None:
-            # A new name is nobody's business: with it nothing is taken.
+            # A new name needs no check: it uses no resources.
             if isinstance(found, _Change):
                 lease = found.lease
                 self._notices.catch_up(lease.id)
@@ -157,9 +157,9 @@ class Updates:
         check: Callable[[_Change | _Nothing], None] | None,
         claim: Claim,
     ) -> tuple[_Change | _Nothing, Lease]:
-        """Decide and write; where it depends on what is in use, look at that in between, while nobody waits."""
+        """Decide and write; if the decision needs the usage in the cloud, read that in between, outside the turn."""
         seen: dict[str, Mapping[int, int]] = {}
-        # Each look is at one reservation; none needs a second one. All are resolved at once.
+        # Each reservation is read at most once. All are resolved at once.
         for _ in range(len(change.reservations) + 2):
             try:
                 return self._decided_with(lease_id, change, enforcement_check, check, claim, seen)
@@ -168,7 +168,7 @@ class Updates:
             except LookFirst as look:
                 reservation = look.work.reservation
                 seen[reservation.id] = self._worker.type_of(reservation).in_use(look.work)
-        raise Contention(f"the reservations of lease {lease_id} are being used and changed too fast; please try again")
+        raise Contention(f"the reservations of lease {lease_id} kept changing; please retry")
 
     def _decided_with(
         self,
@@ -186,7 +186,7 @@ class Updates:
         )
 
     def _resolved(self, lease_id: str, change: LeaseChange) -> LeaseChange:
-        """Complete what a change gives by what the cloud knows, while nobody waits."""
+        """Complete the parameters of a change from the cloud, outside the turn of a booking."""
         lease = self._store.lease(lease_id)
 
         def resolved(asked: ReservationChange) -> ReservationChange:
@@ -214,7 +214,7 @@ class Updates:
         if lease.status is LeaseStatus.TERMINATED:
             raise InvalidInput("the lease has ended; only its name can be changed")
         if lifecycle.live_claim(lease, now) is not None:
-            # What runs before the end takes a moment at a time: try again shortly.
+            # An action before the end holds its claim for a moment only: retry shortly.
             raise StaleLease(f"lease {lease.id} is being worked on")
         allocations = self._store.lease_allocations(lease.id)
         works = tuple(
@@ -222,10 +222,10 @@ class Updates:
         )
         draft = self._draft(lease, works, change, now)
         if draft.replan and draft.after.window.end <= now:
-            # What it would be given for the past, others may be using by now.
+            # For a window in the past it could get resources that other leases use now.
             raise InvalidInput(
-                f"the lease ended at {draft.after.window.end:%Y-%m-%d %H:%M:%S} and gets nothing else any more; "
-                f"give an end_date that is ahead to keep it"
+                f"the lease ended at {draft.after.window.end:%Y-%m-%d %H:%M:%S} and gets no other resources; "
+                f"give an end_date in the future to keep it"
             )
         private = change.asked_by is not None and change.asked_by.operator
         plan = self._plan(lease, draft, works, allocations, private=private, now=now, attempt=attempt)
@@ -235,7 +235,7 @@ class Updates:
     def _commit(
         self, found: _Change | _Nothing, change: LeaseChange, enforcement_check: EnforcementCheck, claim: Claim
     ) -> Lease:
-        """Write what was decided, or the beginning of it if it needs the cloud. StaleLease, StaleCalendar."""
+        """Write a decided change, or its beginning if it is done in steps. StaleLease, StaleCalendar."""
         now = self._clock.now()
         if isinstance(found, _Nothing):
             if found.after is found.lease:
@@ -260,7 +260,7 @@ class Updates:
         )
 
     def _in_steps(self, found: _Change) -> bool:
-        """Tell whether a change can fail after it is booked: in the cloud, or because somebody does not accept it."""
+        """Tell whether a change can fail after it is booked: in the cloud, or because a service rejects it."""
         return found.needs_cloud or self._enforcement.binds(Occasion.UPDATED, found.lease.project_id)
 
     def _draft(self, lease: Lease, works: Collection[Work], change: LeaseChange, now: datetime) -> _Draft:
@@ -310,7 +310,8 @@ class Updates:
                 )
             if asked.resource_type not in (None, reservation.resource_type):
                 raise Conflict(
-                    f"reservation {reservation.id} is of type {reservation.resource_type}; that can not be changed"
+                    f"reservation {reservation.id} is of type {reservation.resource_type}; "
+                    "resource_type cannot be changed"
                 )
             kind = self._worker.type_of(reservation)
             parameters[asked.id] = kind.changed(parameters[asked.id], asked.parameters)
@@ -329,21 +330,21 @@ class Updates:
     ) -> Plan:
         after = draft.after
         if not draft.replan:
-            # The same resources for a part of the time that they are held anyway: nothing to look up, nothing to lose.
+            # The same resources for a part of their window: no need to plan.
             return Plan(tuple(replace(a, window=after.window) for a in allocations))
         placement_requests = []
         for work in works:
             reservation = after.reservation(work.reservation.id)
             assert reservation is not None
-            # The state counts as it will be (a failed reservation is pending again), the parameters as they were.
+            # With the new status (a failed reservation is pending again), and the old parameters.
             was = replace(work, reservation=replace(work.reservation, status=reservation.status))
             kind = self._worker.type_of(reservation)
-            # What a reservation was granted with it keeps, also if its properties have been hidden since.
+            # A reservation may keep using properties that were hidden since it was granted.
             inventory = self._store.inventory(kind.kind)
             granted = asked_about(work.reservation) & inventory.keys(private=True)
             known = inventory.keys(private=private) | granted
             demand = kind.demand_again(was, reservation.parameters, known=known)
-            # For the time that it has already, nobody has to give up what a host that shrank can no longer bear.
+            # Within its current window a lease keeps its resources even on a host that has shrunk since.
             placement_requests.append(
                 PlacementRequest(reservation.id, replace(demand, entitled=lease.window.covers(after.window)))
             )
@@ -352,7 +353,7 @@ class Updates:
         )
         held = {a.assignment for a in allocations}
         if lease.window.covers(after.window):
-            # What is asked for anew must still be so on what is held, too, when it is written.
+            # New requirements must still hold at the write on kept resources, too.
             anew = {
                 work.reservation.id
                 for work in works
@@ -382,7 +383,7 @@ class Updates:
         )
 
     def _carry_out(self, updating: Lease, found: _Change, change: LeaseChange, claim: Claim) -> Lease:
-        """Do in the cloud what the change needs, and write the changed lease; or restore what was there before."""
+        """Make the change in the cloud, and write the changed lease; or restore the saved state."""
         event = lifecycle.update_of(updating)
         wanted = found.draft.after
         try:
@@ -420,27 +421,27 @@ class Updates:
         return self._worker.finish(updating, event.id, claim, write, what="changed")
 
     def _prepared(self, lease: Lease, reservation: Reservation) -> Reservation:
-        """Make what must exist before the start of a reservation by its new parameters."""
-        # No resource is looked up: what exists before the start belongs to the reservation as a whole.
+        """Make the cloud objects that must exist before the start of a reservation, from its new parameters."""
+        # No resources are read: objects from before the start belong to the reservation as a whole.
         artefacts = self._worker.type_of(reservation).prepare(Work(lease, reservation, ()))
         return replace(reservation, artefacts=artefacts)
 
     def _start(self, work: Work) -> None:
-        """Hand resources over, but for what was left out before and has not recovered."""
+        """Assign the resources of a reservation, without those that were left out before and have not recovered."""
         kind = self._worker.type_of(work.reservation)
         failed = frozenset(resource.id for resource in work.resources if resource.failure)
         try:
             patiently(kind, doing_without(work, left_out(work.reservation) & failed))
         except Unusable as error:
-            # What is known to be of no use is not chosen the next time.
+            # Marked as failed, they are not chosen the next time.
             self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
-            raise Conflict(f"{error}; try again later") from error
+            raise Conflict(f"{error}; retry later") from error
 
     def _accepted(self, updating: Lease, held: tuple[Notice, ...], claim: Claim) -> tuple[Lease, tuple[Notice, ...]]:
-        """Tell those who must accept the change, or restore what was there before if they do not.
+        """Send the change to the filters that must accept it, or restore the saved state if they do not.
 
-        Return the lease as it is then, and what to write with the change. What is to be told is written down first: so
-        whoever undoes the change knows that it may have been accepted.
+        Return the lease as saved, and the outbox messages to write with the change. The messages are written before
+        they are sent: so a manager that undoes the change knows that it may have been accepted.
         """
 
         def note(current: Lease) -> Lease:
@@ -462,7 +463,7 @@ class Updates:
 
 
 def _settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lease:
-    """Return a lease that was UPDATING as it is wanted, with the event of the change settled."""
+    """Return the ``updating`` lease with the wanted changes, and the event of the change settled."""
     theirs = {e.id: e for e in wanted.events if e.id != event_id}
     known = {e.id for e in updating.events}
     events = (*(theirs.get(e.id, e) for e in updating.events), *(e for e in wanted.events if e.id not in known))
@@ -472,7 +473,7 @@ def _settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Le
 
 
 class Busy(WrongState):
-    """Something is being done with a lease of this project, and should be over in a moment."""
+    """Work on a lease of this project is in progress, and should finish in a moment."""
 
     def __init__(self, message: str, project_id: str) -> None:
         super().__init__(message)
@@ -481,7 +482,7 @@ class Busy(WrongState):
 
 def busy(lease: Lease) -> WrongState:
     """Return why a lease cannot be changed at present: Busy if that is worth waiting for."""
-    sentence = f"lease {lease.id} is {lease.status}; it can be changed when that is over"
+    sentence = f"lease {lease.id} is {lease.status}; it can be changed when that has finished"
     failing = any(e.status is EventStatus.IN_PROGRESS and e.attempts for e in lease.events)
     passing = lease.status not in (LeaseStatus.DELETING, LeaseStatus.TERMINATING)
     return Busy(sentence, lease.project_id) if passing and not failing else WrongState(sentence)
@@ -492,7 +493,7 @@ def _caller(change: LeaseChange, lease: Lease) -> Actor:
 
 
 def _rearmed(lease: Lease, window: Window, now: datetime) -> Lease:
-    """Return a lease that failed to start ready for another start, if there is time left; else as it is."""
+    """Return a lease that failed to start ready for another start, if its window has not ended; else unchanged."""
     start = lease.event(EventType.START)
     if lease.status is not LeaseStatus.ERROR or start is None or window.end <= now:
         return lease
@@ -515,16 +516,16 @@ def _new_timetable(
     saves: bool,
     rearmed: bool,
 ) -> tuple[tuple[Event, ...], bool]:
-    """Return the events of a lease for its new window, and whether a warning that was given is void now.
+    """Return the events of a lease for its new window, and whether an earlier before_end warning is void now.
 
-    ``anew``: the request names the action before the end, which is then done even if it was done before, and at once
-    if its time has gone by. ``saves``: some action saves work, and so needs an event, at the end if at no other time.
-    ``rearmed``: the lease is to start once more, and whatever was to be done before its end is still to be done.
+    ``anew``: the request names the action before the end, which then runs even if it ran before, and at once if its
+    time has passed. ``saves``: some action saves work, and so needs an event, at the end if at no earlier time.
+    ``rearmed``: the lease starts once more, and its action before the end has to run, too.
     """
     warning = lease.event(EventType.BEFORE_END)
     time = dates.changed_before_end(warning.time if warning else None, lease.window, window, asked)
     if saves and (time is None or (rearmed and time <= max(now, window.start))):
-        # There is work to save, and no earlier moment at which there would be any.
+        # There is work to save, and no earlier time at which to save it.
         time = window.end
     events = []
     void = False
@@ -556,7 +557,7 @@ def _new_timetable(
 
 
 def _renewed(event: Event, now: datetime, *, anew: bool) -> Event:
-    """Return an event ready to run once more; what was made before counts as done, unless it was asked for anew."""
+    """Return an event ready to run once more; earlier results count, unless the action was requested again."""
     memo = {"asked_at": now.isoformat()} if anew else None
     return replace(event, status=EventStatus.UNDONE, attempts=0, reason=None, memo=memo, updated_at=now)
 
@@ -569,12 +570,12 @@ def _moved(event: Event, time: datetime, now: datetime) -> Event:
 
 
 def _asks_anew(before: Parameters, after: Parameters) -> bool:
-    """Tell whether a change of parameters can change what is asked of the calendar; an action at the end can not."""
+    """Tell whether a change of parameters can change the placement; a new action before the end cannot."""
     return {k: v for k, v in before.items() if k != BEFORE_END} != {k: v for k, v in after.items() if k != BEFORE_END}
 
 
 def _changed_in_use(after: Lease, works: Collection[Work], planned: Collection[Allocation]) -> frozenset[str]:
-    """Return the reservations in use that get other resources, or more or fewer units of one, than they hold."""
+    """Return the reservations in use that get other resources, or another count on one, than they hold."""
     counts: dict[str, dict[int, int]] = {work.reservation.id: {} for work in works}
     for allocation in planned:
         counts[allocation.reservation_id][allocation.resource_id] = allocation.count

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Works on one event of one lease: claim, act in the cloud, record what came of it."""
+"""The worker: claims one event of one lease, acts in the cloud and records the result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """The event is over; with ``error`` it failed for good. ``note`` is what to remember although it did not."""
+    """The event is finished; with ``error`` it failed for good. ``note`` is kept as the reason of a success."""
 
     reservations: tuple[Reservation, ...] = ()
     error: str | None = None
@@ -51,7 +51,7 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The event has to be looked at again; ``after`` None means after the usual back-off of a failure."""
+    """The event has to be retried; ``after`` None means after the usual back-off of a failure."""
 
     reason: str
     after: timedelta | None = None
@@ -62,21 +62,21 @@ Result = Over | Again
 
 
 class SavedStateMissing(BlazarError):
-    """An update cannot be undone, because what was there before it is not known."""
+    """An update cannot be undone: its event has no saved state from before it."""
 
 
 LAST_TRIES = 3
-"""Tries that an action before the end, or an undo, gets even if the end has come: a passing fault of the cloud costs
-no work."""
+"""Minimum attempts of an action before the end, or of an undo, even if the end has come: a transient failure of the
+cloud loses no user's work."""
 
 _LOOKED_AT_AT_THE_END = (EventType.START, EventType.BEFORE_END, EventType.UPDATE)
 
 
 class Worker:
-    """Brings events forward, one claimed event at a time.
+    """Works on events, one claimed event at a time.
 
-    Every write holds only against the revision of the lease it was decided on. The one thing that may happen to a
-    lease under our hands is a request to delete it: then we let go, and the deletion goes on from there.
+    Every write is conditional on the revision of the lease that it was decided on. Only a request to delete a lease
+    may change it while its event is claimed: then the claim is released, and the deletion continues.
     """
 
     def __init__(
@@ -113,12 +113,12 @@ class Worker:
         }
 
     def look_at(self, lease_id: str, event_id: str) -> bool:
-        """Look at a due event: work on it if its time has come and it is free, else say when to look again.
+        """Process a due event: work on it if its time has come and nobody else does, else postpone it.
 
-        Return False if somebody else was faster with it.
+        Return False if another manager was faster.
         """
         try:
-            # Whether a claim had ended is asked of the time before it was read: it may have been renewed since.
+            # A claim is compared with the time before it was read: it may have been renewed since.
             now = self._clock.now()
             with self.ahead.taken(event_id) as read:
                 lease, read_at = read or (self._store.lease(lease_id, including_deleted=True), now)
@@ -127,25 +127,32 @@ class Worker:
                 if event is not None and (claimed := self._claim(lease, event, claim, read_at)) is not None:
                     self.perform(claimed, event_id, claim)
         except StaleLease:
-            LOG.debug("Lease %s changed under our eyes; its event %s is looked at again", lease_id, event_id)
+            LOG.debug(
+                "Lease %s was changed by another thread or manager; its event %s is processed later", lease_id, event_id
+            )
             return False
         return True
 
     def perform(self, lease: Lease, event_id: str, claim: Claim) -> Lease:
         """Act on a claimed event and record the result; return the lease as recorded.
 
-        Does nothing if the event is not claimed with this claim (any more): then it is somebody else's.
+        Do nothing if the event is not, or no longer, claimed with this claim: then another manager works on it.
         """
         event = next((e for e in lease.events if e.id == event_id), None)
         if event is None or event.claimed_by != claim.token:
-            LOG.warning("Event %s of lease %s is claimed by another manager, which goes on with it", event_id, lease.id)
+            LOG.warning("Event %s of lease %s is claimed by another manager, which continues it", event_id, lease.id)
             return lease
         kind = EventType(event.event_type)
         with self._claims.held(claim):
             try:
                 result = self._actions[kind](lease, event, claim)
             except ClaimLost as error:
-                LOG.warning("Event %s of lease %s is left to whoever takes it over: %s", kind, lease.id, error.message)
+                LOG.warning(
+                    "Event %s of lease %s: claim lost, another manager takes it over: %s",
+                    kind,
+                    lease.id,
+                    error.message,
+                )
                 return lease
             except CloudUnavailable as error:
                 result = Again(error.message)
@@ -153,7 +160,7 @@ class Worker:
                 LOG.warning("Event %s of lease %s failed: %s", kind, lease.id, error.message)
                 result = Again(error.message)
             except Exception as error:
-                # The border of a worker: a bug must neither kill the engine nor lose the event.
+                # The edge of a worker: a bug must neither stop the engine nor lose the event.
                 LOG.exception("Event %s of lease %s failed unexpectedly", kind, lease.id)
                 result = Again(_internal(error))
             return self._conclude(lease, event, result, claim)
@@ -161,10 +168,10 @@ class Worker:
     def finish(
         self, updating: Lease, event_id: str, claim: Claim, write: Callable[[Lease], Lease], *, what: str
     ) -> Lease:
-        """Make the last write of a change; ``write`` gets the lease as it is then.
+        """Make the last write of a change; ``write`` gets the current lease.
 
-        Meanwhile others may have put off what waits for the change to be over. If more than that has happened, the
-        event is no longer ours, or the lease is deleted: WrongState or ClaimLost.
+        Other managers may have postponed events that wait for the change to finish. If more than that has changed, the
+        claim is lost or the lease is being deleted: ClaimLost or WrongState.
         """
         while True:
             try:
@@ -177,31 +184,33 @@ class Worker:
                 updating = fresh
 
     def lost(self, lease_id: str, event_id: str, claim: Claim, what: str) -> BlazarError:
-        """Return what to tell the caller of a request whose last write came too late; ``what`` was being done.
+        """Return the error for the caller of a request whose last write came too late, while it was being ``what``.
 
-        Where the lease was deleted meanwhile, and its event is still ours, the deletion is let go on.
+        If the lease is being deleted and its event is still claimed by us, release the claim: the deletion continues.
         """
         fresh = self._store.lease(lease_id, including_deleted=True)
         self.perform(fresh, event_id, claim)
         if fresh.status is LeaseStatus.DELETING:
             return WrongState(f"lease {lease_id} was deleted while it was being {what}")
         return ClaimLost(
-            f"this manager was held up while lease {lease_id} was being {what}, and another one undoes it; look at the "
-            f"lease before you try again"
+            f"this manager was held up while lease {lease_id} was being {what}, and another manager undoes that; check "
+            f"the lease before you retry"
         )
 
     def works(self, lease: Lease) -> tuple[Work, ...]:
-        """Return the reservations of a lease, each with the resources that are promised to it."""
+        """Return the reservations of a lease, each with its allocated resources."""
         return self.ahead.works(lease) or self.works_with(lease, self._store.lease_allocations(lease.id))
 
     def works_with(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Work, ...]:
-        """Return the reservations of a lease, each with the resources of its part of the allocations."""
+        """Return the reservations of a lease, each with the resources that these allocations give it."""
         return works_with(self._store, lease, allocations)
 
     def type_of(self, reservation: Reservation) -> ResourceType:
-        """Return the type that a reservation is of. NotFound if it is no longer enabled."""
+        """Return the resource type of a reservation. NotFound if it is no longer enabled."""
         if reservation.resource_type not in self._types:
-            raise NotFound(f"the resource type {reservation.resource_type} is not enabled any more")
+            raise NotFound(
+                f"resource type {reservation.resource_type} is no longer enabled; an operator can enable it again"
+            )
         return self._types[reservation.resource_type]
 
     def _claim(self, lease: Lease, event: Event, claim: Claim, read_at: datetime) -> Lease | None:
@@ -220,7 +229,7 @@ class Worker:
         if event.event_type == EventType.START:
             if lease.window.end <= now:
                 claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=self._claims.begin(claim))
-                error = "the lease was over before it could start" + (f": {event.reason}" if event.reason else "")
+                error = "the lease ended before it could start" + (f": {event.reason}" if event.reason else "")
                 failed = _all_failed(claimed, now)
                 settled = lifecycle.settle(failed, _event(claimed, event.id), now=now, error=error)
                 self._notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
@@ -235,22 +244,24 @@ class Worker:
                 return None
         first = event.status is EventStatus.UNDONE
         if event.claimed_by is not None:
-            LOG.warning("Event %s of lease %s is taken over from %s", event.id, lease.id, event.claimed_by)
+            LOG.warning(
+                "Event %s of lease %s: claim of %s expired, taking it over", event.id, lease.id, event.claimed_by
+            )
             self._taken_over()
         claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=self._claims.begin(claim))
-        # The bookkeepers are told by what the end event says, in the write that begins the end: once, whatever follows.
+        # The outbox message of the end is written with the claim of the end event, so that it is sent once.
         ends = event.event_type == EventType.END
         notices = self._notices.of_end(lease, claimed) if ends else ()
         saved = self._save(lease, claimed, now, notices=notices)
         if notices:
             self._notices.wake()
         if event.event_type == EventType.BEFORE_END and first and self._warns(lease):
-            # Told at once: a warning is of no use after slow snapshots.
+            # Notify before the action: a warning is of no use after slow snapshots.
             self._notifier.notify(of_event(EventType.BEFORE_END), saved)
         return saved
 
     def _start_empty(self, lease: Lease, event: Event, now: datetime) -> None:
-        """Start a lease for which there is nothing to do, in one write."""
+        """Start a lease without reservations, in one write."""
         settled = lifecycle.settle(lifecycle.move(lease, LeaseStatus.STARTING), event, now=now)
         self._notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
 
@@ -258,24 +269,26 @@ class Worker:
         return self._store.earlier_users(lease.id, before=lease.window.start, now=now)
 
     def _waits_for(self, users: Sequence[EarlierUser], lease: Lease, now: datetime) -> tuple[datetime, str]:
-        """Return when to look again whether earlier users of a lease's resources are out of its way, and who is not."""
+        """Return when to check again whether earlier leases have released the resources, and why to wait."""
         first = users[0]
         if first.clean_at is not None:
-            return max(now, first.clean_at), f"the resources that lease {first.lease_id} left late are being cleaned"
-        # Who is long overdue is not looked for four times a second: a start is a twentieth later at most.
+            return max(
+                now, first.clean_at
+            ), f"the resources that lease {first.lease_id} released late are being cleaned"
+        # A lease that is long overdue is not polled four times a second: this delays a start by 5 % at most.
         later = now + max(self._settings.relook, (now - lease.window.start) / 20)
-        return later, f"lease {first.lease_id} has not left its resources yet"
+        return later, f"lease {first.lease_id} has not released its resources yet"
 
     def _warns(self, lease: Lease) -> bool:
-        """Tell whether somebody wants to hear that the end is near: not if every reservation says no."""
-        # A type that is not enabled any more can not say; what it was to do fails in its own place, with a reason.
+        """Tell whether to send the warning before the end: not if the action of every reservation is ``none``."""
+        # A type that is no longer enabled has no action here; the action itself fails later, with a reason.
         known = [r for r in lease.reservations if r.resource_type in self._types]
         actions = {self.type_of(r).action(r.parameters) for r in known}
         return lease.status is LeaseStatus.ACTIVE and actions != {Action.NONE}
 
     def _start(self, lease: Lease, event: Event, claim: Claim) -> Result:
         works = self.works(lease)
-        # A last look: others may be free by now in the place of what has failed.
+        # Last chance to replace failed resources: others may be free by now.
         if lost := failed(works, ReservationStatus.PENDING):
             works = self.works(self._substitutes.instead_of(lease.id, lost, claim))
         waiting = [work for work in works if work.reservation.status is ReservationStatus.PENDING]
@@ -304,7 +317,7 @@ class Worker:
         return _joined(result, Again("; ".join(reasons.values())))
 
     def _handed_over(self, works: Collection[Work], unusable: dict[str, Mapping[int, str]]) -> Result:
-        """Start reservations; note what of them can not be handed over, and which these are."""
+        """Start reservations; collect in ``unusable`` the resources that cannot be assigned, by reservation."""
 
         def start(kind: ResourceType, work: Work) -> Progress:
             try:
@@ -320,7 +333,7 @@ class Worker:
         now = self._clock.now()
         active = [work for work in self.works(lease) if work.reservation.status is ReservationStatus.ACTIVE]
         if not active and lease.status is not LeaseStatus.ACTIVE:
-            return Over(error=f"the lease was {lease.status} when its end came near")
+            return Over(error=f"the lease was {lease.status} when its before_end event was due")
         result = self._each(active, lambda kind, work: kind.before_end(work), then=None, tolerant=True)
         if isinstance(result, Over):
             return result
@@ -335,7 +348,7 @@ class Worker:
         return self._each(left, lambda kind, work: kind.end(work), then=ReservationStatus.DELETED, tolerant=False)
 
     def _clean_up(self, lease: Lease, event: Event, claim: Claim) -> Result:
-        # All that it ever held: what is left may be on any of these.
+        # All resources that it ever held: leftovers may be on any of these.
         held = self._store.ever_held(lease.id)
         resources = self._store.resources_by_id(frozenset().union(*held.values()))
         works = [
@@ -352,7 +365,7 @@ class Worker:
             return result
         if self._clock.now() < lease.window.end:
             return result
-        # The end takes everything back, of before the change and of the change alike: it need not wait for the undo.
+        # The end returns all resources, those from before the change and those of it: it need not wait for the undo.
         return Over(error=f"not undone before the end of the lease: {result.reason}")
 
     def _restored(self, lease: Lease, event: Event) -> Result:
@@ -380,8 +393,9 @@ class Worker:
     ) -> Result:
         """Act on every reservation, whatever happens to the others.
 
-        ``tolerant``: a lasting failure is recorded on its reservation and the event goes on; else it is tried
-        again like a passing one, because what must end has to end. Of reservations in ``passing`` nothing is said.
+        ``tolerant``: a permanent failure is recorded on its reservation and the event goes on; else it is retried
+        like a transient one, because an end must succeed. Unusable resources of reservations in ``passing`` are no
+        failure here: the caller replaces them.
         """
         now = self._clock.now()
         changed: list[Reservation] = []
@@ -410,7 +424,7 @@ class Worker:
                     reasons.append(error.message)
                 continue
             except Exception as error:
-                # The border of a reservation: a bug in one type keeps no other reservation of the lease from its turn.
+                # The edge of a reservation: a bug in one type must not stop the other reservations of the lease.
                 LOG.exception("Reservation %s of lease %s failed unexpectedly", work.reservation.id, work.lease.id)
                 failed_here = True
                 reasons.append(_internal(error))
@@ -432,7 +446,9 @@ class Worker:
             now = self._clock.now()
             current = _event(lease, event.id)
             if current.claimed_by != claim.token:
-                LOG.warning("Event %s of lease %s was taken over by another manager", event.id, lease.id)
+                LOG.warning(
+                    "Event %s of lease %s was taken over by another manager; its result is dropped", event.id, lease.id
+                )
                 return lease
             try:
                 after, release, window = self._recorded(lease, current, result, now)
@@ -450,7 +466,7 @@ class Worker:
             return saved
 
     def _taken_back(self, lease: Lease, event: Event, result: Result) -> tuple[Notice, ...]:
-        """Return what to write when a request is undone, as soon as it is certain what becomes of the lease."""
+        """Return the outbox messages of an undone request, once the outcome of the lease is certain."""
         restoring = event.event_type == EventType.UPDATE and lease.status is not LeaseStatus.DELETING
         if event.event_type not in REQUEST_EVENTS or (restoring and isinstance(result, Again)):
             return ()
@@ -459,7 +475,7 @@ class Worker:
     def _recorded(
         self, lease: Lease, event: Event, result: Result, now: datetime
     ) -> tuple[Lease, frozenset[str], tuple[Allocation, ...] | None]:
-        """Return the lease to write, the reservations to release, and the allocations to go back to, if any."""
+        """Return the lease to write, the reservations to release, and the allocations to restore, if any."""
         kind = EventType(event.event_type)
         going = lease.status is LeaseStatus.DELETING and lease.deleted_at is None and kind is not EventType.DELETE
         if going:
@@ -468,7 +484,7 @@ class Worker:
         release = frozenset(r.id for r in result.reservations if r.status is ReservationStatus.DELETED)
         if isinstance(result, Again):
             if kind is EventType.CREATE:
-                # Nobody has used what was promised: it is free for others while the rest is cleared away.
+                # The allocations were never used: release them while the rest is cleaned up.
                 release = frozenset(r.id for r in lease.reservations)
             return self._postponed(current, event, result, now), release, None
         match kind:
@@ -477,7 +493,7 @@ class Worker:
                 error = event.reason if kind is EventType.CREATE else None
                 return lifecycle.deleted(current, event, now=now, error=error), everything, None
             case EventType.UPDATE if result.error:
-                # Not undone: all that is promised stays so until the end has taken it back.
+                # Not undone: keep all allocations until the end has returned their resources.
                 return lifecycle.settle(current, event, now=now, error=result.error), frozenset(), None
             case EventType.UPDATE:
                 settled = lifecycle.settle(current, event, now=now, error=event.reason or "taken over and undone")
@@ -494,7 +510,7 @@ class Worker:
             wait = min(self._settings.longest_retry, self._settings.first_retry * 2 ** min(event.attempts, 16))
         at = now + wait
         if event.event_type in _LOOKED_AT_AT_THE_END and now < lease.window.end < at:
-            # A last look at the end itself, so that the end is not kept waiting by a long back-off.
+            # A last attempt at the end itself, so that a long back-off does not delay the end.
             at = lease.window.end
         return lifecycle.postpone(lease, event, at=at, reason=result.reason, failed=result.after is None, now=now)
 
@@ -521,7 +537,7 @@ class Worker:
 
 
 def memo_of(allocations: Collection[Allocation]) -> Mapping[str, object]:
-    """Return what an update has to note of what the lease held before."""
+    """Return the saved state of an update: the allocations that the lease held before."""
     return {
         "held": [
             [a.reservation_id, a.resource_id, a.count, None if a.per_instance is None else dict(a.per_instance.items)]
@@ -531,13 +547,15 @@ def memo_of(allocations: Collection[Allocation]) -> Mapping[str, object]:
 
 
 def held_before(lease: Lease, event: Event, kinds: Mapping[str, ResourceKind]) -> tuple[Allocation, ...]:
-    """Return what the lease held before an update, for its own window. SavedStateMissing if nobody knows.
+    """Return the allocations of a lease before an update, in its window. SavedStateMissing if not saved.
 
-    ``kinds`` are those of its reservations.
+    ``kinds`` are the resource kinds of its reservations.
     """
     if event.memo is None or "held" not in event.memo:
-        # That it held nothing is said in so many words: what is not known must never be taken for surplus.
-        raise SavedStateMissing(f"what lease {lease.id} held before its update is not on record; nothing is undone")
+        # An explicit empty list means that it held nothing: a missing one must never make resources count as surplus.
+        raise SavedStateMissing(
+            f"the allocations of lease {lease.id} before its update are not on record; nothing is undone"
+        )
     held = event.memo["held"]
     return tuple(
         Allocation(
@@ -554,13 +572,13 @@ def held_before(lease: Lease, event: Event, kinds: Mapping[str, ResourceKind]) -
 
 
 def _without(work: Work, ids: frozenset[int]) -> Work:
-    """Return a reservation to be started without some of what is promised to it, and that notes so."""
+    """Return a reservation to start without some of its resources, with these recorded as left out."""
     out = ids & work.counts.keys()
     return doing_without(replace(work, reservation=leaving_out(work.reservation, out)), out)
 
 
 def _joined(one: Result, other: Result) -> Result:
-    """Return what came of one event in two turns."""
+    """Return the combined result of two rounds of work on one event."""
     reservations = (*one.reservations, *other.reservations)
     if isinstance(one, Over) and isinstance(other, Over):
         return Over(reservations, "; ".join(filter(None, (one.error, other.error))) or None)

@@ -334,7 +334,7 @@ CHANGES = [
     put("a reservation with a numeric id", {"reservations": [{"id": 5}]}, "id"),
     put("a reservation twice", {"reservations": [{"id": "{reservation}"}] * 2}, "two items have the same id"),
     change("a foreign reservation", "has no reservation", id=NOBODY),
-    change("another type", "can not be changed", 409, resource_type="virtual:instance"),
+    change("another type", "cannot be changed", 409, resource_type="virtual:instance"),
     *(
         change(f"servers, {key} {v!r}", key, id="{servers}", lease="{instances}", **{key: v})
         for key in ("amount", "vcpus", "memory_mb", "disk_gb", "affinity", "before_end")
@@ -500,8 +500,22 @@ HOSTS = [
         "lease_id is set by the service",
         {"reservation_id": NOBODY, "lease_id": NOBODY},
     ),
-    Bad("move: no such", "PUT", "/v1/os-hosts/{host}/allocation", 404, "has nothing on", {"reservation_id": NOBODY}),
-    Bad("move: no id", "PUT", "/v1/os-hosts/{host}/allocation", 404, "has nothing on", {"reservation_id": "%'; --"}),
+    Bad(
+        "move: no such",
+        "PUT",
+        "/v1/os-hosts/{host}/allocation",
+        404,
+        "has no allocation on",
+        {"reservation_id": NOBODY},
+    ),
+    Bad(
+        "move: no id",
+        "PUT",
+        "/v1/os-hosts/{host}/allocation",
+        404,
+        "has no allocation on",
+        {"reservation_id": "%'; --"},
+    ),
     Bad("move: no such host", "PUT", "/v1/os-hosts/4711/allocation", 404, "not found", {"reservation_id": NOBODY}),
     Bad(
         "move: as a member",

@@ -352,7 +352,7 @@ def test_reservations_can_be_neither_added_nor_removed_nor_change_their_type(wor
     lease = world.lease()
     with pytest.raises(InvalidInput, match="has no reservation"):
         world.change(lease, reservations=(ReservationChange("somebody-elses", {"max": 2}),))
-    with pytest.raises(Conflict, match="that can not be changed"):
+    with pytest.raises(Conflict, match="resource_type cannot be changed"):
         world.change(lease, reservations=(ReservationChange(lease.reservations[0].id, {}, "virtual:instance"),))
 
 

@@ -396,7 +396,7 @@ def test_whoever_finds_no_place_to_wait_is_told_at_once(a_world, monkeypatch):
             with ExitStack() as places:
                 for _ in range(MOST_OF_PROJECT):
                     places.enter_context(world.manager._leases._waiting.place("physics"))
-                with pytest.raises(WrongState, match="it can be changed when that is over"):
+                with pytest.raises(WrongState, match="it can be changed when that has finished"):
                     world.change(lease, end=NOON + 5 * HOUR)
                 world.manager.delete_lease(lease.id)
             told.append(world.now(lease).status)

@@ -150,7 +150,7 @@ def test_a_change_that_nobody_answers_for_is_undone_and_taken_back(world, books)
         world.change(lease, end=NOON + 9 * HOUR)
     assert world.now(lease).window.end == NOON + 2 * HOUR
     books.objects.clear()
-    with pytest.raises(EnforcementUnavailable, match="does not know lease .* as it is yet"):
+    with pytest.raises(EnforcementUnavailable, match="does not know the current state of lease .* yet"):
         world.change(lease, end=NOON + 5 * HOUR)
     world.clock.by(minutes=2)
     assert world.change(lease, end=NOON + 5 * HOUR).window.end == NOON + 5 * HOUR

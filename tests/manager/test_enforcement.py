@@ -697,7 +697,7 @@ def test_a_change_does_not_wait_for_what_can_not_be_told(world, books):
     assert len(books.asked) == 2
     assert books.tries == 2
     books.insists = True
-    with pytest.raises(EnforcementUnavailable, match="does not know lease .* as it is yet"):
+    with pytest.raises(EnforcementUnavailable, match="does not know the current state of lease .* yet"):
         world.change(lease, end=NOON + 5 * HOUR)
     assert len(books.asked) == 2
 

@@ -157,7 +157,7 @@ def test_a_host_that_is_left_late_is_cleaned_before_the_next_start(a_world):
     assert NOON + HOUR + timedelta(minutes=9) <= left
     assert world.now(second).status is LeaseStatus.PENDING
     assert world.now(second).event(EventType.START).reason == (
-        f"the resources that lease {first.id} left late are being cleaned"
+        f"the resources that lease {first.id} released late are being cleaned"
     )
     world.run_to(left + cleaning - timedelta(seconds=2))
     assert world.now(second).status is LeaseStatus.PENDING
