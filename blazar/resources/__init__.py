@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource types: what reservation parameters ask of the calendar, and what to do in a cloud for what was promised.
+"""Resource types: translate reservation parameters into demands, and ensure in the cloud what was promised.
 
-One module a type. A type never looks for free resources: it says what is wanted (a ``Demand``), and *ensures* in
-the cloud what was allocated. What may enter: the ports of ``clouds`` and values; no database, no HTTP.
+One module per type. A type never searches for free resources: it returns a ``Demand``, and ensures in the cloud what
+was allocated. What may enter: the ports of ``clouds`` and values; no database, no HTTP.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done for a reservation when its end comes near.
+"""Actions before the end of a reservation.
 
 A reservation names its action as ``before_end`` or ``before_end_action``: two names that users know for one thing.
 """
@@ -20,20 +20,20 @@ ALIAS = "before_end_action"
 
 LOOK_AGAIN = timedelta(seconds=1)
 LOOK_LATER = timedelta(seconds=10)
-"""The pause after something had to be begun once more: what fails every time is not tried at every look."""
+"""The pause after a restart of something: what fails every time is not retried at every check."""
 
 
 CHOICES = ("default", "", *(str(action) for action in Action))
-"""What may be stated: 'default' is the operator's choice, '' is the notification alone."""
+"""Accepted values: 'default' is the operator's default, '' only the notification."""
 
 
 NOTIFY_ONLY = ("", "default", "email")
-"""An operator's words for the notification alone; files of older services have them."""
+"""An operator's values for the notification alone; configuration files of older services have them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How far an action has come: what was begun in this look, what is under way (that included), what failed."""
+    """Progress of an action: counts begun in this attempt and under way (including these), and the failures."""
 
     begun: int = 0
     under_way: int = 0
@@ -41,12 +41,12 @@ class Tally:
 
 
 def names_action(given: Parameters) -> bool:
-    """Tell whether a request says what to do before the end."""
+    """Return whether a request names an action before the end."""
     return BEFORE_END in given or ALIAS in given
 
 
 def with_action(given: Parameters) -> Parameters:
-    """Return a request's parameters with the action under its one name; InvalidInput if two names say two things."""
+    """Return a request's parameters with the action under ``before_end``; InvalidInput if the two names differ."""
     if ALIAS not in given:
         return given
     rest = {key: value for key, value in given.items() if key != ALIAS}
@@ -56,7 +56,7 @@ def with_action(given: Parameters) -> Parameters:
 
 
 def checked_action(parameters: Parameters) -> str:
-    """Return the action as it was stated; InvalidInput if there is no such action."""
+    """Return the action as given; InvalidInput if it is unknown."""
     action = parameters[BEFORE_END]
     if action not in CHOICES:
         raise InvalidInput(f"{BEFORE_END} is {quoted(action)}; use one of {', '.join(map(repr, CHOICES))}")
@@ -64,7 +64,7 @@ def checked_action(parameters: Parameters) -> str:
 
 
 def action_of(parameters: Parameters, default: str) -> Action:
-    """Return the action that a reservation's parameters come to, with the operator's default."""
+    """Return the action of a reservation, using the operator's default where it names none."""
     stated = parameters.get(BEFORE_END, "default")
     if stated == "default":
         stated = default
@@ -72,7 +72,7 @@ def action_of(parameters: Parameters, default: str) -> Action:
 
 
 def asked_at(work: Work) -> datetime | None:
-    """Return when a user last asked for the action anew, after it had been done; None if nobody did."""
+    """Return when a user last requested the action after it had been done; None if never."""
     event = work.lease.event(EventType.BEFORE_END)
     memo: Mapping[str, object] = (event.memo if event else None) or {}
     stated = memo.get("asked_at")
@@ -80,7 +80,7 @@ def asked_at(work: Work) -> datetime | None:
 
 
 def progress(work: Work, tally: Tally, what: str) -> Progress:
-    """Return how to go on; CloudUnavailable, with the reasons, if all that is left has failed for now."""
+    """Return the progress of an action; CloudUnavailable, with the reasons, if all that is left has failed."""
     reasons = list(tally.failures)
     if tally.under_way:
         event = work.lease.event(EventType.BEFORE_END)

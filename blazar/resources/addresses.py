@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses that can be promised: which can be registered, and what has become of those that are.
+"""Checks of reservable addresses: which can be registered, and whether registered ones can still be assigned.
 
-Neutron gives out addresses of its allocation pools to whoever comes; an address outside of them is given to nobody
-who does not name it. So those that reservations are to have lie outside of the pools, on a subnet of an external
-network, and nothing else has them.
+Neutron allocates addresses of its allocation pools to any request; an address outside the pools is allocated only to
+a request that names it. So a reservable address is outside the pools, on a subnet of an external network, and not in
+use.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ NETWORK, SUBNET, ADDRESS = "floating_network_id", "subnet_id", "floating_ip_addr
 """The attributes of an address on the calendar, and what the API calls them."""
 
 BLAZAR = "blazar"
-"""The tag of every floating IP that is ours."""
+"""The tag of every floating IP that Blazar creates."""
 
 
 class AddressRegistration:
-    """Looks whether an address can be promised to projects, now and later."""
+    """Checks whether an address can be reserved, at its registration and later."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -34,7 +34,7 @@ class AddressRegistration:
     def subnet_for(self, network_id: str, address: str) -> Subnet:
         """Return the subnet of an address that can be registered.
 
-        InvalidInput (network, or an address that is the network's own), NotFound (subnet), Conflict (in use).
+        Raises InvalidInput (network, or an address that the subnet itself uses), NotFound (subnet), Conflict (in use).
         """
         network = self._network.network(network_id)
         if network is None:
@@ -50,7 +50,9 @@ class AddressRegistration:
             ranges = ", ".join(s.cidr for s in network.subnets) or "none"
             raise NotFound(f"no subnet of network {network_id} has {ADDRESS} {address}; its subnets are: {ranges}")
         if reason := _reserved(subnet, address):
-            raise InvalidInput(f"{ADDRESS} {address} {reason}; give one that the cloud leaves alone")
+            raise InvalidInput(
+                f"{ADDRESS} {address} {reason}; give one that the network does not use or allocate itself"
+            )
         found = self._network.floating_ips(network_id=network_id, addresses=[address])
         users = self._network.users_of(network_id, [address])
         if found or users:
@@ -59,10 +61,10 @@ class AddressRegistration:
         return subnet
 
     def faults(self, resources: Iterable[Resource], holders: Holders) -> Mapping[int, str]:
-        """Return why registered addresses can not be handed over (any more), by calendar id; nothing for the others.
+        """Return why registered addresses cannot be assigned, by calendar id; those that can be are left out.
 
-        What a reservation has that holds it (``holders``) is in order. A few calls for each network, whatever the
-        number of addresses.
+        An address that a reservation has and holds (``holders``) is healthy. Makes a few calls per network, whatever
+        the number of addresses.
         """
         reasons: dict[int, str] = {}
         for network_id, here in by_network(resources).items():
@@ -83,7 +85,7 @@ class AddressRegistration:
         return reasons
 
     def obstacles(self, resources: Iterable[Resource]) -> Mapping[int, str]:
-        """Return why addresses that nobody has as floating IPs can not be handed over, by calendar id."""
+        """Return why addresses that are no floating IPs at present cannot be assigned, by calendar id."""
         reasons: dict[int, str] = {}
         for network_id, here in by_network(resources).items():
             reasons |= self._misplaced(network_id, here)
@@ -93,7 +95,7 @@ class AddressRegistration:
         return reasons
 
     def _misplaced(self, network_id: str, here: Mapping[str, Resource]) -> Mapping[int, str]:
-        """Return what is wrong with the places of addresses on one network."""
+        """Return why the network or subnet rules out addresses of one network, by calendar id."""
         network = self._network.network(network_id)
         reasons = {resource.id: _misplaced(network, resource) for resource in here.values()}
         return {id_: reason for id_, reason in reasons.items() if reason}
@@ -105,12 +107,12 @@ def name_of(network_id: str, address: str) -> str:
 
 
 def attributes_of(network_id: str, subnet_id: str, address: str) -> Mapping[str, PropertyValue]:
-    """Return what the calendar keeps of an address."""
+    """Return the attributes of an address on the calendar."""
     return {NETWORK: network_id, SUBNET: subnet_id, ADDRESS: address}
 
 
 def address_of(resource: Resource) -> str:
-    """Return the address that a resource is."""
+    """Return the IP address of a resource."""
     return str(resource.attributes[ADDRESS])
 
 
@@ -120,15 +122,15 @@ def mark(reservation_id: str) -> str:
 
 
 def reservation_of(found: FloatingIp) -> str | None:
-    """Return the id of the reservation that a floating IP was created for, even if it has no tags (yet)."""
+    """Return the id of the reservation that a floating IP was created for, even if it is not tagged yet."""
     texts = (*sorted(found.tags), found.description)
     return next((text.removeprefix(mark("")) for text in texts if text.startswith(mark(""))), None)
 
 
 def address_text(value: object, field: str) -> str:
-    """Return an IP address in its shortest form; InvalidInput if it is none."""
+    """Return an IP address in its shortest form; InvalidInput if it is not one."""
     try:
-        # A number would be taken for the address that it stands for.
+        # ``ip_address`` would accept a number.
         parsed = ip_address(value) if isinstance(value, str) else None
     except ValueError:
         parsed = None
@@ -138,7 +140,7 @@ def address_text(value: object, field: str) -> str:
 
 
 def by_network(resources: Iterable[Resource]) -> Mapping[str, Mapping[str, Resource]]:
-    """Return addresses by network and text."""
+    """Return resources by network id and address."""
     networks: dict[str, dict[str, Resource]] = defaultdict(dict)
     for resource in resources:
         networks[str(resource.attributes[NETWORK])][address_of(resource)] = resource
@@ -150,7 +152,7 @@ def _misplaced(network: NetworkInfo | None, resource: Resource) -> str | None:
     if network is None:
         return f"{address}: its network is gone"
     if not network.external:
-        return f"{address}: its network {network.id} is not external any more"
+        return f"{address}: its network {network.id} is no longer external"
     subnet = next((s for s in network.subnets if s.id == subnet_id), None)
     if subnet is None:
         return f"{address}: its subnet {subnet_id} is gone"
@@ -159,7 +161,7 @@ def _misplaced(network: NetworkInfo | None, resource: Resource) -> str | None:
 
 
 def _reserved(subnet: Subnet, address: str) -> str | None:
-    """Return what a subnet itself needs an address for, if it does."""
+    """Return why a subnet itself uses or allocates an address; None if it does not."""
     wanted, block = ip_address(address), ip_network(subnet.cidr)
     if subnet.gateway is not None and wanted == ip_address(subnet.gateway):
         return f"is the gateway of subnet {subnet.id}"
@@ -168,7 +170,7 @@ def _reserved(subnet: Subnet, address: str) -> str | None:
     if block.version == 4 and block.num_addresses > 2 and wanted == block.broadcast_address:
         return f"is the broadcast address of subnet {subnet.id}"
     for first, last in subnet.pools:
-        # As numbers: of two versions of IP neither comes before the other.
+        # As numbers: addresses of two IP versions cannot be compared.
         if int(ip_address(first)) <= int(wanted) <= int(ip_address(last)):
             return f"is in an allocation pool of subnet {subnet.id} ({first} to {last})"
     return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which properties of hosts a reservation asks about."""
+"""The host properties that a reservation's requirements name."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from blazar.resources import physical_host, virtual_instance
 from blazar.resources.parameters import requirement_of
 
 REQUIREMENTS = {module.RESOURCE_TYPE: module.REQUIREMENTS for module in (physical_host, virtual_instance)}
-"""Which parameters of a resource type ask for properties of hosts; of others (flavors) none do."""
+"""The parameters of a resource type that are requirements on hosts; other types (flavors) have none."""
 
 
 def asked_about(reservation: Reservation) -> frozenset[str]:
-    """Return the properties of hosts that a reservation's requirements are about."""
+    """Return the host properties that a reservation's requirements name."""
     return keys(requirement_of(reservation.parameters, REQUIREMENTS.get(reservation.resource_type, ())))
 
 
 def asks_otherwise(before: Reservation, after: Reservation) -> bool:
-    """Tell whether a change of a reservation changes what it asks about properties of hosts."""
+    """Return whether a change of a reservation changes its requirements on hosts."""
     fields = REQUIREMENTS.get(after.resource_type, ())
     return any(before.parameters[field] != after.parameters[field] for field in fields)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every resource type is to the life cycle."""
+"""The interface between resource types and the life cycle."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from blazar.model.resource import Resource, ResourceKind
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What should be in the cloud is there; ``artefacts``, if given, are what to remember of it from now on."""
+    """The cloud is in the desired state; ``artefacts``, if given, are the cloud ids to store."""
 
     artefacts: Parameters | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """The cloud is at work on it: look again after a while. Nobody waits in the meantime."""
+    """The cloud is still working: check again ``after`` this time. No thread waits meanwhile."""
 
     after: timedelta
     reason: str
@@ -33,7 +33,7 @@ Progress = Done | NotYet
 
 
 class Action(StrEnum):
-    """What is done for a reservation when its end comes near. All but NONE come with the notification of it."""
+    """What is done for a reservation before its end. All but NONE also send the notification."""
 
     NONE = "none"
     NOTIFICATION = "notification"
@@ -42,7 +42,7 @@ class Action(StrEnum):
 
     @property
     def saves_work(self) -> bool:
-        """Tell whether there is more to it than a message."""
+        """Return whether the action does more than notify."""
         return self in (Action.SNAPSHOT, Action.MIGRATION)
 
 
@@ -50,8 +50,7 @@ class Action(StrEnum):
 class Work:
     """One reservation to act on, with the resources that are promised to it.
 
-    ``counts`` says how many of each, by calendar id; ``in_use`` how many of these are in use, where somebody
-    has looked.
+    ``counts`` is the count on each, by calendar id; ``in_use`` the count in use, None if it was not read.
     """
 
     lease: Lease
@@ -62,9 +61,9 @@ class Work:
 
 
 class LookFirst(Exception):
-    """What a change asks for depends on what is in use: look (``ResourceType.in_use``), then ask again.
+    """The demand of a change depends on what is in use: read that (``ResourceType.in_use``), then retry.
 
-    Raised where the calendar is open to nobody else, so that no call to the cloud is made there.
+    Raised while the calendar is locked, so that no call to the cloud is made there.
     """
 
     def __init__(self, work: Work) -> None:
@@ -73,14 +72,14 @@ class LookFirst(Exception):
 
 
 class ResolveFirst(Exception):
-    """What a change gives has to be completed by what the cloud knows (``ResourceType.resolve``); then ask again.
+    """The parameters of a change need data from the cloud: resolve them (``ResourceType.resolve``), then retry.
 
-    Raised by ``changed``, where the calendar may be open to nobody else.
+    Raised by ``changed``, where the calendar may be locked.
     """
 
 
 class Unusable(Exception):
-    """Resources that are promised to a reservation can not be handed over as they are; others should take their place.
+    """Promised resources cannot be assigned in their present state and should be replaced by others.
 
     Raised by ``start``. ``reasons`` says why, by calendar id.
     """
@@ -92,24 +91,24 @@ class Unusable(Exception):
 
 @runtime_checkable
 class LeavesTraces(Protocol):
-    """A resource type whose reservations can be recognized in the cloud by what they have there.
+    """A resource type that can list the reservations that have something in the cloud.
 
-    Optional: of a type that has no such method, the sweep finds nothing.
+    Optional: the sweep skips a type without this method.
     """
 
     def traces(self, resources: Collection[Resource]) -> frozenset[str]:
-        """Return the ids of the reservations of which there is something in the cloud, whatever it is.
+        """Return the ids of the reservations that have anything in the cloud.
 
-        ``resources`` are all registered ones of its kind. As many calls for any number of reservations.
+        ``resources`` are all registered ones of its kind. The number of calls does not depend on that of reservations.
         """
 
 
 class ResourceType(Protocol):
     """A resource type.
 
-    ``prepare``, ``start``, ``before_end``, ``end`` and ``restore`` are *ensures*: they look at what is there and
-    bring it to what should be, so that repeating one after a crash at any point finishes the job. They raise
-    ``CloudUnavailable`` (worth another try) or another ``BlazarError`` (it is not).
+    ``prepare``, ``start``, ``before_end``, ``end`` and ``restore`` are idempotent: they read the present state
+    and change it to the desired one, so that a retry after a crash at any point completes the work. They raise
+    ``CloudUnavailable`` (a retry may help) or another ``BlazarError`` (it does not).
     """
 
     @property
@@ -121,9 +120,9 @@ class ResourceType(Protocol):
         """The kind of resource that reservations of this type take."""
 
     def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
-        """Return what a project's request gives, completed by what the cloud knows of it (the flavor of an id, say).
+        """Return the parameters of a request, completed with data from the cloud (as the flavor of an id).
 
-        Called before anything is read or booked, so that it may take its time; ``reservation`` is the one to change,
+        Called before anything is read or booked, so that it may take long; ``reservation`` is the one to change,
         None for a new one. NotFound and InvalidInput name the field.
         """
 
@@ -137,28 +136,28 @@ class ResourceType(Protocol):
         """Return the parameters after a change, checked; InvalidInput names the field, ResolveFirst."""
 
     def action(self, parameters: Parameters) -> Action:
-        """Return what is done when the end of a reservation comes near."""
+        """Return the action before the end of a reservation."""
 
     def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Say what a reservation asks of the calendar.
+        """Return what a reservation demands of the calendar.
 
-        ``known`` are the properties that some resource has; a requirement on any other is InvalidInput.
+        ``known`` are the properties that some resource has; a requirement on any other raises InvalidInput.
         """
 
     def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Say what a reservation that holds resources asks after a change.
+        """Return what a reservation that holds resources demands after a change.
 
-        Raises Conflict for what can not be changed in the reservation's state, and LookFirst.
+        Raises Conflict for what cannot be changed in the reservation's state, and LookFirst.
         """
 
     def in_use(self, work: Work) -> Mapping[int, int]:
-        """Return how many units of each resource are in use, by calendar id."""
+        """Return the count in use of each resource, by calendar id."""
 
     def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
-        """Tell whether a change before the start also changes what ``prepare`` makes."""
+        """Return whether a change before the start changes what ``prepare`` creates."""
 
     def prepare(self, work: Work) -> Parameters:
-        """Ensure what must exist before the start; return what to remember of it (the artefacts)."""
+        """Ensure what must exist before the start; return the cloud ids to store."""
 
     def start(self, work: Work) -> Progress:
         """Ensure that the project can use the resources, and no others."""
@@ -167,8 +166,8 @@ class ResourceType(Protocol):
         """Do what the reservation's ``before_end`` action says."""
 
     def end(self, work: Work) -> Progress:
-        """Ensure that nothing is left of the reservation: uses ended, resources returned, artefacts gone."""
+        """Ensure that nothing of the reservation is left: use ended, resources returned, cloud objects deleted."""
 
     def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
-        """Ensure what there was before a change that failed: the reservation goes on as ``work`` has it, and the
-        ``surplus`` resources are returned."""
+        """Undo a failed change: ensure the reservation as in ``work``, and that the ``surplus`` resources are
+        returned."""

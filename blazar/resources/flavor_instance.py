@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flavor:instance: slots for servers of an existing flavor, with all that it asks of a host."""
+"""flavor:instance: capacity for servers of an existing flavor, with all its requirements on hosts."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ RESOURCE_TYPE = "flavor:instance"
 NEEDED = ("flavor_id", "amount", "affinity")
 SIZES = ("vcpus", "memory_mb", "disk_gb")
 SOURCE = "resource_properties"
-"""Where a reservation shows its source flavor, as it was when it was chosen."""
+"""The parameter that shows a reservation's source flavor, as of the time when it was chosen."""
 
 _ID = re.compile(r"(?!\.+$)[\w. -]{1,255}")
-"""As Nova lets ids of flavors be; no path leads out of its folder."""
+"""Nova's flavor id syntax, rejecting path traversal."""
 
 
 class FlavorInstance(Instances):
     """The resource type ``flavor:instance``.
 
-    The source flavor is read once, when it is chosen; what becomes of it later changes nothing that was promised.
+    The source flavor is read once, when it is chosen; later changes of it do not change what was promised.
     """
 
     resource_type = RESOURCE_TYPE
@@ -51,12 +51,12 @@ class FlavorInstance(Instances):
         self._compute = cloud.compute
 
     def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
-        """Return what a request gives, with the flavor in place of its id. NotFound if the project can not use it."""
+        """Return a request's parameters with the flavor in place of its id; NotFound if the project cannot use it."""
         if "flavor_id" not in given:
             return given
         asked = _id_of(given["flavor_id"])
         if reservation is not None and asked in (reservation.id, reservation.parameters["flavor_id"]):
-            # A client that sends back what it was shown, or what it asked for: nothing changes.
+            # The client sends back what it was shown, or what it asked for: nothing changes.
             return {key: value for key, value in given.items() if key != "flavor_id"}
         flavor = self._compute.flavor(asked)
         if flavor is None or not (flavor.public or project_id in self._access(asked)):
@@ -67,7 +67,7 @@ class FlavorInstance(Instances):
         try:
             return self._compute.flavor_access(flavor_id)
         except NotFound:
-            # Deleted, or made public, since we looked.
+            # Deleted or made public since it was read.
             return frozenset()
 
     def parameters(self, given: Parameters) -> Parameters:
@@ -83,9 +83,9 @@ class FlavorInstance(Instances):
         return _checked({BEFORE_END: "default", **with_action(given), **_chosen(given["flavor_id"])})
 
     def changed(self, current: Parameters, change: Parameters) -> Parameters:
-        """Return the current parameters with amount, affinity, flavor and ``before_end`` of the change laid over them.
+        """Return the current parameters, updated with amount, affinity, flavor and ``before_end`` of the change.
 
-        What follows from the flavor may be sent back as it was shown, and not otherwise.
+        What follows from the flavor may be sent back only as it was shown.
         """
         for size in SIZES:
             if size in change and change[size] != current[size]:
@@ -98,7 +98,7 @@ class FlavorInstance(Instances):
         return _checked({**current, **kept, **flavor})
 
     def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Ask for ``amount`` units of what a server of the flavor takes, on hosts that have its traits."""
+        """Return a demand for ``amount`` servers of the flavor, on hosts with its required traits."""
         flavor = of_text(parameters[SOURCE])
         return Demand(
             kind=self.kind,
@@ -110,7 +110,7 @@ class FlavorInstance(Instances):
         )
 
     def template(self, parameters: Parameters) -> Template:
-        """Return servers of the flavor, extra specs and all."""
+        """Return a template of the flavor, including its extra specs."""
         flavor = of_text(parameters[SOURCE])
         return Template(
             vcpus=flavor.vcpus,
@@ -126,7 +126,7 @@ class FlavorInstance(Instances):
 
 
 def _id_of(value: object) -> str:
-    """Return the id of a flavor; the client of the command line makes a number of digits. InvalidInput."""
+    """Return the id of a flavor, which the command line sends as a number if it has only digits; InvalidInput."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not _ID.fullmatch(text):
         raise InvalidInput(f"flavor_id is {quoted(value)}; give the id of a flavor that your project can use")
@@ -147,7 +147,7 @@ def _chosen(flavor: object) -> Parameters:
 
 def _checked(parameters: Parameters) -> Parameters:
     flavor = of_text(parameters[SOURCE])
-    # Said now, and not when the calendar is asked.
+    # Refused here rather than when the calendar is read.
     per_instance_of(flavor)
     traits_of(flavor)
     action = checked_before_end(parameters)
@@ -162,6 +162,6 @@ def _checked(parameters: Parameters) -> Parameters:
 
 def _no_choice_of_hosts() -> InvalidInput:
     return InvalidInput(
-        f"{SOURCE} can not be given for flavor:instance, which takes any host that has room and traits for the flavor: "
-        f"leave it empty"
+        f"{SOURCE} cannot be given for flavor:instance, which takes any host with the capacity and traits that the "
+        f"flavor needs; leave it empty"
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server of a flavor takes of its host, by the rules of Nova (34).
+"""The resources and traits that a server of a flavor needs, by the rules of Nova (34).
 
 The rules are those of ``nova.scheduler.utils.ResourceRequest``: sizes of the flavor, unless its extra specs name the
-class; dedicated CPUs; traits that are required or forbidden. What a flavor asks beyond that, and we could not promise,
-makes it one that can not be reserved: better no promise than one that Nova does not keep.
+class; dedicated CPUs; required and forbidden traits. A flavor that asks for more than we can promise cannot be
+reserved: a refusal is better than a promise that Nova does not keep.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from blazar.model.errors import InvalidInput
 from blazar.resources.parameters import MOST, quoted
 
 _GROUP = re.compile(r"(resources|trait)[^:]+:")
-"""Classes or traits of a group of their own, which has to come from another provider than the rest."""
+"""Resource classes or traits of a granular request group, which may come from another provider than the rest."""
 
 _NAME = re.compile(r"[A-Z0-9_]{1,255}")
 
@@ -42,11 +42,11 @@ _TRAITS: Mapping[tuple[str, str], tuple[str, bool]] = {
     ("hw:tpm_version", "2.0"): ("COMPUTE_SECURITY_TPM_2_0", True),
     ("os:secure_boot", "required"): ("COMPUTE_SECURITY_UEFI_SECURE_BOOT", True),
 }
-"""Extra specs that Nova turns into traits, and whether the host must have or must not have these."""
+"""Extra specs that Nova translates into traits; True if the trait is required, False if forbidden."""
 
 
 def per_instance_of(flavor: Flavor) -> Amounts:
-    """Return what one server takes of a host. InvalidInput if that is nothing, or can not be promised."""
+    """Return the resources that one server needs. InvalidInput if it needs none, or some that cannot be promised."""
     for key, value in flavor.extra_specs.items():
         _check_reservable(flavor, key, value)
     named = {
@@ -62,13 +62,14 @@ def per_instance_of(flavor: Flavor) -> Amounts:
         amounts["VCPU"] = flavor.vcpus
     if not any(amounts.values()):
         raise InvalidInput(
-            f"flavor_id: the servers of flavor {flavor.id} take nothing of a host, which can not be reserved"
+            f"flavor_id: the servers of flavor {flavor.id} take nothing of a host, so there is nothing to reserve; "
+            f"use another flavor"
         )
     return Amounts.of(amounts)
 
 
 def traits_of(flavor: Flavor) -> TraitRequirements:
-    """Return the traits that a host must and must not have. InvalidInput if that is not to be understood."""
+    """Return the required and forbidden traits. InvalidInput if an extra spec is malformed."""
     wanted: dict[bool, set[str]] = {True: set(), False: set()}
     specs = dict(flavor.extra_specs)
     if "hw:tpm_version" in specs:
@@ -85,7 +86,7 @@ def traits_of(flavor: Flavor) -> TraitRequirements:
 
 
 def disk_gb(flavor: Flavor) -> int:
-    """Return the disk that a server takes: root, ephemeral, and swap in whole GiB."""
+    """Return the disk that a server needs: root, ephemeral and swap, rounded up to GiB."""
     return flavor.disk_gb + flavor.ephemeral_gb - (-flavor.swap_mb // 1024)
 
 
@@ -99,7 +100,7 @@ def text_of(flavor: Flavor) -> str:
             "ram": flavor.memory_mb,
             "disk": flavor.disk_gb,
             "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeral_gb,
-            # As in Nova: nothing is an empty text.
+            # As in Nova: no swap is an empty string.
             "swap": flavor.swap_mb or "",
             "rxtx_factor": flavor.rxtx_factor,
             "os-flavor-access:is_public": flavor.public,
@@ -132,13 +133,13 @@ def _check_reservable(flavor: Flavor, key: str, value: str) -> None:
             f"flavor_id: {flavor.id} is the flavor of a reservation; give the one that it was made from, or another"
         )
     if _GROUP.match(key):
-        raise _unusable(flavor, key, "asks for a group of resources of its own, which can not be reserved")
+        raise _unusable(flavor, key, "asks for a separate group of resources, which cannot be reserved")
     if key in _SINGLE:
-        raise _unusable(flavor, key, f"asks for {_SINGLE[key]}, which can not be reserved")
+        raise _unusable(flavor, key, f"asks for {_SINGLE[key]}, which cannot be reserved")
     if key == "hw:mem_encryption" and value.lower() in _YES:
-        raise _unusable(flavor, key, "asks for encrypted memory, which can not be reserved")
+        raise _unusable(flavor, key, "asks for encrypted memory, which cannot be reserved")
     if key == "hw:cpu_policy" and value == "mixed":
-        raise _unusable(flavor, key, "asks for dedicated and shared CPUs together, which can not be reserved")
+        raise _unusable(flavor, key, "asks for dedicated and shared CPUs together, which cannot be reserved")
 
 
 def _amount(flavor: Flavor, key: str, value: str) -> int:

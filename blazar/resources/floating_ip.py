@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""virtual:floatingip: addresses of an external network, handed over as floating IPs of the project."""
+"""virtual:floatingip: addresses of an external network, assigned as floating IPs of the project."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class VirtualFloatingIp:
         self._handover = Handover(cloud.network)
 
     def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
-        """Return what a request gives; there is nothing to ask the cloud."""
+        """Return the parameters of a request unchanged; nothing has to be read from the cloud."""
         return given
 
     def parameters(self, given: Parameters) -> Parameters:
-        """Return network, amount, required addresses and ``before_end``; keys of other types are left out."""
+        """Return network, amount, required addresses and ``before_end``; other keys are left out."""
         missing = [key for key in ("network_id", "amount") if key not in given]
         if missing:
             raise InvalidInput(
@@ -54,22 +54,22 @@ class VirtualFloatingIp:
         return _checked({BEFORE_END: "default", REQUIRED: [], **with_action(given)})
 
     def changed(self, current: Parameters, change: Parameters) -> Parameters:
-        """Return the current parameters with the known ones of ``change`` laid over them."""
+        """Return the current parameters, updated with the known ones of ``change``."""
         after = _checked({**current, **{key: value for key, value in with_action(change).items() if key in current}})
         if after["network_id"] != current["network_id"]:
             raise InvalidInput(
-                f"network_id cannot be changed from {current['network_id']}; make a lease of its own for addresses of "
+                f"network_id cannot be changed from {current['network_id']}; make another lease for addresses of "
                 f"another network"
             )
         return after
 
     def action(self, parameters: Parameters) -> Action:
-        """Return what is done before the end; an operator's choice that saves servers comes to a notification."""
+        """Return the action before the end; a default that saves servers becomes a notification."""
         action = action_of(parameters, self._settings.before_end)
         return Action.NOTIFICATION if action.saves_work else action
 
     def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Ask for ``amount`` addresses of the network, the required ones among them."""
+        """Return a demand for ``amount`` addresses of the network, including the required ones."""
         network_id = parameters["network_id"]
         return Demand(
             kind=self.kind,
@@ -80,13 +80,13 @@ class VirtualFloatingIp:
         )
 
     def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Ask for the addresses held, and more or fewer; in use, none that is attached goes."""
+        """Return the demand after a change; a reservation in use keeps all attached addresses."""
         fresh, held = self.demand(parameters, known=known), frozenset(work.counts)
         if work.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=held)
         before = self.demand(work.reservation.parameters, known=known)
         if (fresh.min_count, fresh.required) == (before.min_count, before.required):
-            # New dates alone bring no new addresses, even if some were lost.
+            # New dates alone add no addresses, even if some have failed.
             count = max(1, len(held))
             return replace(fresh, min_count=count, max_count=count, pinned=held, required=frozenset())
         new = fresh.required - {resource.name for resource in work.resources}
@@ -95,7 +95,7 @@ class VirtualFloatingIp:
         return replace(fresh, pinned=kept, required=new)
 
     def in_use(self, work: Work) -> Mapping[int, int]:
-        """Return which addresses are attached to ports."""
+        """Return a count of 1 for each address attached to a port, by calendar id."""
         return self._handover.attached(work)
 
     def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
@@ -103,42 +103,42 @@ class VirtualFloatingIp:
         return False
 
     def prepare(self, work: Work) -> Parameters:
-        """Make nothing: an address belongs to nobody until the start."""
+        """Return no cloud ids: an address belongs to no project until the start."""
         return {}
 
     def start(self, work: Work) -> Progress:
-        """Ensure that the project has the addresses as floating IPs, and no others of the reservation."""
+        """Ensure that the project has exactly these addresses of the reservation as floating IPs."""
         self._handover.give(work)
         return Done()
 
     def before_end(self, work: Work) -> Progress:
-        """Do nothing: there is no work in an address that could be saved."""
+        """Do nothing: an address has no state to save."""
         return Done()
 
     def end(self, work: Work) -> Progress:
-        """Ensure that no floating IP of the reservation is left; those of others stay, whatever their addresses."""
+        """Ensure that no floating IP of the reservation is left; those of others at the same addresses stay."""
         self._handover.take(work)
         return Done()
 
     def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
-        """Ensure the addresses from before; a reservation that has not started has none."""
+        """Ensure the addresses from before the change; a reservation that has not started has none."""
         if work.reservation.status is not ReservationStatus.ACTIVE:
             return Done()
         self._handover.take(work, surplus)
         try:
             self._handover.give(work)
         except Unusable as lost:
-            # Of no use to try for ever: the lease goes on with the rest.
-            LOG.warning("Reservation %s has lost addresses: %s", work.reservation.id, lost)
+            # A retry would not help: the lease goes on with the rest.
+            LOG.warning("Reservation %s goes on without failed addresses: %s", work.reservation.id, lost)
         return Done()
 
     def traces(self, resources: Collection[Resource]) -> frozenset[str]:
-        """Return the reservations that have floating IPs, with their tag or only its text as the description."""
+        """Return the reservations that have floating IPs, recognized by tag or description."""
         return self._handover.reservations(resources)
 
 
 def _fewer(work: Work, room: int, fresh: Demand) -> frozenset[int]:
-    """Return which addresses to keep of more, so that none goes that is attached or required."""
+    """Return which addresses to keep when shrinking: all attached or required ones, then others up to ``room``."""
     if work.in_use is None:
         raise LookFirst(work)
     stays = {r.id for r in work.resources if work.in_use.get(r.id) or r.name in fresh.required}
@@ -161,7 +161,7 @@ def _checked(parameters: Parameters) -> Parameters:
         )
     network_id = parameters["network_id"]
     if not isinstance(network_id, str) or not 1 <= len(network_id) <= LONGEST_ID:
-        raise InvalidInput(f"network_id is {quoted(network_id)}; give the id of an external network, a text")
+        raise InvalidInput(f"network_id is {quoted(network_id)}; give the id of an external network, a string")
     amount = whole_number(parameters["amount"], "amount", least=1, what="a whole number of addresses")
     return {
         "network_id": network_id,

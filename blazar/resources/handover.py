@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating IPs on their way to a project and back.
+"""Assigns floating IPs to a project and deletes them.
 
-What is ours is told by the tag of the reservation, or by the description that a floating IP is created with: the tags
-come a call later, and a crash may come between. Nothing else is ever touched, whosever address it has.
+A floating IP of a reservation is recognized by the reservation's tag, or by the description that it is created with:
+tags are set by a later call, and a crash may happen in between. No other floating IP is changed, whatever its address.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from blazar.resources.base import Unusable, Work
 
 
 class Handover:
-    """Ensures what reservations of addresses have in the cloud."""
+    """Ensures the floating IPs of address reservations."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self._registration = AddressRegistration(network)
 
     def give(self, work: Work) -> None:
-        """Ensure that the project has the addresses as floating IPs, with tags, and no others of the reservation.
+        """Ensure that the project has exactly these addresses of the reservation as tagged floating IPs.
 
-        Unusable for those that it can not have; the others are there then. Conflict if one that is to go is attached.
+        Raises Unusable for those that it cannot have, after the others were assigned; Conflict if one to remove is
+        attached.
         """
         wanted = {address_of(resource): resource for resource in work.resources}
         held = {found.address: found for found in self._at(work.resources)}
@@ -61,7 +62,7 @@ class Handover:
         self._take([found for found in surplus if _is_ours(found, work)], work, unless_attached=True)
 
     def take(self, work: Work, resources: Collection[Resource] | None = None) -> None:
-        """Ensure that the project has none of the addresses any more (None: nothing of the reservation)."""
+        """Ensure that the project no longer has the addresses (None: all of the reservation)."""
         found = {f.id: f for f in self._at(work.resources if resources is None else resources)}
         if resources is None:
             found |= {f.id: f for f in self._network.floating_ips(tag=mark(work.reservation.id))}
@@ -75,12 +76,12 @@ class Handover:
         return frozenset(id_ for floating_ip in found if (id_ := reservation_of(floating_ip)))
 
     def attached(self, work: Work) -> Mapping[int, int]:
-        """Return which addresses are attached, as one of each, by calendar id."""
+        """Return a count of 1 for each attached address, by calendar id."""
         ids = {address_of(resource): resource.id for resource in work.resources}
         return {ids[f.address]: 1 for f in self._at(work.resources) if f.attached and _is_ours(f, work)}
 
     def _at(self, resources: Iterable[Resource]) -> tuple[FloatingIp, ...]:
-        """Return whoever's floating IPs at the addresses of one reservation, which are all on one network."""
+        """Return all projects' floating IPs at the addresses of one reservation, which are on one network."""
         addresses = [address_of(resource) for resource in resources]
         if not addresses:
             return ()
@@ -88,7 +89,7 @@ class Handover:
         return self._network.floating_ips(network_id=network_id, addresses=addresses)
 
     def _create(self, work: Work, resource: Resource) -> FloatingIp:
-        """Return the floating IP at an address: ours, or that of somebody who was faster."""
+        """Create the floating IP of an address and return it, or the one that somebody else created first."""
         try:
             return self._network.create_floating_ip(
                 network_id=str(resource.attributes[NETWORK]),
@@ -100,7 +101,7 @@ class Handover:
         except Conflict:
             late = self._at([resource])
             if not late:
-                # The project's quota, for one; what it says is for the user to read.
+                # For example the project's quota; the user reads the message.
                 raise
             return late[0]
 
@@ -108,21 +109,21 @@ class Handover:
         try:
             self._network.tag_floating_ip(found.id, tags)
         except NotFound as error:
-            # Its user was faster, and is to have it anyway.
-            raise CloudUnavailable(f"{found.address} was deleted while it was being handed over") from error
+            # Its user deleted it; a retry creates it again.
+            raise CloudUnavailable(f"{found.address} was deleted while it was being assigned") from error
 
     def _take(self, found: Collection[FloatingIp], work: Work, *, unless_attached: bool) -> None:
-        """Delete floating IPs, whatever happens to some of them; then raise what did."""
+        """Delete all floating IPs, even if some fail; then raise the first failure."""
         attached = [f.address for f in found if f.attached]
         if attached and unless_attached:
             raise Conflict(
                 f"{', '.join(sorted(attached))} of reservation {work.reservation.id} is attached to a port and would "
-                f"go; detach it first"
+                f"be deleted; detach it first"
             )
         failures: list[BlazarError] = []
         for floating_ip in found:
             try:
-                # Whoever has it may delete it: then it is gone as it should be.
+                # Its project may delete it at the same time.
                 with suppress(NotFound):
                     if floating_ip.attached:
                         self._network.detach_floating_ip(floating_ip.id)

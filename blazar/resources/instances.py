@@ -80,7 +80,7 @@ class Instances(ABC):
         return Action.NOTIFICATION if action is Action.MIGRATION else action
 
     def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Demand the present capacity, or more or less; a reservation in use keeps all capacity that is in use."""
+        """Return the demand after a change; a reservation in use keeps all capacity that is in use."""
         fresh = self.demand(parameters, known=known)
         if work.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=frozenset(work.counts))

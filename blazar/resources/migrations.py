@@ -17,13 +17,13 @@ MOVABLE_LIVE = frozenset({"ACTIVE", "PAUSED"})
 MOVABLE_COLD = frozenset({"ACTIVE", "SHUTOFF"})
 
 MOST_TRIES = 3
-"""Of live moves of one server, before it is moved cold; and of hosts that may refuse a server in one look."""
+"""Failed live migrations of a server before cold ones are used; also hosts tried per server and attempt."""
 
 
 class Migrations:
-    """Moves the servers of a reservation to hosts that are in no pool, live where that works and cold where not.
+    """Moves the servers of a reservation to hosts outside freepool and reservations, live or else cold.
 
-    Nothing is remembered between looks: Nova tells which moves of a server run, wait to be confirmed, or failed.
+    Nothing is stored between attempts: Nova shows which moves of a server run, wait to be confirmed, or have failed.
     """
 
     def __init__(self, cloud: Cloud, pools: HostPools) -> None:
@@ -32,7 +32,7 @@ class Migrations:
         self._pools = pools
 
     def ensure(self, reservation_id: str, *, attempt: int) -> Tally:
-        """Ensure that no server is left in the reservation; each ``attempt`` begins with other hosts."""
+        """Ensure that no server is left in the reservation; each ``attempt`` starts with other target hosts."""
         hosts = self._pools.hosts_of(reservation_id)
         confirmed = sum(self._pools.confirm_moves_from(host) for host in hosts)
         servers = [server for host in hosts for server in self._compute.servers_on(host)]
@@ -49,7 +49,7 @@ class Migrations:
             try:
                 self._move(server, moves, _rotated(targets, number + attempt))
             except NotFound:
-                # Its owner deleted it a moment ago.
+                # Its owner has just deleted it.
                 continue
             except (Conflict, CloudRefused) as error:
                 failures.append(f"server {server.id} was not moved: {error.message}")
@@ -58,7 +58,7 @@ class Migrations:
         return Tally(begun, begun + running + confirmed, tuple(failures))
 
     def was_moved(self, server: Server, reservation_id: str) -> bool:
-        """Tell whether a server has left the reservation, so that the end of it is no concern of the server's."""
+        """Return whether a server has moved out of the reservation, so that the end does not delete it."""
         hosts = self._pools.hosts_of(reservation_id)
         return any(
             move.state is MigrationState.DONE and move.host not in hosts
@@ -66,13 +66,13 @@ class Migrations:
         )
 
     def _move(self, server: Server, moves: Sequence[Migration], targets: Sequence[Hypervisor]) -> None:
-        """Begin to move a server. Conflict or CloudRefused if nobody takes it."""
+        """Begin to move a server. Conflict or CloudRefused if no host takes it."""
         if server.status not in MOVABLE_LIVE | MOVABLE_COLD:
             raise Conflict(f"it is {server.status}")
         room = self._placement.hosts_with_room_for(server.id)
         fitting = [host.service_name for host in targets if host.hypervisor_hostname in room]
         if not fitting:
-            raise Conflict("no host outside of reservations and of the freepool has room for it")
+            raise Conflict("no host outside of reservations and the freepool has room for it")
         failed = {(move.host, move.live) for move in moves if move.state is MigrationState.FAILED}
         tired = sum(move.live for move in moves if move.state is MigrationState.FAILED) >= MOST_TRIES
         ways = [(host, True) for host in fitting if server.status in MOVABLE_LIVE and not tired][:MOST_TRIES]
@@ -84,7 +84,7 @@ class Migrations:
             try:
                 self._compute.migrate_server(server.id, host, live=live)
             except (Conflict, CloudRefused) as error:
-                LOG.info("Server %s can not move %s to %s: %s", server.id, _how(live), host, error.message)
+                LOG.info("Server %s cannot move %s to %s: %s", server.id, _how(live), host, error.message)
                 refusal = error
             else:
                 LOG.info("Server %s moves %s to %s", server.id, _how(live), host)
@@ -97,6 +97,6 @@ def _how(live: bool) -> str:
 
 
 def _rotated(hosts: Sequence[Hypervisor], by: int) -> Sequence[Hypervisor]:
-    # So that servers spread over hosts: Placement tells what was free before the moves that have just begun.
+    # Spreads servers over hosts: Placement does not count the moves that have just begun.
     by = by % len(hosts) if hosts else 0
     return [*hosts[by:], *hosts[:by]]

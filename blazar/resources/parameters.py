@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parameters of several resource types have in common: numbers, and requirements on hosts."""
+"""Parsing shared by several resource types: numbers, and requirements on hosts."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ HOST_PROPERTIES = frozenset(
         "updated_at",
     }
 )
-"""What every host tells about itself, and a requirement may ask about."""
+"""Properties of every host, which requirements may name."""
 
 MOST = 2**31 - 1
-"""The largest number that Nova takes, and that clients of the API expect."""
+"""The largest number that Nova accepts and that clients of the API expect."""
 
 
 def whole_number(value: object, field: str, *, least: int, what: str) -> int:
-    """Return a number that was given as such or as a text; InvalidInput says ``what`` to give."""
+    """Return a number given as a number or a string; InvalidInput says ``what`` to give."""
     number: int | None = None
     if isinstance(value, int) and not isinstance(value, bool):
         number = value
@@ -48,7 +48,7 @@ def whole_number(value: object, field: str, *, least: int, what: str) -> int:
 
 
 def requirement_text(value: object, field: str) -> str | None:
-    """Return a requirement as the API shows it; InvalidInput if it is none."""
+    """Return a requirement as the API shows it; InvalidInput if it is malformed."""
     parse_requirement(value, field=field)
     if value is None or isinstance(value, str):
         return value
@@ -56,12 +56,12 @@ def requirement_text(value: object, field: str) -> str | None:
 
 
 def requirement_of(parameters: Parameters, fields: Sequence[str]) -> Requirement:
-    """Return what parameters require of a host, in all these fields together."""
+    """Return the requirement on a host that combines all these fields."""
     return all_of(*(parse_requirement(parameters[field], field=field) for field in fields))
 
 
 def check_known(requirement: Requirement, known: frozenset[str], fields: Sequence[str]) -> None:
-    """InvalidInput if a requirement asks for something that no host tells."""
+    """Raise InvalidInput if a requirement names a property that no host has."""
     unknown = sorted(keys(requirement) - HOST_PROPERTIES - known)
     if unknown:
         raise InvalidInput(
@@ -71,12 +71,12 @@ def check_known(requirement: Requirement, known: frozenset[str], fields: Sequenc
 
 
 def service_names(resources: Iterable[Resource]) -> tuple[str, ...]:
-    """Return the names by which aggregates know hosts."""
+    """Return the service names of hosts, which aggregates use."""
     return tuple(str(resource.attributes["service_name"]) for resource in resources)
 
 
 def by_service(resources: Iterable[Resource], reasons: Mapping[str, str]) -> Mapping[int, str]:
-    """Return reasons by calendar id that are given by the service names of hosts."""
+    """Return reasons, given by the service names of hosts, by calendar id."""
     return {r.id: reasons[name] for r in resources if (name := str(r.attributes["service_name"])) in reasons}
 
 
@@ -86,6 +86,6 @@ def not_among(resources: Iterable[Resource], services: Container[str]) -> tuple[
 
 
 def quoted(value: object) -> str:
-    """Return a value as JSON, shortened, for a sentence about it."""
+    """Return a value as JSON, shortened to 80 characters, for use in a message."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 80 else text[:77] + "..."

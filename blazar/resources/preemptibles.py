@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preemptible servers: they use hosts of the freepool until a lease needs them.
 
-A server is preemptible by its flavor: an operator has given that the extra spec ``blazar:preemptible``. Nothing else
-that is found on a host is ever deleted to make room.
+A server is preemptible if an operator has set the extra spec ``blazar:preemptible`` on its flavor. No other server on
+a host is ever deleted to make room.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ SPEC = "blazar:preemptible"
 """Extra spec of a flavor; the scheduler filter reads the same."""
 
 OURS = (f"resources:{OUR_CLASSES}", "aggregate_instance_extra_specs:reservation")
-"""How extra specs begin that the flavor of a reservation has besides those of a flavor that it was made from."""
+"""Prefixes of the extra specs that we add to a reservation's flavor."""
 
 TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
-"""What the scheduler filter takes for true, in any case."""
+"""The values that the scheduler filter treats as true, ignoring case."""
 
 
 def is_preemptible(server: Server) -> bool:
-    """Tell whether a server makes room for leases."""
+    """Return whether a server is preemptible."""
     return server.extra_specs.get(SPEC, "").strip().lower() in TRUE
 
 
 def surplus(servers: Iterable[Server], capacity: Amounts, promised: Amounts) -> tuple[Server, ...]:
-    """Return the preemptible servers that stand in the way of what is promised on a host: the newest, as few as can be.
+    """Return the preemptible servers to delete so that what is promised on a host fits: the newest, as few as possible.
 
-    ``servers`` are those on the host but for the ones in promised room. What others than preemptible servers take is
-    taken, whoever they are.
+    ``servers`` are those on the host outside reserved capacity. What non-preemptible servers use counts as taken,
+    whoever owns them.
     """
     taken = promised
     preemptible = []
@@ -51,7 +51,7 @@ def surplus(servers: Iterable[Server], capacity: Amounts, promised: Amounts) -> 
     evicted = []
     for server in sorted(preemptible, key=lambda server: (server.created_at, server.id)):
         with_it = taken + _taken(server)
-        # What the host does not have at all stands in nobody's way: nothing of it can be promised.
+        # Only promised resource classes count; use of others conflicts with no promise.
         if any(amount > capacity.get(name) for name, amount in with_it if promised.get(name)):
             evicted.append(server)
         else:
@@ -60,17 +60,17 @@ def surplus(servers: Iterable[Server], capacity: Amounts, promised: Amounts) -> 
 
 
 class Preemptibles:
-    """Makes room for slots on hosts that are shared."""
+    """Makes room for reserved capacity on shared hosts."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._compute = cloud.compute
         self._placement = cloud.placement
 
     def make_room(self, resource: Resource) -> int:
-        """Delete the preemptible servers on a host for which there is no room beside all slots there.
+        """Delete the preemptible servers on a host that do not fit beside all reserved capacity there.
 
-        Returns how many of them are still there. New ones do not come: the scheduler filter lets none onto hosts in
-        the aggregate of a reservation.
+        Returns how many of them still exist. No new ones appear: the scheduler filter admits none to hosts in the
+        aggregate of a reservation.
         """
         host = str(resource.attributes["service_name"])
         servers = self._compute.servers_on(host)
@@ -90,7 +90,7 @@ class Preemptibles:
 
 
 def takes(flavor: Flavor) -> Amounts:
-    """Return what a server takes of a host; of what can not be promised anyway only its sizes count."""
+    """Return the resources that a server of a flavor uses; only its sizes if the flavor cannot be reserved."""
     plain = replace(flavor, extra_specs={k: v for k, v in flavor.extra_specs.items() if not k.startswith(OURS)})
     try:
         return per_instance_of(plain)

@@ -13,7 +13,7 @@ from blazar.model.resource import Facts, PropertyValue
 from blazar.resources.pools import HostPools, PoolNames
 
 Holders = Callable[[Collection[str]], Mapping[str, Collection[str]]]
-"""From the ids of reservations to the names of the resources that each of them holds at present."""
+"""Returns, for ids of reservations, the names of the resources that each holds at present."""
 
 InUse = Mapping[str, Collection[str]]
 """Reservations in use → the names of the hosts that each of them holds."""
@@ -21,8 +21,8 @@ InUse = Mapping[str, Collection[str]]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a host has failed (None: it is well), whether it is in the freepool or the aggregate of a reservation, and
-    which reservations in use hold it without having it in their aggregate. The latter two nobody knows without a
+    """Why a host has failed (None: it is healthy), whether it is in the freepool or the aggregate of a reservation, and
+    which reservations in use hold it without having it in their aggregate. The latter two are unknown without a
     freepool.
     """
 
@@ -50,14 +50,14 @@ class HostRegistration:
         return self._cloud.compute.hypervisors()
 
     def facts(self, hypervisor: Hypervisor) -> Facts:
-        """Return all that is kept of a hypervisor; NotFound if Placement does not know it."""
+        """Return the attributes, inventory and traits of a hypervisor; NotFound if Placement does not know it."""
         found = self.facts_of((hypervisor,))
         if hypervisor.hypervisor_hostname not in found:
-            raise NotFound(f"Placement knows no resource provider {hypervisor.hypervisor_hostname}")
+            raise NotFound(f"Placement has no resource provider {hypervisor.hypervisor_hostname}")
         return found[hypervisor.hypervisor_hostname]
 
     def facts_of(self, hypervisors: Collection[Hypervisor]) -> Mapping[str, Facts]:
-        """Return all that is kept of hypervisors, by hostname; those that Placement does not know are left out."""
+        """Return the facts of hypervisors, by hostname; those that Placement does not know are left out."""
         supplies = self._cloud.placement.supplies([h.hypervisor_hostname for h in hypervisors])
         return {
             h.hypervisor_hostname: Facts(attributes_of(h), supplies[h.hypervisor_hostname])
@@ -66,15 +66,15 @@ class HostRegistration:
         }
 
     def is_handed_over(self, hypervisor: Hypervisor) -> bool:
-        """Tell whether the zone that the cloud shows for a host is that of a reservation, and not its own."""
+        """Return whether the availability zone that Nova shows for a host is that of a reservation."""
         return hypervisor.availability_zone.startswith(self._names.zone_prefix)
 
     def standings(self, hypervisors: Collection[Hypervisor], holders: Holders, in_use: InUse) -> Mapping[str, Standing]:
-        """Return by hostname how hypervisors stand; one call.
+        """Return the health and place of hypervisors, by hostname; makes one call.
 
-        Well is what is up, enabled, and where reservations can find it: in the freepool, or in the aggregate of a
-        reservation that holds it (``holders``). What is ``in_use`` has to be read before: a host enters the aggregate
-        of a reservation before that is in use.
+        A host is healthy if it is up, enabled, and in the freepool or in the aggregate of a reservation that holds it
+        (``holders``). ``in_use`` has to be read before the call: a host enters the aggregate of a reservation before
+        the reservation is in use.
         """
         aggregates = self._cloud.compute.aggregates()
         pooled = self._pools.pooled_hosts(aggregates)
@@ -98,19 +98,19 @@ class HostRegistration:
         return {h.hypervisor_hostname: standing(h) for h in hypervisors}
 
     def check_freepool(self) -> None:
-        """NotFound, with the remedy, if the cloud has no freepool: then nobody knows where hosts belong."""
+        """Raise NotFound, with the remedy, if the cloud has no freepool, without which no host can be judged."""
         self._pools.freepool()
 
     def check_empty(self, host: str, service_name: str) -> None:
-        """Conflict if any server occupies the host."""
+        """Raise Conflict if the host runs servers."""
         servers = self._cloud.compute.servers_on(service_name)
         if servers:
             raise Conflict(
-                f"host {host} runs {len(servers)} servers, as {servers[0].id}; move or delete them, then try again"
+                f"host {host} runs {len(servers)} servers, as {servers[0].id}; move or delete them, then retry"
             )
 
     def ensure_entered(self, hypervisor: Hypervisor) -> bool:
-        """Ensure the host's reservation provider and its place in the freepool; tell whether anything was missing."""
+        """Ensure that the host has a reservation provider and is in the freepool; return whether one was missing."""
         made = False
         if self._cloud.placement.reservation_provider(hypervisor.hypervisor_hostname) is None:
             try:
@@ -122,11 +122,11 @@ class HostRegistration:
         return self._pools.ensure_in_freepool(hypervisor.service_name) or made
 
     def ensure_left(self, service_name: str) -> None:
-        """Ensure that the host is not in the freepool. One that the cloud does not know any more may stay there.
+        """Ensure that the host is not in the freepool. One that Nova no longer knows may stay there.
 
-        Its reservation provider stays, empty, for the next time: a nova-compute that has seen it (Nova 34) asks for its
-        allocations at every turn, and can boot nothing for minutes after it has gone. Nova itself deletes it
-        together with the compute service.
+        Its reservation provider stays, empty, for the next registration: a nova-compute that has seen it (Nova 34)
+        reads its allocations periodically, and can boot no server for minutes after its deletion. Nova itself deletes
+        it together with the compute service.
         """
         try:
             self._pools.ensure_out_of_freepool(service_name)
@@ -154,7 +154,7 @@ def _failure(
 
 
 def attributes_of(hypervisor: Hypervisor) -> Mapping[str, PropertyValue]:
-    """Return what the API shows of a hypervisor: names and units as there (MiB, GiB), sizes as Nova tells them."""
+    """Return the attributes that the API shows: its names and units (MiB, GiB), sizes as Nova reports them."""
     return {
         "hypervisor_hostname": hypervisor.hypervisor_hostname,
         "service_name": hypervisor.service_name,

@@ -19,11 +19,10 @@ FAILED = frozenset({"killed", "deleted", "pending_delete"})
 
 
 class Snapshots:
-    """Makes one image of every server of a reservation.
+    """Creates one image of every server of a reservation.
 
-    An image carries the ids of its reservation and its server in its metadata, so that a repeated run, after a crash
-    or after an extension of the lease, makes none twice; and the instant at which it was asked for, if somebody asked
-    for another one.
+    The metadata of an image has the ids of its reservation and its server, so that a retry, after a crash or an
+    extension of the lease, creates no second one; and the time of the request, if a user requested another one.
     """
 
     def __init__(self, compute: Compute, prefix: str) -> None:
@@ -33,7 +32,7 @@ class Snapshots:
     def ensure(
         self, reservation_id: str, servers: Iterable[Server], *, project_id: str, since: datetime | None
     ) -> Tally:
-        """Ensure an image of every server, asked for at ``since`` or later (None: whenever), owned by its project."""
+        """Ensure an image of every server, requested at ``since`` or later (None: any time), owned by its project."""
         asked = since.isoformat() if since else ""
         images = [
             image
@@ -51,7 +50,7 @@ class Snapshots:
             try:
                 self._compute.snapshot_server(server.id, self._prefix + server.name, metadata)
             except NotFound:
-                # Its owner deleted it a moment ago: nothing to save.
+                # Its owner has just deleted it: there is nothing to save.
                 continue
             except (Conflict, CloudRefused) as error:
                 failures.append(f"no image of server {server.id}: {error.message}")
@@ -62,12 +61,12 @@ class Snapshots:
         return Tally(begun, begun + unfinished, tuple(failures))
 
     def _hand_over(self, images: Iterable[Image], owners: Mapping[str, str], project_id: str) -> None:
-        """Give images to the projects of their servers, where a crash came between the image and its owner."""
+        """Assign images to the projects of their servers, as a crash may have prevented after the creation."""
         for image in images:
             owner = owners.get(image.metadata.get(SERVER, ""), project_id)
             if image.project_id != owner:
                 try:
                     self._compute.give_image(image.id, owner)
                 except NotFound:
-                    # Deleted a moment ago; if it is still wanted, the next look makes another.
+                    # Just deleted; if it is still needed, the next attempt creates another.
                     continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""virtual:instance: slots for servers of one size, on hosts that are shared with other reservations of instances."""
+"""virtual:instance: capacity for servers of one size, on hosts shared with other instance reservations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIZES: Mapping[str, tuple[str, int, str]] = {
     # Servers that boot from a volume take no disk of their host.
     "disk_gb": ("DISK_GB", 0, "the disk of a server in GiB, a whole number"),
 }
-"""Parameter → resource class, the least, and what to give."""
+"""Parameter → resource class, minimum, and description for errors."""
 
 
 class VirtualInstance(Instances):
@@ -42,7 +42,7 @@ class VirtualInstance(Instances):
     requirements = REQUIREMENTS
 
     def parameters(self, given: Parameters) -> Parameters:
-        """Return amount, sizes, affinity, requirement and ``before_end``; keys of other types are left out."""
+        """Return amount, sizes, affinity, requirement and ``before_end``; other keys are left out."""
         wanted = ("amount", *self.fixed, *REQUIREMENTS)
         missing = [key for key in wanted if key not in given]
         if missing:
@@ -53,11 +53,11 @@ class VirtualInstance(Instances):
         return _checked({BEFORE_END: "default", **with_action(given)})
 
     def changed(self, current: Parameters, change: Parameters) -> Parameters:
-        """Return the current parameters with the known ones of ``change`` laid over them."""
+        """Return the current parameters, updated with the known ones of ``change``."""
         return _checked({**current, **{key: value for key, value in with_action(change).items() if key in current}})
 
     def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
-        """Ask for ``amount`` units of the size on hosts that meet the requirement."""
+        """Return a demand for ``amount`` servers of the size, on hosts that meet the requirement."""
         requirement = requirement_of(parameters, REQUIREMENTS)
         check_known(requirement, known, REQUIREMENTS)
         return Demand(
@@ -70,7 +70,7 @@ class VirtualInstance(Instances):
         )
 
     def template(self, parameters: Parameters) -> Template:
-        """Return servers of the size."""
+        """Return a template of the size."""
         return Template(**{field: parameters[field] for field in SIZES}, policy=policy_of(parameters))
 
 

@@ -479,7 +479,7 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
     with world.simulated._keeper.open(to_change=True) as state:
         state.networks["public"].external = False
     faults = registration.faults(world.store.resources(KIND), world.store.holdings)
-    assert all("not external" in reason for reason in faults.values())
+    assert all("is no longer external" in reason for reason in faults.values())
     with world.simulated._keeper.open(to_change=True) as state:
         del state.networks["public"]
     faults = registration.faults(world.store.resources(KIND), world.store.holdings)
@@ -665,7 +665,7 @@ def test_an_address_that_is_attached_while_it_is_given_back_stays_and_the_change
                     found.port_id = "just now"
 
     world.faults.on_call = sneak
-    with pytest.raises(Conflict, match="is attached to a port and would go; detach it first"):
+    with pytest.raises(Conflict, match="is attached to a port and would be deleted; detach it first"):
         resized(world, lease, amount=1, required=[])
     world.faults.on_call = None
     assert world.now(lease).status is LeaseStatus.ACTIVE

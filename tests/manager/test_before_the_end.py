@@ -260,7 +260,7 @@ def test_servers_that_find_no_host_stay_and_the_event_says_why(world):
     server = boot(world, lease, host)
     world.run_to(NOON + HOUR + 30 * MINUTE)
     assert where(world, server) == host
-    assert "no host outside of reservations and of the freepool has room" in warning(world, lease).reason
+    assert "no host outside of reservations and the freepool has room" in warning(world, lease).reason
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert warning(world, lease).status is EventStatus.ERROR
     assert world.now(lease).status is LeaseStatus.TERMINATED
