@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What many starts need to know, read for many of them at once: so each of a burst costs half the statements."""
+"""Read-ahead: reads the data of many due starts at once, so that each of a burst costs half the statements."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from blazar.resources.base import Work
 from blazar.store.store import DueEvent, LeaseAtStart, Store
 
 FEWEST = 2
-"""For fewer starts than these it is not worth it."""
+"""Minimum number of due starts to read ahead: for fewer it is not worth it."""
 
 MOST = 64
-"""For so many starts to come it is read besides, if it has to be read at all: as quickly done as for a few."""
+"""Starts waiting for a thread that are read in the same query: it takes as long as for a few."""
 
 FRESH_SECONDS = 1.0
-"""How long what was read is good for."""
+"""How long read-ahead data may be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A lease as it was read ``at`` an instant, good until then (``time.monotonic``)."""
+    """A lease as read ``at`` an instant; to be used before ``until`` (``time.monotonic``)."""
 
     seen: LeaseAtStart
     at: datetime
@@ -36,10 +36,10 @@ class Found:
 
 
 class Ahead:
-    """Leases as they were read a moment ago, each for one look at its start, by the thread that looks.
+    """Keeps leases that were read a moment ago, each for one use by the thread that processes its start.
 
-    What is decided on them is written against their revision, as always: whatever has changed since makes that fail,
-    and the start is looked at again.
+    Decisions on them are written against their revision, as always: if the lease has changed since, the write fails
+    and the start is processed again.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -49,12 +49,12 @@ class Ahead:
         self._here = threading.local()
 
     def read(self, events: Iterable[DueEvent], coming: Iterable[DueEvent] = ()) -> None:
-        """Read what the starts among these events need, and those that come after them. StoreUnavailable.
+        """Read the leases of the starts among these events, and of those ``coming`` after them. StoreUnavailable.
 
-        For one thread only, which hands the events out.
+        Only the engine's thread, which assigns events to threads, may call this.
         """
         now = time.monotonic()
-        # What nobody has come for: a start may have gone to another manager.
+        # Drop what was not used in time: another manager may have claimed the start.
         for event_id, found in list(self._read.items()):
             if found.until <= now:
                 self._read.pop(event_id, None)
@@ -69,7 +69,7 @@ class Ahead:
 
     @contextmanager
     def taken(self, event_id: str) -> Iterator[tuple[Lease, datetime] | None]:
-        """Open what was read for an event, and when, for this thread and once; None if nothing was."""
+        """Give this thread the lease that was read for an event, and when, once; None if it was not read."""
         known = self._read.pop(event_id, None)
         self._here.found = None if known is None else known.seen
         try:
@@ -83,14 +83,14 @@ class Ahead:
         return found is not None and found.lease is lease and not found.late
 
     def works(self, lease: Lease) -> tuple[Work, ...] | None:
-        """Return the reservations of a lease with what is promised to it; None if more than its claim was written."""
+        """Return the reservations of a lease with its resources; None if more than its claim was written since."""
         found = self._found()
         if found is None or (found.lease.id, found.lease.revision + 1) != (lease.id, lease.revision):
             return None
         return works_of(lease, found.allocations, found.resources)
 
     def _missing(self, events: Iterable[DueEvent]) -> dict[str, str]:
-        """Return the starts that are not read yet, as events by lease."""
+        """Return the event ids, by lease, of the starts that are not read yet."""
         starts = (event for event in events if event.event_type == EventType.START)
         return {event.lease_id: event.event_id for event in starts if event.event_id not in self._read}
 

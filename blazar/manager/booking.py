@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Booking: read the calendar, place, write; all or nothing, and again if somebody was faster.
+"""Booking: read the calendar, place, write; all or nothing, and retried after a lost race.
 
 The scheme is Placement's: every resource has a generation, and a booking raises the generations of what it takes
 only where they are still those that were read.
@@ -40,7 +40,7 @@ class PlacementRequest:
 
 
 class Booking:
-    """Places demands on the calendar, and repeats a booking that lost a race."""
+    """Finds resources for demands, and retries a booking that lost a race."""
 
     def __init__(
         self, store: Store, clock: Clock, settings: Settings, *, sleep: Callable[[float], None] = time.sleep
@@ -64,10 +64,10 @@ class Booking:
         is_new: bool = False,
         excluded: frozenset[int] = frozenset(),
     ) -> Plan:
-        """Find resources for all wishes of a lease together. NotEnoughResources says what is missing.
+        """Find resources for all placement requests of a lease together. NotEnoughResources says what is missing.
 
-        What the lease itself holds counts as free. After a lost race the choice is random, so that rivals part. What
-        its operator keeps for other projects is not seen, nor is what is to be shunned.
+        Resources that the lease itself holds count as free. After a lost race the choice is random, so that competing
+        requests choose differently. Resources that are open only to other projects, and excluded ones, are not chosen.
         """
         allocations: list[Allocation] = []
         generations: dict[int, int] = {}
@@ -109,8 +109,8 @@ class Booking:
     ) -> T:
         """Prepare (attempt 0, 1, …) and commit until no race is lost; Contention when the attempts are spent.
 
-        ``check`` may object to what was prepared, and take its time: another service may have to be asked. Nobody
-        waits for that but this request; if what was prepared is gone by then, it is prepared and checked anew.
+        ``check`` may reject what was prepared, and may be slow: it may ask another service. Only this request waits
+        for it; if what was prepared is outdated by then, it is prepared and checked again.
         """
         for attempt in range(self._settings.booking_attempts):
             try:
@@ -123,9 +123,9 @@ class Booking:
                 with self._turn:
                     return _commit_in_time(commit, prepared)
             except (StaleCalendar, StaleLease):
-                # Full jitter: rivals that met once should not meet again.
+                # Full jitter: requests that collided once should not collide again.
                 self._sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
-        raise Contention("other requests for the same resources kept coming first; please try again")
+        raise Contention("other requests for the same resources were faster at every attempt; please retry")
 
 
 def _commit_in_time(commit: Callable[[D], T], prepared: D) -> T:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who works on what: claims, each with a token of its own, and the heartbeat that renews those that are held.
+"""Claims on events, each with its own token and a TTL, and the heartbeat that renews them.
 
-A claim is written to its event with an end, by the clock that all managers share. Its holder knows when that is by a
-clock of its own that also counts while the process stands still (``Clock.elapsed``), and reckons from the moment before
-the write: so it never believes in a claim for longer than others respect it. Whoever holds a claim that is about to
-end changes nothing in the cloud (``clouds.scope.check_change``).
+A claim is written to its event with an expiry time, by the clock that all managers share. Its owner measures the TTL
+with a clock that also counts while the process is suspended (``Clock.elapsed``), from before the write: so it never
+relies on a claim for longer than others respect it. The owner of a claim that is about to expire changes nothing in the
+cloud (fencing, ``blazar.context.check_change``).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from blazar.store.store import Store
 LOG = logging.getLogger(__name__)
 
 BEATS = 4
-"""Renewals within the time that a claim lasts."""
+"""Renewals within the TTL of a claim."""
 
 
 class Claim:
-    """The right to work on one event, until it ends. Only ``Claims`` makes and renews these."""
+    """The right to work on one event, until it expires. Only ``Claims`` makes and renews claims."""
 
     __slots__ = ("_clock", "_deadline", "longest_call", "token")
 
@@ -41,19 +41,19 @@ class Claim:
         self._deadline = clock.elapsed() + ttl.total_seconds()
 
     def remaining(self) -> float:
-        """Return for how many seconds nobody else takes the event over; 0 or less when that is over."""
+        """Return the seconds until another manager may take the event over; 0 or less if it may already."""
         return self._deadline - self._clock.elapsed()
 
     def ends_at(self, deadline: float) -> None:
-        """Set the end, in seconds of ``Clock.elapsed``."""
+        """Set the expiry, in seconds of ``Clock.elapsed``."""
         self._deadline = deadline
 
 
 class Claims:
     """The claims of one manager process.
 
-    A claim lasts ``ttl``; ``beat`` renews those that are held and still valid, and has to be called several times
-    within that.
+    A claim lasts ``ttl``; ``beat`` renews those that are held and have not expired, and has to be called several times
+    within a ``ttl``.
     """
 
     def __init__(self, store: Store, clock: Clock, ttl: timedelta) -> None:
@@ -67,17 +67,17 @@ class Claims:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def new(self) -> Claim:
-        """Return a claim that is not written yet; it counts from now on, so that it has to be written soon."""
+        """Return a claim that is not written yet; its TTL runs from now on, so it has to be written soon."""
         return Claim(f"{self.owner}:{uuid.uuid4().hex[:12]}", self._clock, self.ttl)
 
     def begin(self, claim: Claim) -> datetime:
-        """Let a claim that is about to be written count from now on; return the end to write."""
+        """Restart the TTL of a claim that is about to be written; return the expiry time to write."""
         claim.ends_at(self._clock.elapsed() + self.ttl.total_seconds())
         return self._clock.now() + self.ttl
 
     @contextmanager
     def held(self, claim: Claim) -> Iterator[Claim]:
-        """Keep a written claim alive while the block runs; what the block changes in the cloud, it does under it."""
+        """Renew a written claim while the block runs; changes of the cloud in the block are fenced by it."""
         with self._lock:
             self._held[claim.token] = claim
         try:
@@ -88,7 +88,7 @@ class Claims:
                 self._held.pop(claim.token, None)
 
     def beat(self) -> None:
-        """Renew the claims that are held and have not ended; costs nothing while there are none. StoreUnavailable."""
+        """Renew the claims that are held and have not expired; no statement if there are none. StoreUnavailable."""
         with self._lock:
             held = {token: claim for token, claim in self._held.items() if claim.remaining() > 0}
         if not held:
@@ -98,19 +98,19 @@ class Claims:
         renewed = self._store.renew_claims(held.keys(), now=now, until=now + self.ttl)
         for token, claim in held.items():
             if token in renewed:
-                # Else the database took so long that others may have read the claim as ended before it was renewed.
+                # Else the database took so long that others may have read the claim as expired before it was renewed.
                 if claim.remaining() > 0:
                     claim.ends_at(deadline)
             else:
-                # Settled a moment ago, or lost: in neither case is there anything left to do under it.
+                # Settled a moment ago, or taken over: in both cases no work may follow under it.
                 claim.ends_at(float("-inf"))
 
     def start(self) -> None:
-        """Begin to renew claims, in a thread of its own."""
+        """Start the thread that renews claims."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop to renew. Whatever works under a claim has to be stopped before."""
+        """Stop renewing. Work under claims must have finished before."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -121,7 +121,7 @@ class Claims:
                 self._clock.synchronize()
                 self.beat()
             except BlazarError as error:
-                LOG.error("Claims could not be renewed: %s", error.message)
+                LOG.error("Claims could not be renewed; the next heartbeat retries: %s", error.message)
             except Exception:
-                # The border of the thread: without a heartbeat no work is ever finished here again.
-                LOG.exception("Claims could not be renewed; the next heartbeat tries again")
+                # The edge of the thread: without a heartbeat this manager could never finish work again.
+                LOG.exception("Claims could not be renewed; the next heartbeat retries")

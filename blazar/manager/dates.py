@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of dates in requests. Pure: the clock's reading is an argument.
+"""The rules for dates in requests. Pure: the current time is an argument.
 
-Users of API 1.0 speak in minutes, so a request is compared with the current minute: the minute that has begun is
-not past yet.
+Dates of API 1.0 are in minutes, so a request is compared with the current minute, which is not in the past.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ def new_window(start: Moment, end: Moment, now: datetime) -> Window:
 def changed_window(window: Window, start: Moment | None, end: Moment | None, now: datetime) -> Window:
     """Return the window of a lease after a request for new dates.
 
-    The start moves only while it is ahead, and never into the past; the end may be now, which ends a running lease
-    at once. InvalidInput otherwise.
+    The start can be moved only while it is in the future, and never into the past; the end may be now, which ends a
+    running lease at once. InvalidInput otherwise.
     """
     minute = to_minute(now)
     begins = window.start if start is None else _instant(start, minute)
@@ -42,7 +41,7 @@ def changed_window(window: Window, start: Moment | None, end: Moment | None, now
     if window.end < minute:
         raise InvalidInput(f"The lease ended at {_said(window.end)}; only its name can be changed.")
     if has_begun and begins not in (window.start, to_minute(window.start)):
-        raise InvalidInput(f"The lease started at {_said(window.start)}; its start date can not be changed any more.")
+        raise InvalidInput(f"The lease started at {_said(window.start)}; its start date can no longer be changed.")
     if has_begun:
         begins = window.start
     elif begins < minute:
@@ -50,7 +49,7 @@ def changed_window(window: Window, start: Moment | None, end: Moment | None, now
     if end is not None and ends < minute:
         raise InvalidInput(f"End date {_said(ends)} is in the past; it is {_said(minute)} UTC now, use 'now' to end.")
     if has_begun and ends <= begins and ends == minute:
-        # Started and ended within one minute: the shortest lease there is, over at once.
+        # Started and ended within one minute: the shortest possible lease, which ends at once.
         return Window(begins, later(begins, SHORTEST))
     if ends <= begins:
         raise InvalidInput("End date must be later than start date.")
@@ -75,7 +74,7 @@ def new_before_end(window: Window, asked: datetime | None, lead: timedelta) -> d
 def changed_before_end(
     current: datetime | None, window: Window, after: Window, asked: datetime | None
 ) -> datetime | None:
-    """Return when to warn before the end of a lease with new dates: as asked, else as long before the end as it was."""
+    """Return when to warn before the end of a lease with new dates: as requested, else as long before as it was."""
     if asked is not None:
         return _inside(asked, after)
     if current is None:
@@ -98,7 +97,7 @@ def _instant(moment: Moment, minute: datetime) -> datetime:
 
 
 def _check_is_ahead(end: datetime, now: datetime) -> None:
-    # Users of API v2 speak in seconds: an end may lie in the current minute and yet be over.
+    # Dates of API v2 are in seconds: an end may lie in the current minute and yet be past.
     if end <= now:
         raise InvalidInput(f"End date {end:%Y-%m-%d %H:%M:%S} is in the past; it is {now:%Y-%m-%d %H:%M:%S} UTC now.")
 

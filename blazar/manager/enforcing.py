@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the manager shows to usage enforcement, and when it asks."""
+"""The manager's side of usage enforcement: what it sends to the filters, and when it asks them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from blazar.store.store import Store
 
 
 def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> LeaseView:
-    """Return a lease with the resources of its allocations, as they are registered: with their capabilities."""
+    """Return a lease with the registered resources of its allocations, including their capabilities."""
     wanted = {allocation.resource_id for allocation in allocations}
     found: dict[int, Resource] = {}
     for kind in ResourceKind:
@@ -35,10 +35,10 @@ def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> Lea
 
 
 class EnforcementCheck:
-    """Asks, for one request, whether what was found may be booked.
+    """Checks, for one request, whether the resources found may be booked.
 
-    It is asked between the search and the booking, with no transaction open and nobody waiting. What it has seen of the
-    project's use is in ``use``; the booking must find that unchanged, or come here again.
+    It runs between the search and the booking, with no transaction open and no other request waiting. ``use`` is the
+    usage of the project that it has read; the booking must find that unchanged, or the check is repeated.
     """
 
     def __init__(self, enforcement: Enforcement, store: Store, clock: Clock) -> None:
@@ -56,7 +56,7 @@ class EnforcementCheck:
         *,
         before: tuple[Lease, Collection[Allocation]] | None = None,
     ) -> None:
-        """Return if the lease may be booked, or changed from what it was ``before``. UsageDenied, and others."""
+        """Raise UsageDenied, or another error, unless the lease may be booked, or changed from ``before``."""
         now = self._clock.now()
         if self._enforcement.needs_use:
             self.use = self._store.use_of_project(

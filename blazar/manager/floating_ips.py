@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The floating IP service: what operators do with the addresses that can be reserved."""
+"""The floating IP service: the operations of operators on reservable addresses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOATING_IP = ResourceKind.FLOATING_IP
 
 
 class FloatingIpService:
-    """Registers addresses, forgets them, and shows what is promised of them. None of it changes the cloud."""
+    """Registers and unregisters addresses, and lists their allocations. It never changes the cloud."""
 
     def __init__(self, store: Store, registration: AddressRegistration, clock: Clock, limit: timedelta) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class FloatingIpService:
         return self._store.resource(FLOATING_IP, floating_ip_id)
 
     def create(self, request: FloatingIpRequest) -> Resource:
-        """Register an address that the cloud itself gives to nobody. InvalidInput, NotFound (subnet), Conflict."""
+        """Register an address outside the cloud's allocation pools. InvalidInput, NotFound (subnet), Conflict."""
         address = address_text(request.address, ADDRESS)
         name = name_of(request.network_id, address)
         if self._store.resource_named(FLOATING_IP, name) is not None:
@@ -55,7 +55,7 @@ class FloatingIpService:
         )
 
     def delete(self, floating_ip_id: str) -> None:
-        """Forget an address. NotFound; Conflict while it is promised to a lease."""
+        """Unregister an address. NotFound; Conflict while it is allocated to a lease."""
         address = self.one(floating_ip_id)
         # First, so that no allocation comes in between; after a crash the address can be deleted again.
         self._store.withdraw_resource(address.id, at=self._clock.now())
@@ -64,7 +64,7 @@ class FloatingIpService:
     def allocations(
         self, *, floating_ip_id: str | None, lease_id: str | None, reservation_id: str | None
     ) -> tuple[ResourceAllocations, ...]:
-        """Return live allocations by address. Those of a lease or reservation that was asked for may have passed."""
+        """Return live allocations by address; for a given lease or reservation, past ones, too."""
         return promised(
             self._store,
             FLOATING_IP,
@@ -76,7 +76,7 @@ class FloatingIpService:
 
 
 class AddressWatch:
-    """Looks at all registered addresses: whether each could be handed over, or is where it belongs."""
+    """Polls all registered addresses: whether each could be assigned, or is where it belongs."""
 
     kind = FLOATING_IP
 
@@ -85,6 +85,6 @@ class AddressWatch:
         self._registration = registration
 
     def look(self, registered: Collection[Resource]) -> Mapping[str, str | None]:
-        """Return what is wrong with addresses, by name: a few calls for each network that has some."""
+        """Return how addresses have failed, by name, None if healthy: a few calls for each network with addresses."""
         faults = self._registration.faults(registered, self._store.holdings)
         return {resource.name: faults.get(resource.id) for resource in registered}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host service: what operators do with the hosts that can be reserved."""
+"""The host service: the operations of operators on reservable hosts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LONGEST_KEY = 64
 HOST = ResourceKind.HOST
 
 CameBack = Callable[[Resource, Collection[str]], None]
-"""Told of a host that the cloud has again, and of the reservations in use that lack it."""
+"""Called with a host that is back in the cloud, and the reservations in use that lack it."""
 
 
 class HostService:
-    """Registers hosts, changes their capabilities, gives them back, and shows what is promised of them."""
+    """Registers, changes and unregisters hosts, and lists their allocations."""
 
     def __init__(self, store: Store, registration: HostRegistration, clock: Clock, limit: timedelta) -> None:
         self._store = store
@@ -49,7 +49,7 @@ class HostService:
         return self._store.resource(HOST, host_id)
 
     def create(self, request: HostRequest) -> Resource:
-        """Register a host that runs no servers. What was made in the cloud is unmade if it fails later."""
+        """Register a host that runs no servers. If this fails, changes of the cloud are undone."""
         with scope(limit=self._limit):
             return self._create(request)
 
@@ -75,7 +75,7 @@ class HostService:
                 at=self._clock.now(),
             )
         except Conflict:
-            # Somebody registered it in the same moment: what is in the cloud is theirs now.
+            # Another request registered it at the same time: what is in the cloud belongs to that registration.
             raise
         except BlazarError:
             if made:
@@ -83,9 +83,9 @@ class HostService:
             raise
 
     def update(self, host_id: str, change: HostChange) -> Resource:
-        """Set and take away capabilities, disable or enable, say whom it is for: all or none.
+        """Set and remove capabilities, disable or enable, set the projects that may use the host: all or nothing.
 
-        Conflict if a live reservation on the host asks for a capability. What is promised of the host stays so.
+        Conflict if a live reservation on the host asks for a capability. Allocations of the host stay.
         """
         if change == HostChange({}):
             raise InvalidInput("nothing to change: give at least one capability as key and value")
@@ -94,11 +94,11 @@ class HostService:
         return self._store.change_resource(host.id, change, at=self._clock.now(), check=_check_not_asked_for)
 
     def refresh(self, host_id: str, *, came_back: CameBack) -> Resource:
-        """Read anew what the cloud tells of a host (sizes, zone, capacity, limits, traits) and return it; NotFound.
+        """Update a host from Nova and Placement (sizes, zone, capacity, limits, traits) and return it; NotFound.
 
-        What is promised of it stays promised, even if it has less by now. Of a host that the cloud had lost and has
-        again ``came_back`` is told, with the reservations in use that lack it; then it enters the freepool again, if it
-        is in no pool. Whether it is well or has failed counts at once, as somebody asks for it.
+        Its allocations stay, even if it has less capacity now. For a host that had vanished from the cloud and is back,
+        ``came_back`` is called with the reservations in use that lack it; then the host enters the freepool again, if
+        it is in no aggregate of ours. Its state, healthy or failed, is updated at once, without waiting for more polls.
         """
         with scope(limit=self._limit):
             host = self.one(host_id)
@@ -106,7 +106,7 @@ class HostService:
             in_use = self._store.in_use(HOST, self._clock.now())
             standing = self._registration.standings((hypervisor,), self._store.holdings, in_use)[host.name]
             if standing.pooled is None:
-                # Else a host would count as lost that is where it belongs.
+                # Else a host that is where it belongs would count as missing.
                 self._registration.check_freepool()
             if standing.lacking:
                 came_back(host, standing.lacking)
@@ -123,11 +123,10 @@ class HostService:
     def refresh_all(
         self, hypervisors: Collection[Hypervisor] | None = None, registered: Collection[Resource] | None = None
     ) -> frozenset[str]:
-        """Read anew what the cloud tells of all registered hosts; return the ids of those it tells otherwise of.
+        """Update all registered hosts from Nova and Placement; return the ids of those that changed.
 
-        ``hypervisors`` and ``registered``, where somebody has just listed them, save asking again. Hosts that are not
-        among them, or that Placement does not know, stay as they are: they may only be on their way back. At most one
-        statement if the cloud tells nothing new.
+        ``hypervisors`` and ``registered`` save reading these lists again. Hosts that are not in them, or that Placement
+        does not know, stay unchanged: they may come back soon. At most one statement if nothing has changed.
         """
         if hypervisors is None:
             hypervisors = self._registration.hypervisors()
@@ -141,19 +140,19 @@ class HostService:
         return frozenset(host.external_id for host in hosts.values() if host.id in changed)
 
     def standings(self) -> tuple[tuple[Hypervisor, ...], Mapping[str, Standing]]:
-        """Return the hypervisors of the cloud, and how each stands, by hostname."""
+        """Return the hypervisors of the cloud, and the ``Standing`` of each, by hostname."""
         in_use = self._store.in_use(HOST, self._clock.now())
         hypervisors = self._registration.hypervisors()
         return hypervisors, self._registration.standings(hypervisors, self._store.holdings, in_use)
 
     def _at_home(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
-        """Return a hypervisor with its own zone: while it is handed over, the cloud shows the reservation's."""
+        """Return a hypervisor with its own zone: while it is assigned, the cloud shows the reservation's."""
         if not self._registration.is_handed_over(hypervisor):
             return hypervisor
         return replace(hypervisor, availability_zone=str(host.attributes["availability_zone"]))
 
     def delete(self, host_id: str) -> None:
-        """Give a host back to the cloud. Conflict while it is allocated or runs servers; it then stays as it was."""
+        """Unregister a host. Conflict while it is allocated or runs servers; it then stays registered."""
         with scope(limit=self._limit):
             self._delete(host_id)
 
@@ -174,7 +173,7 @@ class HostService:
     def allocations(
         self, *, host_id: str | None, lease_id: str | None, reservation_id: str | None
     ) -> tuple[ResourceAllocations, ...]:
-        """Return live allocations by host. Those of a lease or reservation that was asked for may have passed."""
+        """Return live allocations by host; for a given lease or reservation, past ones, too."""
         return promised(
             self._store,
             HOST,
@@ -193,38 +192,41 @@ class HostService:
         return self._store.set_property_private(HOST, name, private=private, at=self._clock.now())
 
     def _enter_again(self, host: Resource, hypervisor: Hypervisor) -> None:
-        """Ensure that a host which the cloud has again is in the freepool. NotFound if it was deleted meanwhile."""
+        """Ensure that a host that is back is in the freepool. NotFound if it was unregistered meanwhile."""
         self._registration.ensure_entered(hypervisor)
         try:
             self.one(host.external_id)
         except NotFound:
-            # Its deletion has looked for the last time before this host entered.
+            # Its deletion checked the freepool for the last time before this host entered it.
             self._registration.ensure_left(hypervisor.service_name)
             raise
 
     def _leave_again(self, name: str, service_name: str) -> None:
-        """Ensure that a deleted host is not in the freepool: somebody may have read it anew meanwhile."""
+        """Ensure that an unregistered host is not in the freepool: a refresh may have added it meanwhile."""
         if self._store.resource_named(HOST, name) is not None:
-            # Registered again, and where it belongs.
+            # It was registered again, and belongs in the freepool.
             return
         try:
             self._registration.ensure_left(service_name)
         except BlazarError as error:
-            LOG.warning("Host %s is deleted; whether it has left the freepool is not known: %s", name, error.message)
+            LOG.warning("Host %s is unregistered, but may still be in the freepool: %s", name, error.message)
 
     def _put_back(self, host: Resource) -> None:
         try:
             self._registration.ensure_entered(self._registration.find(id=None, name=host.name))
         except NotFound:
-            LOG.warning("Host %s can not leave, and the cloud does not know it: nothing of it is put back", host.name)
+            LOG.warning(
+                "Host %s cannot be unregistered; it is not put back into the freepool, as Nova does not know it",
+                host.name,
+            )
         finally:
             self._store.set_reservable(host.id, True, at=self._clock.now())
 
 
 class HostWatch:
-    """Looks at all hosts, and takes note of what the cloud tells of them by the way.
+    """Polls all hosts, and updates them from Nova and Placement in the same poll.
 
-    ``came_back`` is told of hosts that are well and that reservations in use lack.
+    ``came_back`` is called for healthy hosts that reservations in use lack.
     """
 
     kind = HOST
@@ -234,7 +236,7 @@ class HostWatch:
         self._came_back = came_back
 
     def look(self, registered: Collection[Resource]) -> Mapping[str, str | None]:
-        """Return how hosts have failed, by name: two calls to Nova, and one to Placement while nothing is new there."""
+        """Return how hosts have failed, by name: two calls to Nova, and one to Placement if it has no changes."""
         hypervisors, standings = self._hosts.standings()
         failures = {name: standing.failure for name, standing in standings.items()}
         for host in registered:
@@ -243,10 +245,10 @@ class HostWatch:
                 self._came_back(host, standing.lacking)
         try:
             for host_id in sorted(self._hosts.refresh_all(hypervisors, registered)):
-                LOG.info("The cloud tells otherwise of host %s than before; it is noted", host_id)
+                LOG.info("Host %s: updated from Nova and Placement", host_id)
         except CloudError as error:
-            # Who is up or down is known, whatever Placement says of their sizes.
-            LOG.warning("What hosts have can not be read anew: %s", error.message)
+            # Which hosts are up is known even if their capacity is not.
+            LOG.warning("Hosts could not be updated from Nova and Placement; the next poll retries: %s", error.message)
         return failures
 
 
@@ -254,7 +256,7 @@ def _check_not_asked_for(capabilities: frozenset[str], reservations: Collection[
     for reservation in reservations:
         if needed := sorted(capabilities & asked_about(reservation)):
             raise Conflict(
-                f"{', '.join(needed)} can not be changed: reservation {reservation.id} asks for it on this host"
+                f"{', '.join(needed)} cannot be changed: reservation {reservation.id} asks for it on this host"
             )
 
 
@@ -265,4 +267,4 @@ def _check_keys(capabilities: Mapping[str, str | None]) -> None:
         if not key.strip():
             raise InvalidInput("a capability needs a name; its key is empty")
         if key in HOST_PROPERTIES:
-            raise InvalidInput(f"{key} is read from the cloud and can not be set; choose another key")
+            raise InvalidInput(f"{key} is read from the cloud and cannot be set; choose another key")

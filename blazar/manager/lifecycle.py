@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a lease: one table of moves, and the pure functions that make them.
+"""The life of a lease: one table of status changes, and the pure functions that make them.
 
 An event is *claimed* (by one manager, for a limited time), worked on, and then either *settled* or *postponed*.
 Each of these is a function from a lease to the lease after it; the caller writes the result against the lease's
-revision, which is what makes it happen once. A claim that is not kept alive falls due again, and whoever finds it
-takes over: the work itself is an ensure, so nothing breaks when it is done twice.
+revision, which is what makes it happen once. The event of a claim that is not renewed falls due again, and any manager
+may take it over: the work is idempotent, so doing it twice does no harm.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOVES: Mapping[LeaseStatus, frozenset[LeaseStatus]] = {
 from ERROR back to PENDING); only its own events move it further. A lease leaves DELETING by leaving the API."""
 
 STABLE = frozenset({LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.TERMINATED, LeaseStatus.ERROR})
-"""In these nothing is going on: a user may change the lease."""
+"""States in which no work is in progress: a user may change the lease."""
 
 WORKING: Mapping[EventType, LeaseStatus] = {
     EventType.START: LeaseStatus.STARTING,
@@ -50,18 +50,18 @@ WORKING: Mapping[EventType, LeaseStatus] = {
     EventType.UPDATE: LeaseStatus.UPDATING,
     EventType.DELETE: LeaseStatus.DELETING,
 }
-"""The status of a lease while an event is worked on; the others leave it as it is."""
+"""The status of a lease while an event is worked on; other events do not change it."""
 
 TIMETABLE = (EventType.START, EventType.BEFORE_END, EventType.END)
 
 UNDONE = "undone"
-"""Key in the memo of an update: how many changes in a row were undone before."""
+"""Key in the saved state (``memo``) of an update: how many changes in a row were undone before."""
 
 _OVER = frozenset({EventStatus.DONE, EventStatus.ERROR})
 
 
 class IllegalMove(Exception):
-    """A bug of ours: the caller did not look at the lease's status before it decided."""
+    """A bug: the caller did not check the status of the lease before it decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Something must come first; look again then."""
+    """Something else must finish first; check again at ``until``."""
 
     until: datetime
     reason: str
@@ -79,16 +79,16 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """There is nothing (more) to do."""
+    """There is nothing to do, or no longer."""
 
 
 Decision = Run | Wait | Drop
 
 
 def move(lease: Lease, status: LeaseStatus) -> Lease:
-    """Return the lease in another status (or the same); IllegalMove if the table does not have it."""
+    """Return the lease in another status (or the same); IllegalMove if the table does not allow it."""
     if status is not lease.status and status not in MOVES[lease.status]:
-        raise IllegalMove(f"lease {lease.id} can not go from {lease.status} to {status}")
+        raise IllegalMove(f"lease {lease.id} cannot go from {lease.status} to {status}")
     return replace(lease, status=status)
 
 
@@ -98,14 +98,14 @@ def is_over(event: Event | None) -> bool:
 
 
 def live_claim(lease: Lease, now: datetime, *, besides: str | None = None) -> Event | None:
-    """Return the event of the lease that some manager is at work on at this moment."""
+    """Return the event of the lease with a claim that has not expired; None if there is none."""
     return next(
         (e for e in lease.events if e.id != besides and e.claimed_by and e.due_at is not None and e.due_at > now), None
     )
 
 
 def decide(lease: Lease, event: Event, now: datetime, *, relook: timedelta) -> Decision:
-    """Tell what to do with an event of a lease at an instant.
+    """Return what to do with an event of a lease at an instant.
 
     One event of a lease is worked on at a time, in the order start, before_end, end; a request to delete goes
     before all of them.
@@ -124,18 +124,18 @@ def decide(lease: Lease, event: Event, now: datetime, *, relook: timedelta) -> D
         return Run()
     match lease.status:
         case LeaseStatus.CREATING | LeaseStatus.UPDATING:
-            # No sooner than its undo is tried again, which may be minutes from now.
+            # No sooner than its undo is retried, which may be minutes from now.
             undo = next((e.due_at for e in lease.events if e.event_type in REQUEST_EVENTS and e.due_at), now)
             return Wait(max(now + relook, undo), f"the lease is {lease.status}")
     earlier = next((e for e in _before(lease, event) if not is_over(e) and e.time is not None and e.time <= now), None)
     if earlier is not None:
-        # No sooner than the earlier one is tried again itself.
+        # No sooner than the earlier event itself is retried.
         return Wait(max(now + relook, earlier.due_at or now), f"{earlier.event_type} comes first")
     return Run()
 
 
 def claim(lease: Lease, event: Event, *, token: str, now: datetime, until: datetime) -> Lease:
-    """Return the lease with its event claimed until then by whoever has the ``token``."""
+    """Return the lease with its event claimed with the ``token``, until then."""
     status = WORKING.get(EventType(event.event_type), lease.status)
     taken = replace(
         event, status=EventStatus.IN_PROGRESS, claimed_by=token, claimed_at=now, due_at=until, updated_at=now
@@ -144,9 +144,9 @@ def claim(lease: Lease, event: Event, *, token: str, now: datetime, until: datet
 
 
 def postpone(lease: Lease, event: Event, *, at: datetime, reason: str, failed: bool, now: datetime) -> Lease:
-    """Return the lease with its event let go, to be looked at again at an instant.
+    """Return the lease without the claim on its event, which is due again ``at`` an instant.
 
-    A failed try counts (and makes the next wait longer); waiting for something does not.
+    A failed attempt counts (and makes the next back-off longer); waiting for something does not.
     """
     later = replace(
         event,
@@ -161,9 +161,9 @@ def postpone(lease: Lease, event: Event, *, at: datetime, reason: str, failed: b
 
 
 def settle(lease: Lease, event: Event, *, now: datetime, error: str | None = None, note: str | None = None) -> Lease:
-    """Return the lease with its event over: DONE, or ERROR with the reason; the status follows from the events.
+    """Return the lease with its event finished: DONE, or ERROR with the reason; its status follows from the events.
 
-    ``note`` is what to remember of an event that is DONE all the same.
+    ``note`` is kept as the reason of an event that is DONE.
     """
     tries = {UNDONE: undone(event) + 1} if error and event.event_type == EventType.UPDATE else None
     over = replace(
@@ -200,7 +200,7 @@ def settled_status(lease: Lease) -> LeaseStatus:
 
 
 def abandon(lease: Lease, event: Event, *, now: datetime) -> Lease:
-    """Return a lease on its way out without the claim on this event, and its deletion due at once."""
+    """Return a lease that is being deleted without the claim on this event, and with its deletion due at once."""
     idle = replace(event, due_at=None, claimed_by=None, claimed_at=None, updated_at=now)
     after = with_event(lease, idle)
     deletion = after.event(EventType.DELETE)
@@ -210,9 +210,9 @@ def abandon(lease: Lease, event: Event, *, now: datetime) -> Lease:
 
 
 def begin_deletion(lease: Lease, *, event_id: str, now: datetime) -> Lease:
-    """Return the lease on its way out, with an event that is due at once; the timetable is off."""
+    """Return the lease DELETING, with a deletion event that is due at once; its timetable is cancelled."""
     events = tuple(
-        # A claimed event is left alone: its owner is at work in the cloud, and lets go when it sees the status.
+        # A claimed event stays: its owner is working in the cloud, and releases it when it sees the status.
         e if e.claimed_by and e.due_at is not None and e.due_at > now else replace(e, due_at=None)
         for e in lease.events
     )
@@ -229,10 +229,10 @@ def begin_deletion(lease: Lease, *, event_id: str, now: datetime) -> Lease:
 
 
 def begin_clean_up(lease: Lease, *, event_id: str, now: datetime) -> Lease:
-    """Return a lease that is over with an event, due at once, that ends what is left of it in the cloud.
+    """Return a finished lease with an event, due at once, that removes its leftovers from the cloud.
 
-    The same lease if such an event is under way. One that is over, or was dropped when the lease was deleted, begins
-    anew: however often something is left, the record grows no longer.
+    The same lease if such an event is in progress. One that is finished, or was dropped when the lease was deleted, is
+    reused: however often leftovers are found, the record does not grow.
     """
     known = lease.event(EventType.CLEAN_UP)
     if known is not None and known.due_at is not None:
@@ -253,8 +253,8 @@ def begin_update(
 ) -> Lease:
     """Return the lease while it is changed in the cloud, with an event claimed with the ``token`` (``update_of``).
 
-    ``memo`` says what there was before, so that whoever takes over can restore it. The event of an earlier change that
-    is over is used again: the record does not grow with the number of changes.
+    ``memo`` is the saved state, from which any manager can undo the change. The finished event of an earlier change is
+    reused: the record does not grow with the number of changes.
     """
     known = lease.event(EventType.UPDATE)
     reused = known is not None and is_over(known)
@@ -278,12 +278,12 @@ def update_of(lease: Lease) -> Event:
 
 
 def undone(event: Event | None) -> int:
-    """Return how many changes in a row were undone, by the event that all changes of a lease share."""
+    """Return how many changes in a row were undone, from the event that all changes of a lease share."""
     return int((event.memo or {}).get(UNDONE, 0)) if event is not None else 0
 
 
 def deleted(lease: Lease, event: Event, *, now: datetime, error: str | None = None) -> Lease:
-    """Return the lease as the record keeps it after everything it held has been returned."""
+    """Return the deleted lease, as the record keeps it after all its resources are returned."""
     after = with_event(
         lease,
         replace(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other services are told about leases, in the words that they know."""
+"""Notifications about leases on the message bus, in the format of the existing Blazar."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ WARNING_OFF = "lease.event.before_end_lease.stop"
 
 
 def of_event(event_type: str) -> str:
-    """Return the notification's type for an event of the timetable that took place."""
+    """Return the notification type for a finished event of the timetable."""
     return f"lease.event.{event_type}"
 
 
 class Notifier(Protocol):
-    """Tells the world."""
+    """Emits notifications."""
 
     def notify(self, notification: str, lease: Lease) -> None:
-        """Emit a notification about a lease. Never raises: a lease does not fail because nobody could be told."""
+        """Emit a notification about a lease. Never raises: a lease does not fail because the bus does."""
 
 
 class MessagingNotifier:
@@ -46,7 +46,7 @@ class MessagingNotifier:
         try:
             self._notifier.info({}, notification, payload(lease))
         except Exception:
-            # The border to a message bus: whatever its drivers raise, the lease goes its way.
+            # The edge to a message bus: whatever its drivers raise, the work on the lease continues.
             LOG.exception("Notification %s about lease %s could not be sent", notification, lease.id)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is promised of the resources of a kind, as operators read it."""
+"""The allocations of the resources of a kind, as operators read them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def promised(
 ) -> tuple[ResourceAllocations, ...]:
     """Return live allocations by resource: of all of a kind, or of one (NotFound).
 
-    Those of a lease or reservation that was asked for may have passed.
+    For a given lease or reservation, past allocations are included.
     """
     resources = store.resources(kind) if external_id is None else (store.resource(kind, external_id),)
     asked = lease_id is not None or reservation_id is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manager as a whole: its parts put together, behind the interface that the API knows."""
+"""The manager as a whole: builds its parts, and implements the interface that the API uses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ManagerService:
-    """A manager: answers requests in the caller's thread, and works on events in threads of its own."""
+    """A manager: answers requests in the caller's thread, and works on events in its own threads."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class ManagerService:
         self._floating_ips = FloatingIpService(store, addresses, clock, settings.request_limit)
 
     def start(self, *, alone: bool = False) -> None:
-        """Begin to work on events. ``alone``: no other manager lives, so that claims of the dead can go at once."""
+        """Start working on events. ``alone``: no other manager runs, so all old claims are dropped at once."""
         if alone:
             self._store.drop_claims(at=self.clock.now() - timedelta(seconds=1))
         self.claims.start()
@@ -107,14 +107,14 @@ class ManagerService:
         self.sweep.start()
 
     def take_no_more(self) -> None:
-        """Begin nothing new from now on, in any part; what has begun goes on, and is waited for by ``stop``."""
+        """Begin no new work in any part; work in progress continues, and ``stop`` waits for it."""
         self.engine.take_no_more()
         self.monitor.take_no_more()
         self.sweep.take_no_more()
 
     def stop(self) -> None:
-        """Finish the work that has begun and stop; its claims are kept alive until then."""
-        # All at first, and only then to wait: the sum of what each part finishes may be more than we are given.
+        """Finish the work in progress and stop; its claims are renewed until then."""
+        # Tell all parts first, and wait after that: waiting for one after the other could exceed the time for a stop.
         self.take_no_more()
         self.sweep.stop()
         self.monitor.stop()
@@ -147,7 +147,7 @@ class ManagerService:
         return self._leases.update(lease_id, change)
 
     def delete_lease(self, lease_id: str) -> None:
-        """End a lease for good."""
+        """Delete a lease."""
         self._leases.delete(lease_id)
 
     def hosts(self) -> tuple[Resource, ...]:
@@ -167,27 +167,27 @@ class ManagerService:
         return self._hosts.update(host_id, change)
 
     def refresh_host(self, host_id: str) -> Resource:
-        """Read anew what the cloud tells of a host."""
+        """Update a host from Nova and Placement."""
         host = self._hosts.refresh(host_id, came_back=self._came_back)
         self.monitor.heal_soon()
         return host
 
     def move_reservation(self, host_id: str, reservation_id: str) -> ResourceAllocations:
-        """Give a reservation another host in the place of this one."""
+        """Replace this host of a reservation by another one."""
         self._healing.move_off(self._hosts.one(host_id), reservation_id)
         return self._hosts.allocations(host_id=host_id, lease_id=None, reservation_id=None)[0]
 
     def delete_host(self, host_id: str) -> None:
-        """Give a host back to the cloud."""
+        """Unregister a host."""
         self._hosts.delete(host_id)
 
     def _came_back(self, host: Resource, reservation_ids: Collection[str]) -> None:
-        """Note that reservations in use lack a host, so that it is handed over again."""
+        """Record that reservations in use lack a host, so that it is assigned again."""
         try:
             if self._healing.note_lost(host, reservation_ids):
                 self.monitor.heal_soon()
         except Contention as error:
-            LOG.info("Host %s came back: %s", host.name, error.message)
+            LOG.info("Host %s is back in the cloud, but cannot be assigned again yet: %s", host.name, error.message)
             self.monitor.look_again()
 
     def host_allocations(
@@ -217,7 +217,7 @@ class ManagerService:
         return self._floating_ips.create(request)
 
     def delete_floating_ip(self, floating_ip_id: str) -> None:
-        """Forget an address."""
+        """Unregister an address."""
         self._floating_ips.delete(floating_ip_id)
 
     def floating_ip_allocations(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Nova says of its compute services: a reason to look at once.
+"""Nova's notifications about its compute services, which trigger a poll.
 
-A notification is taken as a hint only, whatever it says: what counts is what Nova answers then. So notifications may
-come twice, late, in any order, or from anybody.
+A notification is only a hint: its content is not trusted, the poll reads the state from Nova. So notifications may come
+twice, late, in any order, or from any sender.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ LOG = logging.getLogger(__name__)
 
 EVENT = "service.update"
 EXCHANGE = "nova"
-"""Where Nova publishes, whatever the exchange of others."""
+"""The exchange to which Nova publishes, independent of other services' exchanges."""
 
 
 class ServiceUpdates:
-    """Hears notifications, and tells of the hosts they are about."""
+    """Receives notifications, and calls ``hear`` with the hosts that they are about."""
 
     def __init__(self, hear: Callable[[str], None]) -> None:
         self.filter_rule = oslo_messaging.NotificationFilter(event_type=r"^service\.update$")
@@ -33,10 +33,10 @@ class ServiceUpdates:
     def info(
         self, context: object, publisher_id: str, event_type: str, payload: object, metadata: Mapping[str, Any]
     ) -> None:
-        """Take a notification; what it can not be understood as is none."""
+        """Receive a notification; one that cannot be parsed is ignored."""
         host = compute_host(event_type, payload)
         if host is not None:
-            LOG.debug("Nova tells of nova-compute on %s", host)
+            LOG.debug("nova-compute on %s has changed, says Nova", host)
             self._hear(host)
 
 
@@ -50,18 +50,18 @@ def compute_host(event_type: str, payload: object) -> str | None:
 
 
 def queue(rpc_topic: str) -> str:
-    """Return the name of a queue that the managers of one topic share: other listeners lose nothing to them."""
+    """Return the name of the queue that the managers of one topic share: it takes no messages from other listeners."""
     return f"{rpc_topic}.service-updates"
 
 
 def listener(conf: cfg.ConfigOpts, topics: Sequence[str], hear: Callable[[str], None], *, pool: str) -> Any:
-    """Return a listener, to be started and stopped, on native threads. InvalidInput if there is no way to the bus."""
+    """Return a listener, not started, on native threads. InvalidInput if the transport cannot be configured."""
     try:
         transport = oslo_messaging.get_notification_transport(conf)
     except (oslo_messaging.MessagingException, cfg.Error, ValueError) as error:
-        # The URL itself is not told: there is a password in it.
+        # The URL itself is left out: it contains a password.
         raise InvalidInput(
-            f"transport_url of [oslo_messaging_notifications], or else of [DEFAULT], can not be used: {error}"
+            f"transport_url of [oslo_messaging_notifications], or else of [DEFAULT], cannot be used: {error}"
         ) from error
     targets = [oslo_messaging.Target(topic=topic, exchange=EXCHANGE) for topic in topics]
     return oslo_messaging.get_notification_listener(

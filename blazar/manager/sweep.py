@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sweep: what carries our names in the cloud and belongs to no live lease is found, and ended by its type.
+"""The sweep: finds objects with our names in the cloud that belong to no live lease, and has them removed.
 
-A call to the cloud that was sent just before its sender was stopped, or that the cloud carries out after the sender has
-given up, may take effect when the lease it was for is over. What it made is found here. Its end is an event of that
-lease, claimed and tried again like every other. What is not on our record at all may belong to another Blazar on the
-same cloud: that is only reported.
+A call to the cloud that was sent just before its sender was stopped, or that the cloud executes after the sender has
+given up, may take effect when its lease has finished. The sweep finds what it made. The removal is an event of that
+lease, claimed and retried like every other. Objects of reservations that are not on record may belong to another Blazar
+on the same cloud: these are only reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Sweep:
-    """Looks for what is left of leases that are over. Any number of managers may do so at a time."""
+    """Searches the cloud for leftovers of finished leases. Any number of managers may do so at a time."""
 
     def __init__(
         self,
@@ -48,33 +48,33 @@ class Sweep:
         self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
     def start(self) -> None:
-        """Begin to look every so often, in a thread of its own; never, if that is what the settings say."""
+        """Start the thread that sweeps every ``sweep_interval``; none if that is zero."""
         if self._settings.sweep_interval:
             self._thread.start()
 
     def take_no_more(self) -> None:
-        """Begin no more looks, and look at no more types in the one under way."""
+        """Begin no more sweeps, and skip the remaining types of the one in progress."""
         self._stopping.set()
         self._woken.set()
 
     def stop(self) -> None:
-        """Finish what is at hand, and return."""
+        """Finish the sweep in progress, and return."""
         self.take_no_more()
         if self._thread.ident is not None:
             self._thread.join()
 
     def soon(self) -> None:
-        """Look in a while: work was taken over from a manager that may have had a call on its way."""
+        """Sweep soon: work was taken over from a manager that may have had a call in progress."""
         self._woken.set()
 
     def run_once(self) -> int:
-        """Look once; return of how many leases something is left. CloudError if the cloud does not say."""
+        """Sweep once; return how many leases have leftovers. CloudError if the cloud does not answer."""
         found = self._traces()
         owners = self._store.whose(found)
         self._report_unknown(found - owners.keys())
         left = frozenset(id_ for id_, owner in owners.items() if owner.over)
         if left:
-            # Once more: what was there when the cloud was asked may have gone before the database was.
+            # List again: an object may have been removed between the first list and the query of the database.
             left &= self._traces()
         leases = sorted({owners[id_].lease_id for id_ in left})
         for lease_id in leases:
@@ -87,39 +87,37 @@ class Sweep:
         with scope(limit=self._settings.look_limit):
             found: set[str] = set()
             for kind in self._types.values():
-                # What is not found now is found by the next sweep, of any manager.
+                # Types skipped now are covered by the next sweep, of any manager.
                 if isinstance(kind, LeavesTraces) and not self._stopping.is_set():
                     found |= kind.traces(self._store.inventory(kind.kind).resources)
             return frozenset(found)
 
     def _end(self, lease_id: str) -> None:
         if self._settings.sweep_dry_run:
-            LOG.warning(
-                "Something of lease %s, which is over, is left in the cloud, and stays (sweep_dry_run)", lease_id
-            )
+            LOG.warning("Lease %s has finished and has leftovers in the cloud; they stay (sweep_dry_run)", lease_id)
             return
         now = self._clock.now()
         lease = self._store.lease(lease_id, including_deleted=True)
         after = lifecycle.begin_clean_up(lease, event_id=str(uuid.uuid4()), now=now)
         if after is lease:
             return
-        LOG.warning("Something of lease %s, which is over, is left in the cloud; it is ended now", lease_id)
+        LOG.warning("Lease %s has finished and has leftovers in the cloud; removing them", lease_id)
         try:
             self._store.save(lease, after, at=now)
         except StaleLease:
-            LOG.debug("Lease %s changed in the meantime; the next sweep looks again", lease_id)
+            LOG.debug("Lease %s was changed by another thread or manager; the next sweep retries", lease_id)
 
     def _report_unknown(self, reservation_ids: frozenset[str]) -> None:
         for id_ in sorted(reservation_ids - self._reported):
             LOG.warning(
-                "The cloud has something of a reservation %s that is not on record here; it stays, as it may belong to "
-                "another Blazar. Delete it by hand if it does not",
+                "Reservation %s is not on record here, but has objects in the cloud; they stay, as they may belong to "
+                "another Blazar. Delete them by hand if they do not",
                 id_[:80],
             )
         self._reported = reservation_ids
 
     def _run(self) -> None:
-        # A while after a take-over, so that calls of the manager before have taken effect by then.
+        # Wait after a take-over until calls of the previous manager have taken effect.
         settle = 2 * self._settings.claim_ttl
         while not self._stopping.is_set():
             if self._woken.wait(self._settings.sweep_interval.total_seconds()):
@@ -129,7 +127,10 @@ class Sweep:
             try:
                 self.run_once()
             except BlazarError as error:
-                LOG.warning("The cloud cannot be searched for what is left of leases that are over: %s", error.message)
+                LOG.warning(
+                    "Leftovers of finished leases cannot be searched for, retrying with the next sweep: %s",
+                    error.message,
+                )
             except Exception:
-                # The border of the thread: it outlives whatever goes wrong in one round.
-                LOG.exception("A sweep failed; the next one comes in %s", self._settings.sweep_interval)
+                # The edge of the thread: it survives whatever goes wrong in one round.
+                LOG.exception("A sweep failed; the next one starts in %s", self._settings.sweep_interval)

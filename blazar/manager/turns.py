@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose event is worked on next: projects take turns, and none gets all threads."""
+"""Fair scheduling of due events: projects take turns, and none gets all threads."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Turns:
     """The due events of one kind, for a number of threads. Not safe for several threads at a time.
 
     A free thread goes to the project with the fewest threads at that moment. A project gets at most three quarters of
-    the threads that others leave it, so that there is a free one for whoever comes next, even while every call takes
-    long. Events of empty leases have their turn when nothing else waits.
+    the threads that others leave it, so that there is a free one for the next project, even while every call is slow.
+    Events of empty leases have their turn when nothing else waits.
     """
 
     def __init__(self, threads: int) -> None:
@@ -36,9 +36,9 @@ class Turns:
         return bool(self._waiting)
 
     def offer(self, due: Iterable[DueEvent], *, shuffled: bool = False) -> None:
-        """Let these events wait for their turn, in this order, and no others; what is at hand must not be among them.
+        """Replace the waiting events by these, in this order; events that have a thread must not be among them.
 
-        ``shuffled``: each project's in any order, so that managers that see the same events mostly try others.
+        ``shuffled``: in random order within a project, so that managers that see the same events mostly differ.
         """
         self._waiting = {}
         for event in due:
@@ -48,7 +48,7 @@ class Turns:
                 random.shuffle(events)
 
     def take(self) -> DueEvent | None:
-        """Return the event whose turn it is, which is at hand from now on; None if there is none, or no thread."""
+        """Return the event whose turn it is, which has a thread from now on; None if there is none, or no thread."""
         entitled = [key for key in self._waiting if self._of[key[1]] < self._most(key[1])]
         if not entitled:
             return None
@@ -61,24 +61,24 @@ class Turns:
         return event
 
     def put_back(self, events: Sequence[DueEvent]) -> None:
-        """Let events that were taken wait again, before all others of their projects."""
+        """Return taken events to the waiting ones, before all others of their projects."""
         for event in reversed(events):
             self.done(event)
             self._waiting.setdefault((event.empty, event.project_id), deque()).appendleft(event)
 
     def coming(self, most: int) -> list[DueEvent]:
-        """Return at most so many of the events that wait, of each project the first ones."""
+        """Return at most ``most`` of the waiting events, the first ones of each project."""
         share = -(-most // max(1, len(self._waiting)))
         return list(islice((e for events in self._waiting.values() for e in islice(events, share)), most))
 
     def done(self, event: DueEvent) -> None:
-        """Note that an event needs its thread no more."""
+        """Release the thread of an event."""
         del self._at_hand[event.event_id]
         self._of[event.project_id] -= 1
         if not self._of[event.project_id]:
             del self._of[event.project_id]
 
     def _most(self, project_id: str) -> int:
-        """Return how many threads a project may have at this moment."""
+        """Return the maximum number of threads of a project at this moment."""
         left = self._threads - len(self._at_hand) + self._of[project_id]
         return left - left // 4

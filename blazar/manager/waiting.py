@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who waits until something else is done with a lease: few at a time, as each holds a thread that others need."""
+"""Limits the requests that wait for other work on a lease: each holds a thread that others need."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 MOST = 8
-"""Requests that wait at a time: half of the threads that an API has by default."""
+"""Maximum of waiting requests: half of the threads that an API has by default."""
 
 MOST_OF_PROJECT = 3
-"""Requests about leases of one project that wait at a time."""
+"""Maximum of waiting requests about leases of one project."""
 
 
 class Waiting:
-    """The places for those who wait. Whoever gets none is told at once what there would be to wait for."""
+    """The places for waiting requests. A request without a place fails at once, with the reason to wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class Waiting:
 
     @contextmanager
     def place(self, project_id: str) -> Iterator[bool]:
-        """Tell whether there is a place, which is taken while the block runs."""
+        """Give whether there is a place, which is taken while the block runs."""
         with self._lock:
             free = self._of.total() < MOST and self._of[project_id] < MOST_OF_PROJECT
             self._of[project_id] += free

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reservations of a lease with what is promised to them."""
+"""Builds ``Work`` values: the reservations of a lease with their allocated resources."""
 
 from __future__ import annotations
 

@@ -325,7 +325,7 @@ CHANGES = [
     put("an end in the past", {"end_date": "2001-01-01 10:00"}, "End date"),
     put("a start in the past", {"start_date": "2001-01-01 10:00"}, "in the past"),
     put("an end before the start", {"start_date": "2031-01-01 10:00"}, "End date must be later than start date."),
-    put("a start that was", {"start_date": "2030-05-01 10:00"}, "can not be changed any more", lease="{active}"),
+    put("a start that was", {"start_date": "2030-05-01 10:00"}, "can no longer be changed", lease="{active}"),
     put("a warning outside", {"before_end_date": "2040-01-01 10:00"}, "out of lease limits"),
     put("a warning now", {"before_end_date": "now"}, FORMAT),
     put("dates of what is over", {"end_date": "2031-01-01 10:00"}, "only its name", lease="{ended}"),
@@ -466,7 +466,7 @@ HOSTS = [
     set_("a fact", {"vcpus": "5"}, "vcpus is read from the cloud"),
     set_("a name", {"name": "x"}, "name is not a capability"),
     set_("a key too long", {"k" * 65: "v"}, "Extra capability key too long"),
-    set_("asked for by a live reservation", {"gpu": "other"}, "gpu can not be changed", 409),
+    set_("asked for by a live reservation", {"gpu": "other"}, "gpu cannot be changed", 409),
     set_("of no host", {"a": "b"}, "{'host_id': '4711'} not found", 404, host="4711"),
     Bad("capability: as a member", "PUT", "/v1/os-hosts/{host}", 403, "blazar:oshosts:put", {"a": "b"}, headers=MEMBER),
     Bad(

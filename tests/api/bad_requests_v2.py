@@ -118,7 +118,7 @@ HOSTS = [
     set_("a fact", {"extra_capas": {"vcpus": "5"}}, "vcpus is read from the cloud"),
     set_("what would pass for a name", {"extra_capas": {"name": None}}, "name is not a capability"),
     set_("a key too long", {"extra_capas": {"k" * 65: "v"}}, "Extra capability key too long"),
-    set_("asked for by a live reservation", {"extra_capas": {"gpu": "other"}}, "gpu can not be changed", 409),
+    set_("asked for by a live reservation", {"extra_capas": {"gpu": "other"}}, "gpu cannot be changed", 409),
     set_("of no host", {"extra_capas": {"a": "b"}}, "{'host_id': '4711'} not found", 404, host="4711"),
     *(
         Bad(f"v2 host: {method} {name}", method, f"/v2/os-hosts/{name}", 400, "give the number", body)

@@ -318,7 +318,7 @@ def test_the_action_before_the_end_can_be_changed_also_while_the_lease_runs(worl
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"start": NOON + HOUR}, "can not be changed any more"),
+        ({"start": NOON + HOUR}, "can no longer be changed"),
         ({"end": NOON - MINUTE}, "in the past"),
         ({"before_end": NOON + 5 * HOUR}, "out of lease limits"),
         ({"before_end": NOON}, "out of lease limits"),

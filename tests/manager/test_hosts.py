@@ -127,7 +127,7 @@ def test_a_capability_that_a_live_reservation_asks_for_can_not_be_changed(world)
     world.manager.update_host("1", HostChange({"gpu": "A100", "rack": "r1"}))
     lease = world.lease(a_host(needs='["==", "$gpu", "A100"]'), start=timedelta(hours=1))
     for value in ("H100", None):
-        with pytest.raises(Conflict, match="gpu can not be changed"):
+        with pytest.raises(Conflict, match="gpu cannot be changed"):
             world.manager.update_host("1", HostChange({"gpu": value, "rack": "r2"}))
     assert world.manager.host("1").capabilities == {"gpu": "A100", "rack": "r1"}
     world.manager.update_host("1", HostChange({"rack": "r2"}))
@@ -150,7 +150,7 @@ def test_a_capability_that_is_asked_for_in_the_last_moment_can_not_be_changed(wo
         return change(*args, **options)
 
     monkeypatch.setattr(world.store, "change_resource", late)
-    with pytest.raises(Conflict, match="gpu can not be changed"):
+    with pytest.raises(Conflict, match="gpu cannot be changed"):
         world.manager.update_host("1", HostChange({"gpu": None}))
     assert world.manager.host("1").capabilities == {"gpu": "A100"}
 
