@@ -28,7 +28,7 @@ def test_without_one_there_is_a_sentence_and_no_secret_in_it(error):
         def get_token(self):
             raise error
 
-    with pytest.raises(CloudUnavailable, match="gives the service user no token") as refused:
+    with pytest.raises(CloudUnavailable, match="does not issue a token for the service user") as refused:
         ServiceUser(Session()).token()
     assert "hush" not in refused.value.message
 

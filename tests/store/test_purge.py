@@ -126,6 +126,6 @@ def test_a_lease_with_work_still_to_do_stays(past, engine, url):
 
 def test_a_date_to_come_and_tables_of_another_revision_are_refused(engine, url, sqlite_url, capsys):
     assert purged(url, "2030-04-10") == 1
-    assert "is not past" in capsys.readouterr().err
+    assert "is not in the past" in capsys.readouterr().err
     assert purged(sqlite_url, "2020-01-01") == 1
     assert "upgrade" in capsys.readouterr().err
