@@ -178,6 +178,9 @@ class Engine:
                     LOG.error("No more threads can be started (%s); events wait for those that run", error)
             finally:
                 with self._changed:
+                    if taken and taken[0].event_id not in self._submitted:
+                        # The pool keeps what it started no thread for, and one that runs has taken it already.
+                        taken.popleft()
                     self._submitted -= {event.event_id for event in taken}
                     turns.put_back(taken)
         self._short_of_threads = short
