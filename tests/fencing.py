@@ -146,10 +146,6 @@ class Stage:
         manager.engine.run_due()
         manager.notices.run_due()
 
-    def reading(self) -> Any:
-        """Open the state of the cloud, past its faults."""
-        return self.cloud._keeper.open(to_change=False)
-
     def use(self, lease: Lease, *, most: int = 9) -> list[str]:
         """Boot servers wherever an active lease lets its project, or attach an address; return the servers' ids."""
         booted = []
@@ -176,7 +172,7 @@ class Stage:
         leases = [lease for lease in self.store.leases(None) if lease.project_id in projects]
         ids = {r.id for lease in leases for r in lease.reservations if lease.status is LeaseStatus.ACTIVE}
         servers = {s.id: s.host for s in self.cloud.list_servers() if s.project_id in projects and s.status == "ACTIVE"}
-        with self.reading() as state:
+        with self.cloud.inspect() as state:
             hosts = {a.name: frozenset(a.hosts) for a in state.aggregates.values() if a.name in ids}
             access = {f.id: frozenset(f.projects) for f in state.flavors.values() if f.id in ids}
             found = {f.address: (f.project_id, f.port_id) for f in state.floating_ips.values()}
@@ -213,8 +209,8 @@ def template(folder: Path) -> Template:
     world.run()
     (host,) = world.hosts_of(beside)
     world.simulated.boot_server("work", project_id=BESIDE, user_id="u", host=host, hint=beside.reservations[0].id)
-    with world.simulated._keeper.open(to_change=False) as state:
-        made = copy.deepcopy(state)
+    with world.simulated.inspect() as made:
+        pass
     with engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     engine.dispose()

@@ -29,7 +29,7 @@ def check_at_rest(store: Store, cloud: SimulatedCloud, *, now: datetime, offered
     check_promises(store, since=now)
     working = cloud.list_servers()
     live = [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED]
-    with cloud._keeper.open(to_change=False) as state:
+    with cloud.inspect() as state:
         check_cloud(store, state, working, live, offered=offered)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -210,8 +209,8 @@ class World:
 
     def aggregates(self) -> list[AggregateState]:
         """Return what there is in the cloud, past its faults."""
-        with self.simulated._keeper.open(to_change=False) as state:
-            return copy.deepcopy(list(state.aggregates.values()))
+        with self.simulated.inspect() as state:
+            return list(state.aggregates.values())
 
     def hosts_of(self, lease: Lease) -> frozenset[str]:
         """Return the names of the hosts that are promised to a lease."""

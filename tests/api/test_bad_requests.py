@@ -69,7 +69,7 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
     of_flavor = world.lease(flavored(), start=timedelta(days=40))
     foreign = world.lease(start=timedelta(days=80), project="art")
     free, *_ = world.register_addresses(*range(10, 16))
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         private = replace(state.networks["public"], id="private", name="private", external=False)
         state.networks["private"] = private
     world.simulated.take_address("public", "203.0.113.66")

@@ -532,7 +532,7 @@ def test_an_operator_moves_a_reservation_off_a_host_and_reads_a_host_anew(http, 
     moved = http.put(f"/v1/os-hosts/{host}/allocation", json=body)
     assert moved.json == {"allocation": {"resource_id": host, "reservations": []}}
     assert http.put(f"/v1/os-hosts/{host}/allocation", json=body).status_code == 404
-    with world.simulated._changing() as state:
+    with world.simulated.change_state() as state:
         state.hosts["1"].vcpus = 5
     assert http.post("/v1/os-hosts/1/refresh").json["host"]["vcpus"] == 5
     world.simulated.host_vanishes("node-2")

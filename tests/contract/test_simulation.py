@@ -72,6 +72,20 @@ def test_latency_holds_up_the_caller_and_nobody_else():
     assert slept == [0.05]
 
 
+def test_the_state_can_be_inspected_and_changed_past_the_faults(tmp_path):
+    for keeper in (MemoryKeeper(of_size(1)), FileKeeper(tmp_path / "cloud.json", of_size(1))):
+        cloud = SimulatedCloud(keeper, clock=ManualClock())
+        cloud.faults.on_call = lambda name, phase: pytest.fail(name)
+        with cloud.inspect() as state:
+            state.hosts["1"].up = False
+        with cloud.inspect() as state:
+            assert state.hosts["1"].up
+        with cloud.change_state() as state:
+            state.hosts["1"].up = False
+        with cloud.inspect() as state:
+            assert not state.hosts["1"].up
+
+
 def test_a_cloud_in_a_file_is_there_again(tmp_path):
     first = open_cloud(tmp_path / "cloud.json", clock=SystemClock())
     first.compute.create_aggregate("kept", "zone", {"a": "b"})

@@ -43,7 +43,7 @@ def promised(world: World, lease) -> set[int]:
 
 def in_cloud(world: World) -> dict[int, FloatingIp]:
     """All floating IPs that there are, by the last number."""
-    with world.simulated._keeper.open(to_change=False) as state:
+    with world.simulated.inspect() as state:
         ids = {found.address: found.id for found in state.floating_ips.values()}
     found = {f.address: f for f in world.simulated.floating_ips()} if ids else {}
     return {int(address.rpartition(".")[2]): f for address, f in found.items()}
@@ -97,7 +97,7 @@ def test_an_address_is_registered_with_its_subnet_and_an_id_of_its_own(a_world):
 
 def test_the_same_address_is_registered_once_however_it_is_written(a_world):
     world = a_world(hosts=0)
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         state.networks["public"].subnets[0].cidr = "2001:db8::/64"
         state.networks["public"].subnets[0].gateway = "2001:db8::1"
         state.networks["public"].subnets[0].pools = []
@@ -128,7 +128,7 @@ def test_the_same_address_is_registered_once_however_it_is_written(a_world):
 )
 def test_an_address_that_can_not_be_promised_is_not_registered(a_world, network, address, error, says):
     world = a_world(hosts=0)
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         public = state.networks["public"]
         state.networks["private"] = type(public)(
             "private", "private", False, [type(public.subnets[0])("s", "10.0.0.0/8")]
@@ -142,7 +142,7 @@ def test_an_address_that_can_not_be_promised_is_not_registered(a_world, network,
 
 def test_a_subnet_without_a_gateway_has_addresses_all_the_same(a_world):
     world = a_world(hosts=0)
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         state.networks["public"].subnets[0].gateway = None
     world.register_addresses(1)
 
@@ -476,11 +476,11 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
     }
     world.simulated.change_subnet("public", pools=[[ip(14), ip(15)]])
     assert len(registration.faults(world.store.resources(KIND), world.store.holdings)) == 4
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         state.networks["public"].external = False
     faults = registration.faults(world.store.resources(KIND), world.store.holdings)
     assert all("is no longer external" in reason for reason in faults.values())
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         del state.networks["public"]
     faults = registration.faults(world.store.resources(KIND), world.store.holdings)
     assert (len(faults), all("network is gone" in reason for reason in faults.values())) == (10, True)
@@ -660,7 +660,7 @@ def test_an_address_that_is_attached_while_it_is_given_back_stays_and_the_change
     def sneak(name, phase):
         looks.append(name)
         if (name, phase) == ("floating_ips", "after") and len(looks) < 4:
-            with world.simulated._keeper.open(to_change=True) as state:
+            with world.simulated.change_state() as state:
                 for found in state.floating_ips.values():
                     found.port_id = "just now"
 

@@ -302,7 +302,7 @@ def test_a_server_that_was_moved_out_and_then_shelved_is_no_concern_of_the_end(r
     lease, host = running(roomy, "migration")
     server = boot(roomy, lease, host)
     roomy.run_to(NOON + HOUR + MINUTE)
-    with roomy.simulated._keeper.open(to_change=True) as state:
+    with roomy.simulated.change_state() as state:
         state.servers[server.id].migrations[-1].host = None
     roomy.run_to(NOON + 2 * HOUR + MINUTE)
     assert where(roomy, server) is None

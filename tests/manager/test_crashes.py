@@ -60,7 +60,7 @@ def a_mixed_lease(world: World):
 
 
 def nothing_is_left(world: World) -> None:
-    with world.simulated._keeper.open(to_change=False) as state:
+    with world.simulated.inspect() as state:
         assert (state.flavors, state.groups, state.classes) == ({}, {}, [])
         assert all(not totals for totals in state.inventories.values())
         assert {a.name for a in state.aggregates.values()} == {"freepool", "az-1", "az-2"}

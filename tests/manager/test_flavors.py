@@ -45,7 +45,7 @@ def offer(world: World, id: str = "odd", *, projects=None, **more) -> None:
 
 
 def nothing_is_left(world: World) -> None:
-    with world.simulated._keeper.open(to_change=False) as state:
+    with world.simulated.inspect() as state:
         assert not [id for id, flavor in state.flavors.items() if flavor.name.startswith("reservation:")]
         assert (state.groups, state.classes) == ({}, [])
         assert not any(state.inventories.values())

@@ -145,7 +145,7 @@ def test_the_monitor_notes_what_the_cloud_tells_otherwise_of_a_host(world):
     world.lease()
     world.run()
     zones = {host.name: host.attributes["availability_zone"] for host in world.manager.hosts()}
-    with world.simulated._changing() as state:
+    with world.simulated.change_state() as state:
         state.hosts["1"].vcpus = 8
     look(world, 1)
     assert world.manager.host("1").attributes["vcpus"] == 8
@@ -1113,14 +1113,14 @@ def test_a_host_is_read_anew_though_a_lease_that_needs_it_waits_to_start(a_world
 def test_where_the_cloud_has_no_freepool_nothing_counts_as_lost(world):
     lease = world.lease(a_host(1, needs=ON_NODE_1))
     world.run()
-    with world.simulated._changing() as state:
+    with world.simulated.change_state() as state:
         freepool = next(key for key, aggregate in state.aggregates.items() if aggregate.name == "freepool")
         kept = state.aggregates.pop(freepool)
     with pytest.raises(NotFound, match="freepool"):
         world.manager.refresh_host("1")
     look(world)
     assert flags(world, lease) == (False, False, False)
-    with world.simulated._changing() as state:
+    with world.simulated.change_state() as state:
         state.aggregates[freepool] = kept
     assert world.manager.refresh_host("1").reservable
     assert told(world) == []

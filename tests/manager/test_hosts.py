@@ -277,7 +277,7 @@ def test_a_host_that_placement_does_not_know_is_not_registered(bare, monkeypatch
 
 
 def resize(world, name, **sizes):
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         host = next(h for h in state.hosts.values() if h.name == name)
         for size, value in sizes.items():
             setattr(host, size, value)

@@ -33,7 +33,7 @@ def class_of(lease) -> str:
 
 def slots(world: World, lease) -> dict[str, int]:
     """The slots that Placement has of a reservation, by host."""
-    with world.simulated._keeper.open(to_change=False) as state:
+    with world.simulated.inspect() as state:
         found = {host: totals.get(class_of(lease)) for host, totals in state.inventories.items()}
     return {host: total for host, total in found.items() if total}
 
@@ -50,7 +50,7 @@ def boot(world: World, lease, name="work"):
 
 
 def nothing_is_left(world: World) -> None:
-    with world.simulated._keeper.open(to_change=False) as state:
+    with world.simulated.inspect() as state:
         assert state.flavors == {}
         assert state.groups == {}
         assert state.classes == []
@@ -272,7 +272,7 @@ def test_at_the_end_servers_in_every_state_are_deleted_and_nothing_is_left(world
     world.run()
     servers = [boot(world, lease) for _ in range(3)]
     world.simulated.shelve(servers[0].id)
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         state.servers[servers[1].id].locked = True
         state.servers[servers[2].id].status = "ERROR"
     other = world.simulated.boot_server("other", project_id="art", user_id="frida", host="node-1")
@@ -414,7 +414,7 @@ def test_a_start_is_tried_again_until_all_is_there(world, call, phase):
 def test_two_starts_that_miss_the_provider_of_one_host_at_once_both_succeed(a_world):
     world = a_world(hosts=1)
     first, second = world.lease(instances(), start=HOUR), world.lease(instances(), start=HOUR)
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         state.providers.clear()  # as Nova does when a compute service is deleted and comes back
 
     def faster(name, phase):
@@ -575,7 +575,7 @@ def test_the_undo_of_a_growth_leaves_a_server_alone_that_its_operator_has_moved(
     world.run()
     server = boot(world, lease)
     elsewhere = next(f"node-{n}" for n in (3, 2, 1) if f"node-{n}" != server.host)
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         state.servers[server.id].host = elsewhere
     world.faults.fail_before("set_inventory", CloudRefused("no"), times=1)
     world.faults.fail_before("add_host", CloudRefused("no"), times=1)
@@ -594,7 +594,7 @@ def test_what_somebody_took_away_during_a_growth_is_made_again_by_its_undo(world
     def take_away(call, phase):
         if (call, phase) == ("set_inventory", "before"):
             world.faults.on_call = None
-            with world.simulated._keeper.open(to_change=True) as state:
+            with world.simulated.change_state() as state:
                 if missing == "aggregate":
                     state.aggregates = {k: a for k, a in state.aggregates.items() if a.name != id_of(lease)}
                 else:
@@ -648,7 +648,7 @@ def test_an_end_finds_what_the_reservation_left_on_a_host_that_it_was_moved_from
     lease = world.lease(instances(1), hours=2)
     world.run()
     (name,) = slots(world, lease)
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         for aggregate in state.aggregates.values():
             aggregate.hosts = [host for host in aggregate.hosts if host != name]
     host = next(h for h in world.manager.hosts() if h.name == name)
@@ -769,7 +769,7 @@ def test_a_server_that_found_no_host_keeps_no_end_waiting_for_its_image(world):
     lease = world.lease(instances(1, before_end="snapshot"))
     world.run()
     boot(world, lease, "one")
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         (one,) = state.servers.values()
         state.servers["x"] = replace(one, id="x", name="none", host=None, status="ERROR")
     world.run_to(NOON + 2 * HOUR)

@@ -366,7 +366,7 @@ def test_no_step_leaves_a_host_in_no_pool(a_world):
 
     def watch(name, phase):
         if phase == "after":
-            with world.simulated._keeper.open(to_change=False) as state:
+            with world.simulated.inspect() as state:
                 pools = [
                     a for a in state.aggregates.values() if a.name == "freepool" or (a.zone or "").startswith("blazar_")
                 ]
@@ -402,7 +402,7 @@ def test_an_end_does_not_wait_for_a_host_that_only_its_aggregate_still_names(a_w
     world = a_world(hosts=2)
     lease = world.lease(asked)
     world.run()
-    with world.simulated._keeper.open(to_change=True) as state:
+    with world.simulated.change_state() as state:
         del state.hosts["1"]
     world.run_to(NOON + 2 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED

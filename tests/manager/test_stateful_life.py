@@ -213,7 +213,7 @@ class Life(RuleBasedStateMachine):
     @rule(host=st.sampled_from(["1", "2", "3"]), vcpus=st.sampled_from([8, 16, 64]))
     def a_host_is_rebuilt(self, host: str, vcpus: int) -> None:
         """It never shrinks below what it had at first: then promises would be more than it has, as is known."""
-        with self.world.simulated._keeper.open(to_change=True) as state:
+        with self.world.simulated.change_state() as state:
             if host in state.hosts:
                 state.hosts[host].vcpus = max(vcpus, state.hosts[host].vcpus)
         self.attempt(self.world.host_service.refresh_all)
@@ -290,7 +290,7 @@ class Life(RuleBasedStateMachine):
 
     def failing(self) -> set[str]:
         """Return the hosts that are of no use, by what the cloud itself knows."""
-        with self.world.simulated._keeper.open(to_change=False) as state:
+        with self.world.simulated.inspect() as state:
             well = {host.name for host in state.hosts.values() if host.up and host.enabled}
             pooled = {
                 host
@@ -331,7 +331,7 @@ class Life(RuleBasedStateMachine):
             (names[a.resource_id], resource_class(a.reservation_id)): a.count
             for a in self.world.store.live_allocations(ResourceKind.HOST)
         }
-        with self.world.simulated._keeper.open(to_change=False) as state:
+        with self.world.simulated.inspect() as state:
             for host, totals in state.inventories.items():
                 for name, total in totals.items():
                     assert total <= promised.get((host, name), 0), (host, name)
@@ -347,7 +347,7 @@ class Life(RuleBasedStateMachine):
             for reservation in lease.reservations
         }
         kept = {host for a in self.world.aggregates() if (a.zone or "").startswith("blazar_") for host in a.hosts}
-        with self.world.simulated._keeper.open(to_change=False) as state:
+        with self.world.simulated.inspect() as state:
             there = [s for s in state.servers.values() if s.extra_specs.get(SPEC) and s.gone_at is None]
             assert not [server for server in there if server.host in kept]
             for host in state.hosts.values():
@@ -415,7 +415,7 @@ class Life(RuleBasedStateMachine):
             assert all(e.status is not EventStatus.IN_PROGRESS and e.due_at is None for e in whole.events), whole
         assert world.reservation_pools() == []
         assert world.pool() == {f"node-{n}" for n in range(1, HOSTS + 1)}
-        with world.simulated._keeper.open(to_change=False) as state:
+        with world.simulated.inspect() as state:
             assert set(state.flavors) == {flavor.id for flavor in FLAVORS}
             assert (state.groups, state.classes) == ({}, [])
             assert all(not totals for totals in state.inventories.values())

@@ -247,7 +247,7 @@ def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None
     everything = [r for lease in leases for r in lease.reservations]
     on_hosts = [r for r in everything if r.resource_type != "virtual:floatingip"]
     servers = [r for r in on_hosts if r.resource_type != "physical:host"]
-    with world.simulated._keeper.open(to_change=False) as state:
+    with world.simulated.inspect() as state:
         aggregates = sorted(a.name for a in state.aggregates.values())
         assert aggregates == sorted(["freepool", "az-1", "az-2", *(r.id for r in on_hosts)])
         assert set(state.flavors) == {r.id for r in servers} | {flavor.id for flavor in OFFERED}

@@ -244,7 +244,7 @@ class User(threading.Thread):
 
     def _booted_on_a_host(self, reservation_id: str) -> list[str]:
         """Boot where the scheduler filter lets this project in, in one step with the look at the aggregates."""
-        with self._cloud._changing() as state:
+        with self._cloud.change_state() as state:
             pool = next((a for a in state.aggregates.values() if a.name == reservation_id), None)
             if pool is None or not pool.hosts or pool.metadata.get("blazar:owner") != self.project:
                 return []

@@ -38,17 +38,19 @@ SLOW = timedelta(milliseconds=300)
 PR_SET_PDEATHSIG = 1
 
 
-class PunctualCloud(SimulatedCloud):
-    """A cloud in which a call takes effect when it is made, or never.
+class PunctualFile(FileKeeper):
+    """The file of a cloud in which a call takes effect when it is made, or never.
 
-    Who is stopped while it waits for the cloud's file has passed the check of its claim, and would change the cloud
+    A process that is stopped while it waits for the file has passed the check of its claim, and would change the cloud
     when it goes on. A real cloud has carried its call out by then.
     """
 
     @contextmanager
-    def _changing(self) -> Iterator[State]:
-        with super()._changing() as state:
-            check_change()
+    def open(self, *, to_change: bool) -> Iterator[State]:
+        """Open the state; if it is to be changed, after one more check of the claim."""
+        with super().open(to_change=to_change) as state:
+            if to_change:
+                check_change()
             yield state
 
 
@@ -78,8 +80,8 @@ class Plan:
 
     def cloud(self, on_call: Callable[[str, str], None] | None = None, *, latency: float = 0) -> SimulatedCloud:
         """Return a way to the cloud, with trouble of its own."""
-        return PunctualCloud(
-            FileKeeper(self.cloud_file, of_size(HOSTS)),
+        return SimulatedCloud(
+            PunctualFile(self.cloud_file, of_size(HOSTS)),
             clock=SystemClock(),
             faults=Faults(latency=timedelta(seconds=latency), on_call=on_call, sleep=uneven),
             deletion_takes=SLOW,

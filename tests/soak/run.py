@@ -152,9 +152,8 @@ class Managers:
                     self._ask_to_end(victim)
 
     def _hold_up(self, victim: BaseProcess) -> None:
-        # Whoever stops with the lock of the cloud's file in hand would stop the cloud for all.
-        cloud = self._plan.cloud()
-        with cloud._keeper._locked():  # type: ignore[attr-defined]
+        # A process that stopped with the lock of the cloud's file would stop the cloud for all; here we have it.
+        with self._plan.cloud().inspect():
             self._signal(victim, signal.SIGSTOP)
         self.stopping.wait(1.5 * self.claim_ttl)
         self._signal(victim, signal.SIGCONT)

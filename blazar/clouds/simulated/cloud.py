@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -53,6 +54,18 @@ class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
     def cloud(self) -> Cloud:
         """The cloud as the rest of the service takes it."""
         return Cloud(compute=self, placement=self, network=self)
+
+    @contextmanager
+    def inspect(self) -> Iterator[State]:
+        """Yield a copy of the whole state, without faults; the cloud does not change before the block ends."""
+        with self._reading() as state:
+            yield copy.deepcopy(state)
+
+    @contextmanager
+    def change_state(self) -> Iterator[State]:
+        """Yield the state to change it in another way than by calls of a service, and without faults."""
+        with self._changing() as state:
+            yield state
 
     # Compute
 
