@@ -24,7 +24,7 @@ from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
-from blazar.model.resource import Facts, ResourceKind, Supply
+from blazar.model.resource import ResourceDetails, ResourceInventory, ResourceKind
 from blazar.resources.addresses import AddressRegistration, attributes_of, name_of
 from blazar.resources.physical_host import HostSettings
 from blazar.resources.registration import HostRegistration
@@ -46,7 +46,7 @@ END = BEGIN + MONTH
 SUBNET = SubnetState("public-subnet", "10.0.0.0/8", "10.0.0.1", [["10.128.0.0", "10.255.255.254"]])
 FIRST_ADDRESS = IPv4Address("10.0.0.2")
 
-Found = tuple[str, str, Facts]
+Found = tuple[str, str, ResourceDetails]
 """What can be registered: its id in the cloud, its name, and what the cloud tells of it."""
 
 
@@ -135,24 +135,24 @@ class Ground:
 
     def _hosts(self, registration: HostRegistration) -> Iterator[Found]:
         hypervisors = self.simulated.hypervisors()
-        facts = registration.facts_of(hypervisors)
+        details = registration.details_of(hypervisors)
         for hypervisor in hypervisors:
             self.simulated.create_reservation_provider(hypervisor.hypervisor_hostname)
-            yield hypervisor.id, hypervisor.hypervisor_hostname, facts[hypervisor.hypervisor_hostname]
+            yield hypervisor.id, hypervisor.hypervisor_hostname, details[hypervisor.hypervisor_hostname]
 
     def _addresses(self, count: int) -> Iterator[Found]:
         for number in range(count):
             address = str(FIRST_ADDRESS + number)
-            facts = Facts(attributes_of("public", SUBNET.id, address), Supply())
-            yield str(uuid.uuid4()), name_of("public", address), facts
+            details = ResourceDetails(attributes_of("public", SUBNET.id, address), ResourceInventory())
+            yield str(uuid.uuid4()), name_of("public", address), details
 
     def _register(self, found: Iterator[Found]) -> None:
         """Register resources, past the service: that takes a request each and is not what is measured."""
         kind, now = self.kind.resources, datetime.now(UTC)
         with self.engine.execution_options(**{WRITES: True}).begin() as connection:
-            for external_id, name, facts in found:
+            for external_id, name, details in found:
                 resource_queries.insert(
-                    connection, kind, external_id=external_id, name=name, facts=facts, capabilities={}, at=now
+                    connection, kind, external_id=external_id, name=name, details=details, capabilities={}, at=now
                 )
             resource_queries.raise_version(connection, kind)
         self.ids = sorted(r.id for r in self.store.resources(kind))

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from blazar.model.amounts import Amounts
-from blazar.model.resource import Supply
+from blazar.model.resource import ResourceInventory
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class ServerGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
+class ReservedCapacity:
     """How much of a resource class a provider has, and how much of it is used."""
 
     total: int
@@ -311,7 +311,7 @@ class Compute(Protocol):
 class Placement(Protocol):
     """What we need of Placement."""
 
-    def supplies(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, Supply]:
+    def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
         """Return what hosts have to share out, by hypervisor hostname; hosts unknown to Placement are left out.
 
         Of every class ``int((total - reserved) * allocation_ratio)``, of the host's own provider and those nested in
@@ -335,10 +335,10 @@ class Placement(Protocol):
     def resource_classes(self) -> frozenset[str]:
         """Return the names of all resource classes."""
 
-    def inventory(self, hypervisor_hostname: str, resource_class: str) -> Inventory | None:
+    def reserved_capacity(self, hypervisor_hostname: str, resource_class: str) -> ReservedCapacity | None:
         """Return what a host's reservation provider has of a class; None if it has none, or is absent."""
 
-    def slots(self, hypervisor_hostname: str) -> Mapping[str, int]:
+    def reserved_totals(self, hypervisor_hostname: str) -> Mapping[str, int]:
         """Return the totals of all classes that a host's reservation provider has; none if it is absent."""
 
     def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:

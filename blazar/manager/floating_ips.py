@@ -13,7 +13,7 @@ from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.errors import Conflict
 from blazar.model.requests import FloatingIpRequest
-from blazar.model.resource import Facts, Resource, ResourceKind, Supply
+from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind
 from blazar.resources.addresses import ADDRESS, AddressRegistration, address_text, attributes_of, name_of
 from blazar.store.store import Store
 
@@ -49,7 +49,7 @@ class FloatingIpService:
             FLOATING_IP,
             external_id=str(uuid.uuid4()),
             name=name,
-            facts=Facts(attributes_of(request.network_id, subnet.id, address), Supply()),
+            details=ResourceDetails(attributes_of(request.network_id, subnet.id, address), ResourceInventory()),
             capabilities={},
             at=self._clock.now(),
         )

@@ -61,14 +61,14 @@ class HostService:
         if self._store.resource_named(HOST, hypervisor.hypervisor_hostname) is not None:
             raise Conflict(f"host {hypervisor.hypervisor_hostname} is registered already")
         self._registration.check_empty(hypervisor.hypervisor_hostname, hypervisor.service_name)
-        facts = self._registration.facts(hypervisor)
+        details = self._registration.details(hypervisor)
         made = self._registration.ensure_entered(hypervisor)
         try:
             return self._store.add_resource(
                 HOST,
                 external_id=hypervisor.id,
                 name=hypervisor.hypervisor_hostname,
-                facts=facts,
+                details=details,
                 capabilities=request.capabilities,
                 disabled=request.disabled,
                 open_to=request.open_to,
@@ -134,8 +134,8 @@ class HostService:
             registered = self._store.inventory(HOST).resources
         hosts = {host.name: host for host in registered}
         known = [self._at_home(h, hosts[h.hypervisor_hostname]) for h in hypervisors if h.hypervisor_hostname in hosts]
-        facts = self._registration.facts_of(known)
-        news = {hosts[name].id: new for name, new in facts.items() if new != hosts[name].facts}
+        details = self._registration.details_of(known)
+        news = {hosts[name].id: new for name, new in details.items() if new != hosts[name].details}
         changed = self._store.refresh_resources(HOST, news, at=self._clock.now()) if news else frozenset()
         return frozenset(host.external_id for host in hosts.values() if host.id in changed)
 

@@ -57,7 +57,7 @@ class UnitLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Supply:
+class ResourceInventory:
     """The inventory and traits of a resource: its capacity, the limits per instance by class, and its traits.
 
     A class that ``limits`` does not name is not limited; classes and traits are named as in Placement.
@@ -69,11 +69,11 @@ class Supply:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ResourceDetails:
     """What is stored of the cloud's data about a resource, and updated when the cloud reports other values."""
 
     attributes: Mapping[str, PropertyValue]
-    supply: Supply
+    inventory: ResourceInventory
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Resource:
     ``capabilities`` are the operator's own key/value pairs. A resource that is not ``reservable`` takes no new
     allocation: it has failed (``failure`` is the reason, since ``failed_since``), or its operator has ``disabled`` it,
     or its removal has begun. If ``authorized_projects`` are set, only these projects may have allocations. ``capacity``
-    may be empty for a resource that is only ever promised whole. ``limits`` and ``traits`` are as in Supply.
+    may be empty for a resource that is only ever promised whole. ``limits`` and ``traits`` are as in ResourceInventory.
     """
 
     id: int
@@ -106,9 +106,9 @@ class Resource:
     authorized_projects: frozenset[str] | None = None
 
     @property
-    def facts(self) -> Facts:
+    def details(self) -> ResourceDetails:
         """Return what the cloud reported about it when it was last polled."""
-        return Facts(self.attributes, Supply(self.capacity, self.limits, self.traits))
+        return ResourceDetails(self.attributes, ResourceInventory(self.capacity, self.limits, self.traits))
 
     def count_beside(self, used: Amounts, per_instance: Amounts) -> int:
         """Return how many such instances fit beside what is used; 0 if one instance would break a limit."""

@@ -12,8 +12,8 @@ import json
 import re
 from collections.abc import Mapping
 
+from blazar.clouds.inventories import CLASS_PREFIX
 from blazar.clouds.ports import Flavor
-from blazar.clouds.supplies import OUR_CLASSES
 from blazar.model.amounts import Amounts
 from blazar.model.demand import TraitRequirements
 from blazar.model.errors import InvalidInput
@@ -128,7 +128,7 @@ def of_text(text: str) -> Flavor:
 
 
 def _check_reservable(flavor: Flavor, key: str, value: str) -> None:
-    if key == "aggregate_instance_extra_specs:reservation" or key.startswith(f"resources:{OUR_CLASSES}"):
+    if key == "aggregate_instance_extra_specs:reservation" or key.startswith(f"resources:{CLASS_PREFIX}"):
         raise InvalidInput(
             f"flavor_id: {flavor.id} is the flavor of a reservation; give the one that it was made from, or another"
         )

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
+from blazar.clouds.inventories import CLASS_PREFIX, reservation_of
 from blazar.clouds.ports import Cloud, Flavor, Server
-from blazar.clouds.supplies import OUR_CLASSES, reservation_of
 from blazar.model.amounts import Amounts
 from blazar.model.errors import InvalidInput
 from blazar.model.resource import Resource
@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 SPEC = "blazar:preemptible"
 """Extra spec of a flavor; the scheduler filter reads the same."""
 
-OURS = (f"resources:{OUR_CLASSES}", "aggregate_instance_extra_specs:reservation")
+OURS = (f"resources:{CLASS_PREFIX}", "aggregate_instance_extra_specs:reservation")
 """Prefixes of the extra specs that we add to a reservation's flavor."""
 
 TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
@@ -77,7 +77,7 @@ class Preemptibles:
         if not any(is_preemptible(server) for server in servers):
             return 0
         promised = Amounts()
-        for name, total in self._placement.slots(resource.name).items():
+        for name, total in self._placement.reserved_totals(resource.name).items():
             flavor = self._compute.flavor(reservation_of(name))
             if flavor is not None:
                 promised += takes(flavor).times(total)
@@ -105,4 +105,4 @@ def _taken(server: Server) -> Amounts:
 
 
 def _in_slot(server: Server) -> bool:
-    return any(key.startswith(f"resources:{OUR_CLASSES}") for key in server.extra_specs)
+    return any(key.startswith(f"resources:{CLASS_PREFIX}") for key in server.extra_specs)

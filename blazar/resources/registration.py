@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from blazar.clouds.ports import Cloud, Hypervisor
 from blazar.model.errors import Conflict, NotFound
-from blazar.model.resource import Facts, PropertyValue
+from blazar.model.resource import PropertyValue, ResourceDetails
 from blazar.resources.pools import HostPools, PoolNames
 
 Holders = Callable[[Collection[str]], Mapping[str, Collection[str]]]
@@ -49,20 +49,20 @@ class HostRegistration:
         """Return all hypervisors of the cloud."""
         return self._cloud.compute.hypervisors()
 
-    def facts(self, hypervisor: Hypervisor) -> Facts:
+    def details(self, hypervisor: Hypervisor) -> ResourceDetails:
         """Return the attributes, inventory and traits of a hypervisor; NotFound if Placement does not know it."""
-        found = self.facts_of((hypervisor,))
+        found = self.details_of((hypervisor,))
         if hypervisor.hypervisor_hostname not in found:
             raise NotFound(f"Placement has no resource provider {hypervisor.hypervisor_hostname}")
         return found[hypervisor.hypervisor_hostname]
 
-    def facts_of(self, hypervisors: Collection[Hypervisor]) -> Mapping[str, Facts]:
-        """Return the facts of hypervisors, by hostname; those that Placement does not know are left out."""
-        supplies = self._cloud.placement.supplies([h.hypervisor_hostname for h in hypervisors])
+    def details_of(self, hypervisors: Collection[Hypervisor]) -> Mapping[str, ResourceDetails]:
+        """Return the details of hypervisors, by hostname; those that Placement does not know are left out."""
+        inventories = self._cloud.placement.inventories([h.hypervisor_hostname for h in hypervisors])
         return {
-            h.hypervisor_hostname: Facts(attributes_of(h), supplies[h.hypervisor_hostname])
+            h.hypervisor_hostname: ResourceDetails(attributes_of(h), inventories[h.hypervisor_hostname])
             for h in hypervisors
-            if h.hypervisor_hostname in supplies
+            if h.hypervisor_hostname in inventories
         }
 
     def is_handed_over(self, hypervisor: Hypervisor) -> bool:

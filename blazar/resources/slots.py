@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from blazar.clouds.inventories import CLASS_PREFIX, reservation_of
 from blazar.clouds.ports import Aggregate, Cloud, Flavor, Server
-from blazar.clouds.supplies import OUR_CLASSES, reservation_of
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import Parameters, ReservationStatus
 from blazar.model.resource import Resource
@@ -98,7 +98,7 @@ class Slots:
     def in_use(self, work: Work) -> Mapping[int, int]:
         """Return how much reserved capacity is in use on each host, by calendar id."""
         name = resource_class(work.reservation.id)
-        found = {resource.id: self._placement.inventory(resource.name, name) for resource in work.resources}
+        found = {resource.id: self._placement.reserved_capacity(resource.name, name) for resource in work.resources}
         return {id_: inventory.used for id_, inventory in found.items() if inventory}
 
     def servers(self, work: Work) -> tuple[Server, ...]:
@@ -185,7 +185,7 @@ class Slots:
             (
                 *(name.removeprefix(prefix) for name in names if name.startswith(prefix)),
                 *(a.name for a in aggregates if a.metadata.get("reservation") == a.name),
-                *(reservation_of(name) for name in self._placement.resource_classes() if name.startswith(OUR_CLASSES)),
+                *(reservation_of(name) for name in self._placement.resource_classes() if name.startswith(CLASS_PREFIX)),
             )
         )
 
@@ -297,7 +297,7 @@ class Slots:
             self._pools.dismiss(aggregate, hosts=(host,))
 
     def _ensure_inventory(self, resource: Resource, name: str, total: int) -> None:
-        found = self._placement.inventory(resource.name, name)
+        found = self._placement.reserved_capacity(resource.name, name)
         if found is not None and found.total == total:
             return
         shrinks = found is not None and found.total > total
@@ -305,7 +305,7 @@ class Slots:
             raise _too_many(resource, found.used, total)
         self._set(resource.name, name, total)
         # A server may have been booted in between.
-        after = self._placement.inventory(resource.name, name) if shrinks else None
+        after = self._placement.reserved_capacity(resource.name, name) if shrinks else None
         if after is not None and after.used > total:
             raise _too_many(resource, after.used, total)
 
@@ -404,7 +404,7 @@ def _ids(work: Work, group: str | None, aggregate: Aggregate) -> Parameters:
 
 def resource_class(reservation_id: str) -> str:
     """Return the name of a reservation's class in Placement."""
-    return OUR_CLASSES + reservation_id.upper().replace("-", "_")
+    return CLASS_PREFIX + reservation_id.upper().replace("-", "_")
 
 
 def flavor_name(reservation_id: str) -> str:

@@ -13,14 +13,14 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.errors import NotFound
 from blazar.model.resource import (
-    Facts,
     PropertyValues,
     Resource,
+    ResourceDetails,
     ResourceKind,
     ResourceProperty,
     unknown,
 )
-from blazar.store.rows import chunks, facts_row, property_of, resource_of
+from blazar.store.rows import chunks, details_row, property_of, resource_of
 from blazar.store.tables import inventory_versions, resource_capabilities, resource_properties, resources
 
 # Every request reads it.
@@ -77,7 +77,7 @@ def insert(
     *,
     external_id: str,
     name: str,
-    facts: Facts,
+    details: ResourceDetails,
     capabilities: Mapping[str, str],
     at: datetime,
     **columns: object,
@@ -88,7 +88,7 @@ def insert(
             kind=str(kind),
             external_id=external_id,
             name=name,
-            **facts_row(facts),
+            **details_row(details),
             reservable=True,
             generation=0,
             live=1,
@@ -159,16 +159,18 @@ def change(connection: Connection, resource_id: int, at: datetime, **columns: ob
     return kind
 
 
-def refresh(connection: Connection, kind: ResourceKind, facts: Mapping[int, Facts], at: datetime) -> frozenset[int]:
-    """Write facts of registered resources where they differ; return which did. The number of statements is constant.
+def refresh(
+    connection: Connection, kind: ResourceKind, details: Mapping[int, ResourceDetails], at: datetime
+) -> frozenset[int]:
+    """Write details of registered resources where they differ; return which did. The number of statements is constant.
 
     As with ``change``, a booking that was decided on the previous values must not succeed.
     """
     known: dict[int, Resource] = {}
-    for part in chunks(sorted(facts)):
+    for part in chunks(sorted(details)):
         rows = connection.execute(sa.select(resources).where(resources.c.live == 1, resources.c.id.in_(part)))
         known.update((row.id, resource_of(row, {})) for row in rows)
-    changed = {id_: facts[id_] for id_, resource in known.items() if resource.facts != facts[id_]}
+    changed = {id_: details[id_] for id_, resource in known.items() if resource.details != details[id_]}
     if changed:
         connection.execute(
             resources.update()
@@ -179,7 +181,7 @@ def refresh(connection: Connection, kind: ResourceKind, facts: Mapping[int, Fact
                 **{name: sa.bindparam(f"new_{name}") for name in ("attributes", "capacity", "limits", "traits")},
             ),
             [
-                {"key": id_, **{f"new_{name}": value for name, value in facts_row(new).items()}}
+                {"key": id_, **{f"new_{name}": value for name, value in details_row(new).items()}}
                 for id_, new in sorted(changed.items())
             ],
         )

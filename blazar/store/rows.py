@@ -13,7 +13,7 @@ from sqlalchemy.engine import Row
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.lease import Event, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.resource import Facts, Resource, ResourceKind, ResourceProperty, UnitLimits
+from blazar.model.resource import Resource, ResourceDetails, ResourceKind, ResourceProperty, UnitLimits
 from blazar.model.window import Window
 from blazar.store.tables import allocations, events, leases, reservations
 
@@ -224,14 +224,14 @@ def _traits(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names)
 
 
-def facts_row(facts: Facts) -> dict[str, Any]:
+def details_row(details: ResourceDetails) -> dict[str, Any]:
     """Return a resource's columns with data from the cloud."""
-    supply = facts.supply
+    inventory = details.inventory
     return {
-        "attributes": dict(facts.attributes),
-        "capacity": dict(supply.capacity.items),
-        "limits": {name: [x.least, x.most, x.step] for name, x in supply.limits.items()},
-        "traits": sorted(supply.traits),
+        "attributes": dict(details.attributes),
+        "capacity": dict(inventory.capacity.items),
+        "limits": {name: [x.least, x.most, x.step] for name, x in inventory.limits.items()},
+        "traits": sorted(inventory.traits),
     }
 
 

@@ -16,7 +16,7 @@ from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import Conflict, StaleCalendar
 from blazar.model.lease import Lease, LeaseRevision, Reservation, ReservationOwner
 from blazar.model.requests import HostChange
-from blazar.model.resource import Facts, PropertyValues, Resource, ResourceKind, ResourceProperty
+from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty
 from blazar.model.usage import Notice, ProjectUse
 from blazar.model.window import Window
 from blazar.store import calendar_queries as calendar
@@ -100,7 +100,7 @@ class Store:
         *,
         external_id: str,
         name: str,
-        facts: Facts,
+        details: ResourceDetails,
         capabilities: Mapping[str, str],
         at: datetime,
         disabled: bool = False,
@@ -114,7 +114,7 @@ class Store:
                 kind,
                 external_id=external_id,
                 name=name,
-                facts=facts,
+                details=details,
                 capabilities=capabilities,
                 at=at,
                 disabled=disabled,
@@ -158,12 +158,14 @@ class Store:
                 return self._transactions.write(work)
         return self._transactions.write(work)
 
-    def refresh_resources(self, kind: ResourceKind, facts: Mapping[int, Facts], *, at: datetime) -> frozenset[int]:
+    def refresh_resources(
+        self, kind: ResourceKind, details: Mapping[int, ResourceDetails], *, at: datetime
+    ) -> frozenset[int]:
         """Write the cloud's data about resources, by calendar id, where it has changed; return which resources changed.
 
         Those no longer registered are ignored. What is promised of the resources stays promised.
         """
-        return self._transactions.write(lambda c: resource_store.refresh(c, kind, facts, at))
+        return self._transactions.write(lambda c: resource_store.refresh(c, kind, details, at))
 
     def set_reservable(self, resource_id: int, reservable: bool, *, at: datetime) -> None:
         """Set whether a resource takes new allocations. NotFound."""

@@ -114,7 +114,7 @@ def test_amounts_go_up_and_down_before_the_start_and_after_it(service: Deploymen
     assert service.lease(lease["id"])["status"] == "ACTIVE"
     host = host_of(servers[0])
     openstack.admin_compute().delete_server(servers[0]["id"])
-    eventually(lambda: cloud.placement.inventory(host, class_of(reservation)).used, lambda used: used < 3)
+    eventually(lambda: cloud.placement.reserved_capacity(host, class_of(reservation)).used, lambda used: used < 3)
     assert change(lease["id"], amount=2).status == 200
     assert sum(slots(cloud, reservation).values()) == 2
     assert mine.boot("late", flavor_id=reservation)["status"] == "ERROR"

@@ -40,7 +40,7 @@ def class_of(reservation_id: str) -> str:
 
 
 def slots(cloud, reservation_id: str) -> dict[str, int]:
-    found = {host: cloud.placement.inventory(host, class_of(reservation_id)) for host in HOSTS}
+    found = {host: cloud.placement.reserved_capacity(host, class_of(reservation_id)) for host in HOSTS}
     return {host: inventory.total for host, inventory in found.items() if inventory}
 
 
@@ -112,7 +112,7 @@ def test_amounts_go_up_and_down_while_a_lease_is_active(service: Deployment, clo
     assert service.lease(lease["id"])["status"] == "ACTIVE"
     host = host_of(servers[0])
     openstack.admin_compute().delete_server(servers[0]["id"])
-    eventually(lambda: cloud.placement.inventory(host, class_of(reservation)).used, lambda used: used < 3)
+    eventually(lambda: cloud.placement.reserved_capacity(host, class_of(reservation)).used, lambda used: used < 3)
     assert resize(2).status == 200
     assert sum(slots(cloud, reservation).values()) == 2
     assert mine.boot("late", flavor_id=reservation)["status"] == "ERROR"

@@ -234,9 +234,9 @@ def test_of_many_hosts_only_what_has_changed_is_read_again(web):
     for generations in ({"a": 1, "b": 1}, {"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 1}):
         listed(**generations)
         before = len(sent(web, "/resource_providers"))
-        found = placement.supplies(["a", "b"])
+        found = placement.inventories(["a", "b"])
         assert found.keys() == generations.keys()
-        assert {supply.capacity.get("VCPU") for supply in found.values()} == {4}
+        assert {inventory.capacity.get("VCPU") for inventory in found.values()} == {4}
         counts.append(len(sent(web, "/resource_providers")) - before)
     assert counts == [5, 1, 3, 1]
 
@@ -246,7 +246,7 @@ def test_a_provider_that_goes_while_it_is_read_leaves_its_host_out(web):
     gone = {"name": "a", "uuid": "a", "root_provider_uuid": "a", "generation": 1}
     web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": [gone]})
     web.get(f"{PLACEMENT}/resource_providers/a/inventories", status_code=404, json={})
-    assert OpenStackPlacement(an_access()).supplies(["a", "b"]) == {}
+    assert OpenStackPlacement(an_access()).inventories(["a", "b"]) == {}
 
 
 def test_one_login_serves_many_calls(web):

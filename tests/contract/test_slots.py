@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from blazar.clouds.ports import Flavor, Inventory, ServerGroup
+from blazar.clouds.ports import Flavor, ReservedCapacity, ServerGroup
 from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 
@@ -45,7 +45,7 @@ def reservation(compute):
 def resource_class(placement, host, reservation):
     name = f"CUSTOM_RESERVATION_{reservation.upper().replace('-', '_')}"
     yield name
-    if placement.inventory(host, name):
+    if placement.reserved_capacity(host, name):
         placement.delete_inventory(host, name)
     try:
         placement.delete_resource_class(name)
@@ -158,16 +158,16 @@ def test_an_inventory_is_set_raised_lowered_and_deleted(placement, host, resourc
     with pytest.raises(CloudRefused):
         placement.set_inventory(host, resource_class, 1)
     placement.create_resource_class(resource_class)
-    assert placement.inventory(host, resource_class) is None
+    assert placement.reserved_capacity(host, resource_class) is None
     for total in (1, 3, 3, 2):
         placement.set_inventory(host, resource_class, total)
-        assert placement.inventory(host, resource_class) == Inventory(total, 0)
+        assert placement.reserved_capacity(host, resource_class) == ReservedCapacity(total, 0)
     with pytest.raises(Conflict):
         placement.delete_resource_class(resource_class)
     placement.delete_inventory(host, resource_class)
     with pytest.raises(NotFound):
         placement.delete_inventory(host, resource_class)
-    assert placement.inventory(host, resource_class) is None
+    assert placement.reserved_capacity(host, resource_class) is None
 
 
 def test_inventories_of_several_reservations_lie_beside_each_other(placement, host, resource_class):
@@ -177,11 +177,11 @@ def test_inventories_of_several_reservations_lie_beside_each_other(placement, ho
     try:
         placement.set_inventory(host, resource_class, 1)
         placement.set_inventory(host, other, 2)
-        assert placement.inventory(host, resource_class) == Inventory(1, 0)
-        totals = {name: n for name, n in placement.slots(host).items() if name.startswith(resource_class)}
+        assert placement.reserved_capacity(host, resource_class) == ReservedCapacity(1, 0)
+        totals = {name: n for name, n in placement.reserved_totals(host).items() if name.startswith(resource_class)}
         assert totals == {resource_class: 1, other: 2}
         placement.delete_inventory(host, resource_class)
-        assert placement.inventory(host, other) == Inventory(2, 0)
+        assert placement.reserved_capacity(host, other) == ReservedCapacity(2, 0)
     finally:
         placement.delete_inventory(host, other)
         placement.delete_resource_class(other)
@@ -198,8 +198,8 @@ def test_the_hosts_that_have_some_of_a_class_are_found_by_the_class(placement, h
 
 
 def test_a_host_without_a_provider_has_no_inventory(placement, resource_class):
-    assert placement.inventory("no-such-node", resource_class) is None
-    assert placement.slots("no-such-node") == {}
+    assert placement.reserved_capacity("no-such-node", resource_class) is None
+    assert placement.reserved_totals("no-such-node") == {}
     for call in (
         lambda: placement.set_inventory("no-such-node", resource_class, 1),
         lambda: placement.delete_inventory("no-such-node", resource_class),
@@ -244,19 +244,19 @@ def test_servers_of_a_flavor_take_slots_and_are_found_wherever_they_are(
     assert {server.project_id for server in found} == {site.project}
     assert {server.extra_specs[f"resources:{resource_class}"] for server in found} == {"1"}
     assert {server.amounts for server in found} == {Amounts.of({"VCPU": 1, "MEMORY_MB": 64})}
-    assert placement.inventory(host, resource_class) == Inventory(2, 2)
+    assert placement.reserved_capacity(host, resource_class) == ReservedCapacity(2, 2)
     with pytest.raises(Conflict):
         placement.delete_inventory(host, resource_class)
     placement.set_inventory(host, resource_class, 1)
-    assert placement.inventory(host, resource_class) == Inventory(1, 2)
+    assert placement.reserved_capacity(host, resource_class) == ReservedCapacity(1, 2)
 
     site.shelve(one)
     # Nova calls it offloaded a moment before it takes it from its host.
     where = {one: None, two: host}
     site.soon(lambda: {s.id: s.host for s in compute.servers_of_flavor(open_slots)}, lambda seen: seen == where)
-    site.soon(lambda: placement.inventory(host, resource_class), lambda seen: seen == Inventory(1, 1))
+    site.soon(lambda: placement.reserved_capacity(host, resource_class), lambda seen: seen == ReservedCapacity(1, 1))
     for server in (one, two):
         compute.delete_server(server)
     site.soon(lambda: compute.servers_of_flavor(open_slots), lambda left: left == ())
-    site.soon(lambda: placement.inventory(host, resource_class), lambda seen: seen == Inventory(1, 0))
+    site.soon(lambda: placement.reserved_capacity(host, resource_class), lambda seen: seen == ReservedCapacity(1, 0))
     placement.delete_inventory(host, resource_class)

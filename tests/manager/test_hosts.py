@@ -270,7 +270,7 @@ def test_a_host_has_the_capacity_that_placement_tells_and_shows_the_sizes_of_its
 
 
 def test_a_host_that_placement_does_not_know_is_not_registered(bare, monkeypatch):
-    monkeypatch.setattr(bare.simulated, "supplies", lambda _: {})
+    monkeypatch.setattr(bare.simulated, "inventories", lambda _: {})
     with pytest.raises(NotFound, match="no resource provider node-1"):
         bare.register("node-1")
     assert bare.pool() == frozenset()
@@ -300,16 +300,16 @@ def test_a_refresh_writes_what_the_cloud_tells_by_now(world):
 def test_a_refresh_costs_two_calls_for_any_number_of_hosts(world):
     world.faults.calls.clear()
     world.host_service.refresh_all()
-    assert dict(world.faults.calls) == {"hypervisors": 1, "supplies": 1}
+    assert dict(world.faults.calls) == {"hypervisors": 1, "inventories": 1}
     world.host_service.refresh_all(world.simulated.hypervisors())
-    assert world.faults.calls["supplies"] == 2
+    assert world.faults.calls["inventories"] == 2
 
 
 def test_a_host_that_the_cloud_does_not_tell_of_stays_as_it_was(world, monkeypatch):
     before = world.manager.hosts()
     monkeypatch.setattr(world.simulated, "hypervisors", lambda: ())
     assert world.host_service.refresh_all() == frozenset()
-    monkeypatch.setattr(world.simulated, "supplies", lambda _: {})
+    monkeypatch.setattr(world.simulated, "inventories", lambda _: {})
     assert world.host_service.refresh("1", came_back=lambda *_: None) == before[0]
     assert world.manager.hosts() == before
     with pytest.raises(NotFound):

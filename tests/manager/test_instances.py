@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.ports import Inventory
+from blazar.clouds.ports import ReservedCapacity
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationChange
@@ -253,7 +253,15 @@ def test_a_start_makes_each_call_once(world):
     made = world.faults.calls - before
     # One host has both slots. What is a list of all in Nova, the aggregates, is read once.
     assert made == Counter(
-        ["flavor", "create_resource_class", "aggregates", "add_host", "inventory", "set_inventory", "servers_on"]
+        [
+            "flavor",
+            "create_resource_class",
+            "aggregates",
+            "add_host",
+            "reserved_capacity",
+            "set_inventory",
+            "servers_on",
+        ]
         + ["give_flavor"]
     )
 
@@ -697,7 +705,7 @@ def test_a_server_that_is_booted_while_its_slot_is_taken_away_stays_and_the_chan
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert {s.id for s in world.simulated.list_servers()} == {s.id for s in booted}
     (host,) = promised(world, lease)
-    assert world.simulated.inventory(host, class_of(lease)) == Inventory(2, 2)
+    assert world.simulated.reserved_capacity(host, class_of(lease)) == ReservedCapacity(2, 2)
 
 
 def test_a_growth_that_the_cloud_refuses_is_undone(world):

@@ -72,7 +72,7 @@ def test_flavor_group_class_slots_and_aggregate_of_a_lease_that_is_over_go(world
     assert cloud.aggregate(reservation) is None
     assert cloud.server_groups() == ()
     assert cloud.resource_classes() == frozenset()
-    assert cloud.inventory(name, resource_class(reservation)) is None
+    assert cloud.reserved_capacity(name, resource_class(reservation)) is None
 
 
 @pytest.mark.parametrize("tagged", [True, False])

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation, Plan
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.resource import Facts, Resource, ResourceKind, Supply, UnitLimits
+from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind, UnitLimits
 from blazar.model.window import Window
 from blazar.store.store import Store
 
@@ -24,9 +24,9 @@ def hours(start: float, end: float) -> Window:
     return Window(NOON + start * HOUR, NOON + end * HOUR)
 
 
-def facts(vcpus: int, *, traits: Collection[str] = ()) -> Facts:
-    supply = Supply(Amounts.of({"VCPU": vcpus}), {"VCPU": UnitLimits(most=vcpus)}, frozenset(traits))
-    return Facts({"vcpus": vcpus}, supply)
+def details(vcpus: int, *, traits: Collection[str] = ()) -> ResourceDetails:
+    inventory = ResourceInventory(Amounts.of({"VCPU": vcpus}), {"VCPU": UnitLimits(most=vcpus)}, frozenset(traits))
+    return ResourceDetails({"vcpus": vcpus}, inventory)
 
 
 def a_host(store: Store, number: int = 1, **capabilities: str) -> Resource:
@@ -34,7 +34,7 @@ def a_host(store: Store, number: int = 1, **capabilities: str) -> Resource:
         HOST,
         external_id=str(number),
         name=f"node-{number}",
-        facts=facts(16),
+        details=details(16),
         capabilities=capabilities,
         at=NOON,
     )

@@ -14,7 +14,7 @@ from blazar.store.engine import WRITES
 from blazar.store.store import Store
 from blazar.store.tables import resources as resource_table
 from tests.statements import counted
-from tests.store.builders import HOST, HOUR, NOON, a_host, booked, facts, generations, hours
+from tests.store.builders import HOST, HOUR, NOON, a_host, booked, details, generations, hours
 
 
 @pytest.fixture
@@ -124,10 +124,10 @@ def test_every_process_sees_a_change_of_the_inventory(engine, store):
 def test_what_the_cloud_tells_is_written_anew_where_it_differs(store):
     hosts = [a_host(store, number, gpu="a100") for number in (1, 2, 3)]
     before = generations(store, hosts)
-    new = {hosts[0].id: facts(8, traits=["FAST"]), hosts[1].id: hosts[1].facts, 999: facts(1)}
+    new = {hosts[0].id: details(8, traits=["FAST"]), hosts[1].id: hosts[1].details, 999: details(1)}
     assert store.refresh_resources(HOST, new, at=NOON + HOUR) == {hosts[0].id}
     changed, *same = store.resources(HOST)
-    assert (changed.facts, changed.updated_at) == (new[hosts[0].id], NOON + HOUR)
+    assert (changed.details, changed.updated_at) == (new[hosts[0].id], NOON + HOUR)
     assert changed.capabilities == {"gpu": "a100"}
     assert same == hosts[1:]
     after = generations(store, hosts)
@@ -140,7 +140,7 @@ def test_every_process_sees_what_the_cloud_tells_anew(engine, store):
     other = Store(engine)
     host = a_host(store)
     assert other.inventory(HOST).resources == (host,)
-    store.refresh_resources(HOST, {host.id: facts(8)}, at=NOON)
+    store.refresh_resources(HOST, {host.id: details(8)}, at=NOON)
     assert [r.capacity.get("VCPU") for r in other.inventory(HOST).resources] == [8]
 
 
@@ -150,7 +150,7 @@ def test_many_hosts_are_refreshed_in_as_many_statements_as_one(sqlite):
     for number in (1, 12):
         hosts = [a_host(store, 100 * number + n) for n in range(number)]
         with counted(sqlite) as statements:
-            store.refresh_resources(HOST, {host.id: facts(number) for host in hosts}, at=NOON)
+            store.refresh_resources(HOST, {host.id: details(number) for host in hosts}, at=NOON)
         counts.append(statements.count)
     assert counts[0] == counts[1] == 3
 
@@ -161,5 +161,5 @@ def test_a_host_that_was_registered_before_limits_and_traits_were_kept_has_none(
         connection.execute(resource_table.update().values(limits=None, traits=None))
     kept = store.resource(HOST, "1")
     assert (kept.limits, kept.traits) == ({}, frozenset())
-    assert store.refresh_resources(HOST, {host.id: host.facts}, at=NOON) == {host.id}
-    assert store.resource(HOST, "1").facts == host.facts
+    assert store.refresh_resources(HOST, {host.id: host.details}, at=NOON) == {host.id}
+    assert store.resource(HOST, "1").details == host.details

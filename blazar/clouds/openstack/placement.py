@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
+from blazar.clouds.inventories import CLASS_PREFIX, inventory_of
 from blazar.clouds.openstack.access import Access, Json, StaleGeneration
-from blazar.clouds.ports import Inventory
-from blazar.clouds.supplies import OUR_CLASSES, supply_of
+from blazar.clouds.ports import ReservedCapacity
 from blazar.model.errors import CloudRefused, CloudUnavailable, NotFound
-from blazar.model.resource import Supply
+from blazar.model.resource import ResourceInventory
 
 MICROVERSION = "1.30"
 PREFIX = "blazar_"
@@ -32,7 +32,7 @@ class OpenStackPlacement:
         # What providers had at a generation: whatever is changed about one raises it.
         self._read: dict[str, tuple[int, Json, frozenset[str]]] = {}
 
-    def supplies(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, Supply]:
+    def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
         """Return what hosts have.
 
         One call for the list of all providers (two, for a single host), and then two for each host and one for each
@@ -48,14 +48,14 @@ class OpenStackPlacement:
             root = provider["root_provider_uuid"]
             if root in roots and not provider["name"].startswith(PREFIX):
                 trees[root].append(provider)
-        found: dict[str, Supply] = {}
+        found: dict[str, ResourceInventory] = {}
         for uuid, name in roots.items():
             # A provider may go while we read: then the host is as unknown as one that was not listed.
             with suppress(NotFound):
                 read = {
                     provider["uuid"]: self._had(provider, is_root=provider["uuid"] == uuid) for provider in trees[uuid]
                 }
-                found[name] = supply_of((inventories for inventories, _ in read.values()), read[uuid][1])
+                found[name] = inventory_of((inventories for inventories, _ in read.values()), read[uuid][1])
         return found
 
     def _providers(self) -> list[Json]:
@@ -115,7 +115,7 @@ class OpenStackPlacement:
         answer = self._placement.get("/resource_classes", microversion=MICROVERSION)
         return frozenset(str(item["name"]) for item in answer["resource_classes"])
 
-    def inventory(self, hypervisor_hostname: str, resource_class: str) -> Inventory | None:
+    def reserved_capacity(self, hypervisor_hostname: str, resource_class: str) -> ReservedCapacity | None:
         """Return what a reservation provider has of a class, and how much of it is used."""
         path = self._path_of(hypervisor_hostname)
         if path is None:
@@ -124,9 +124,9 @@ class OpenStackPlacement:
         if found is None:
             return None
         usages = self._placement.get(f"{path}/usages", microversion=MICROVERSION)["usages"]
-        return Inventory(int(found["total"]), int(usages.get(resource_class, 0)))
+        return ReservedCapacity(int(found["total"]), int(usages.get(resource_class, 0)))
 
-    def slots(self, hypervisor_hostname: str) -> Mapping[str, int]:
+    def reserved_totals(self, hypervisor_hostname: str) -> Mapping[str, int]:
         """Return the totals of a reservation provider."""
         path = self._path_of(hypervisor_hostname)
         if path is None:
@@ -194,7 +194,7 @@ class OpenStackPlacement:
         for allocation in allocations.values():
             for name, amount in allocation["resources"].items():
                 total[name] = total.get(name, 0) + amount
-        wanted = ",".join(f"{n}:{a}" for n, a in sorted(total.items()) if not n.startswith(OUR_CLASSES))
+        wanted = ",".join(f"{n}:{a}" for n, a in sorted(total.items()) if not n.startswith(CLASS_PREFIX))
         if not wanted:
             return frozenset()
         answer = self._placement.get("/resource_providers", params={"resources": wanted}, microversion=MICROVERSION)

@@ -15,7 +15,7 @@ from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.keepers import Keeper
 from blazar.clouds.simulated.network import SimulatedNetwork
 from blazar.clouds.simulated.outages import SimulatedOutages
-from blazar.clouds.simulated.slots import SimulatedSlots, supply_of_host
+from blazar.clouds.simulated.slots import SimulatedSlots, inventory_of_host
 from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
 from blazar.clouds.simulated.state import MigrationState as MoveState
 from blazar.context import check_change
@@ -387,10 +387,10 @@ class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
         )
 
     def _has_room(self, state: State, host: HostState, server: ServerState) -> bool:
-        supply = supply_of_host(host)
+        inventory = inventory_of_host(host)
         others = self._occupants(state, host.service_name)
         return all(
-            sum(getattr(other, size) for other in others) + getattr(server, size) <= supply.capacity.get(name)
+            sum(getattr(other, size) for other in others) + getattr(server, size) <= inventory.capacity.get(name)
             for size, name in (("vcpus", "VCPU"), ("memory_mb", "MEMORY_MB"), ("disk_gb", "DISK_GB"))
         )
 

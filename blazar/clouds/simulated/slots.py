@@ -7,12 +7,12 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 
-from blazar.clouds.ports import Flavor, Inventory, Server, ServerGroup
+from blazar.clouds.inventories import CLASS_PREFIX, inventory_of
+from blazar.clouds.ports import Flavor, ReservedCapacity, Server, ServerGroup
 from blazar.clouds.simulated.ground import Ground
 from blazar.clouds.simulated.state import FlavorState, GroupState, HostState, ServerState, State
-from blazar.clouds.supplies import OUR_CLASSES, supply_of
 from blazar.model.errors import CloudRefused, Conflict, NotFound
-from blazar.model.resource import Supply
+from blazar.model.resource import ResourceInventory
 
 
 class SimulatedSlots(Ground):
@@ -112,10 +112,10 @@ class SimulatedSlots(Ground):
 
     # Placement
 
-    def supplies(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, Supply]:
+    def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
         """Return what hosts have."""
-        with self._call("supplies"), self._reading() as state:
-            return {h.name: supply_of_host(h) for h in state.hosts.values() if h.name in hypervisor_hostnames}
+        with self._call("inventories"), self._reading() as state:
+            return {h.name: inventory_of_host(h) for h in state.hosts.values() if h.name in hypervisor_hostnames}
 
     def create_resource_class(self, name: str) -> None:
         """Ensure a class."""
@@ -137,15 +137,19 @@ class SimulatedSlots(Ground):
         with self._call("resource_classes"), self._reading() as state:
             return frozenset(state.classes)
 
-    def inventory(self, hypervisor_hostname: str, resource_class: str) -> Inventory | None:
+    def reserved_capacity(self, hypervisor_hostname: str, resource_class: str) -> ReservedCapacity | None:
         """Return what a provider has of a class, and how much of that is used."""
-        with self._call("inventory"), self._reading() as state:
+        with self._call("reserved_capacity"), self._reading() as state:
             total = state.inventories.get(hypervisor_hostname, {}).get(resource_class)
-            return None if total is None else Inventory(total, self._used(state, hypervisor_hostname, resource_class))
+            return (
+                None
+                if total is None
+                else ReservedCapacity(total, self._used(state, hypervisor_hostname, resource_class))
+            )
 
-    def slots(self, hypervisor_hostname: str) -> Mapping[str, int]:
+    def reserved_totals(self, hypervisor_hostname: str) -> Mapping[str, int]:
         """Return all that a provider has."""
-        with self._call("slots"), self._reading() as state:
+        with self._call("reserved_totals"), self._reading() as state:
             return dict(state.inventories.get(hypervisor_hostname, {}))
 
     def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
@@ -191,7 +195,7 @@ class SimulatedSlots(Ground):
             flavor = state.flavors.get(flavor_id)
             if flavor is None or project_id not in flavor.projects:
                 raise NotFound(f"there is no flavor {flavor_id}")
-            slots = [key for key in flavor.extra_specs if key.startswith(f"resources:{OUR_CLASSES}")]
+            slots = [key for key in flavor.extra_specs if key.startswith(f"resources:{CLASS_PREFIX}")]
             wanted = [key.removeprefix("resources:") for key in slots]
             pool = flavor.extra_specs["aggregate_instance_extra_specs:reservation"]
             inside = {h for a in state.aggregates.values() if a.metadata.get("reservation") == pool for h in a.hosts}
@@ -255,14 +259,14 @@ class SimulatedSlots(Ground):
         )
 
 
-def supply_of_host(host: HostState) -> Supply:
+def inventory_of_host(host: HostState) -> ResourceInventory:
     """Return what a host has: as its sizes say, and what is told otherwise. As in Nova a unit takes at most all."""
     sizes = {"VCPU": host.vcpus, "MEMORY_MB": host.memory_mb, "DISK_GB": host.local_gb}
     own = {
         name: {"total": sizes.get(name, 0), **host.inventories.get(name, {})} for name in {**sizes, **host.inventories}
     }
     providers = [{name: {"max_unit": x["total"], **x} for name, x in own.items() if x["total"]}, *host.nested.values()]
-    return supply_of(providers, host.traits)
+    return inventory_of(providers, host.traits)
 
 
 def _existing(state: State, flavor_id: str) -> FlavorState:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert Placement inventories into capacities for the calendar."""
+"""Convert inventories of Placement into those of resources in the calendar."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from blazar.model.amounts import Amounts
-from blazar.model.resource import Supply, UnitLimits
+from blazar.model.resource import ResourceInventory, UnitLimits
 
-OUR_CLASSES = "CUSTOM_RESERVATION_"
+CLASS_PREFIX = "CUSTOM_RESERVATION_"
 """Prefix of the custom resource classes of reservations: reserved capacity, not capacity of the host."""
 
 
 def reservation_of(resource_class: str) -> str:
     """Return the id of the reservation that a custom resource class belongs to."""
-    return resource_class.removeprefix(OUR_CLASSES).lower().replace("_", "-")
+    return resource_class.removeprefix(CLASS_PREFIX).lower().replace("_", "-")
 
 
-def supply_of(providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: Iterable[str]) -> Supply:
-    """Return the supply of a host whose providers have these inventories by class.
+def inventory_of(providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: Iterable[str]) -> ResourceInventory:
+    """Return the inventory of a host whose providers have these inventories by class.
 
     The formula is Placement's. A class of several providers is summed and limited to one per allocation, because an
     allocation takes its whole amount of a class from one provider.
@@ -28,10 +28,10 @@ def supply_of(providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: Iter
     found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for inventories in providers:
         for name, inventory in inventories.items():
-            if not name.startswith(OUR_CLASSES):
+            if not name.startswith(CLASS_PREFIX):
                 found[name].append(inventory)
     capacity = Amounts.of({name: sum(map(_amount, parts)) for name, parts in found.items()})
-    return Supply(capacity, {name: _limits(parts) for name, parts in found.items()}, frozenset(traits))
+    return ResourceInventory(capacity, {name: _limits(parts) for name, parts in found.items()}, frozenset(traits))
 
 
 def _amount(inventory: Mapping[str, Any]) -> int:
