@@ -18,7 +18,7 @@ from sqlalchemy.engine import Engine
 from bench.kinds import FLAVOR, KINDS, Kind
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
-from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, of_size
+from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, of_size
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
@@ -106,7 +106,7 @@ class Ground:
         state.networks["public"] = NetworkState("public", "public", subnets=[SUBNET])
         state.aggregates[1].hosts = [host.service_name for host in state.hosts.values()]
         self.simulated = SimulatedCloud(
-            MemoryKeeper(state), clock=self.clock, faults=faults, deletion_takes=deletion_takes
+            MemoryStorage(state), clock=self.clock, faults=faults, deletion_takes=deletion_takes
         )
         self.simulated.offer_flavor(FLAVOR)
         cloud = self.simulated.cloud

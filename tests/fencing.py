@@ -23,7 +23,7 @@ from typing import Any
 from sqlalchemy.engine import Engine
 
 from blazar.clouds.ports import Flavor
-from blazar.clouds.simulated import MemoryKeeper, SimulatedCloud, State, of_size
+from blazar.clouds.simulated import MemoryStorage, SimulatedCloud, State, of_size
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
 from blazar.model.errors import BlazarError, NotFound, StoreUnavailable
@@ -112,7 +112,7 @@ class Stage:
     def __init__(self, template: Template) -> None:
         self.clock = ManualClock(template.instant)
         self.engine = template.engine
-        cloud = SimulatedCloud(MemoryKeeper(copy.deepcopy(template.state)), clock=self.clock)
+        cloud = SimulatedCloud(MemoryStorage(copy.deepcopy(template.state)), clock=self.clock)
         self.world = World(self.engine, clock=self.clock, cloud=cloud, settings=SETTINGS, register=False)
         self.cloud = cloud
         self.store = self.world.store

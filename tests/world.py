@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from sqlalchemy.engine import Engine
 
-from blazar.clouds.simulated import Faults, MemoryKeeper, SimulatedCloud, State, of_size, of_yaml
+from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, State, of_size, of_yaml
 from blazar.clouds.simulated.state import AggregateState
 from blazar.enforcement import Enforcement, Filter, Identity
 from blazar.manager.hosts import HostService
@@ -101,7 +101,7 @@ class World:
         self.clock = clock or ManualClock()
         self.faults = Faults(sleep=lambda _: None)
         self.simulated = cloud or SimulatedCloud(
-            MemoryKeeper(state or of_size(max(hosts, 1))), clock=self.clock, faults=self.faults
+            MemoryStorage(state or of_size(max(hosts, 1))), clock=self.clock, faults=self.faults
         )
         self.faults = self.simulated.faults
         self.store = Store(engine, cleaning_time=cleaning_time)

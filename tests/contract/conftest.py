@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clouds that keep the contract: the simulated one, with either keeper, and the real one of ``make cloud``."""
+"""The clouds that keep the contract: the simulated one, with either storage, and the real one of ``make cloud``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from blazar.clouds.openstack import open_cloud
 from blazar.clouds.ports import Cloud, Flavor, Server
-from blazar.clouds.simulated import FileKeeper, MemoryKeeper, SimulatedCloud, State, of_size
+from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, State, of_size
 from blazar.clouds.simulated.state import HostState
 from tests import openstack
 from tests.world import ManualClock
@@ -118,8 +118,8 @@ def cloud(site: Site) -> Cloud:
 
 def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
     state = copy.deepcopy(of_size(12))
-    keeper = MemoryKeeper(state) if keeping == "memory" else FileKeeper(tmp_path / "cloud.json", state)
-    simulated = SimulatedCloud(keeper, clock=ManualClock())
+    storage = MemoryStorage(state) if keeping == "memory" else FileStorage(tmp_path / "cloud.json", state)
+    simulated = SimulatedCloud(storage, clock=ManualClock())
 
     def boot(host: str, **more: Any) -> Server:
         return simulated.boot_server("work", project_id="p", user_id="u", host=host, **more)
@@ -128,7 +128,7 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
         return simulated.boot_reserved(flavor_id, project_id="p").id
 
     def inventories(host: str) -> Mapping[str, Mapping[str, Any]]:
-        with keeper.open(to_change=False) as kept:
+        with simulated.inspect() as kept:
             found = _named(kept, host)
             sizes = {"VCPU": found.vcpus, "MEMORY_MB": found.memory_mb, "DISK_GB": found.local_gb}
             return {
@@ -137,11 +137,11 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
             }
 
     def nest(host: str, name: str, inventories: Mapping[str, Mapping[str, Any]]) -> None:
-        with keeper.open(to_change=True) as kept:
+        with simulated.change_state() as kept:
             _named(kept, host).nested[name] = {key: dict(value) for key, value in inventories.items()}
 
     def mark(host: str, trait: str) -> None:
-        with keeper.open(to_change=True) as kept:
+        with simulated.change_state() as kept:
             _named(kept, host).traits.append(trait)
 
     def service(host: str, *, up: bool = True, enabled: bool = True) -> None:
@@ -149,7 +149,7 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
         (simulated.host_enabled if enabled else simulated.host_disabled)(host)
 
     simulated.offer_flavor(Flavor("tiny", "tiny", 1, 64, 0, public=True))
-    with keeper.open(to_change=True) as kept:
+    with simulated.change_state() as kept:
         _named(kept, "node-1").inventories = {"VCPU": {"allocation_ratio": 4.0}, "MEMORY_MB": {"reserved": 512}}
     hosts = ["node-1", "node-3", "node-5"]
     yield Site(

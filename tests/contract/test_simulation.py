@@ -17,8 +17,8 @@ import pytest
 from blazar.clouds.ports import CHANGES, Compute, Network, Placement
 from blazar.clouds.simulated import (
     Faults,
-    FileKeeper,
-    MemoryKeeper,
+    FileStorage,
+    MemoryStorage,
     SimulatedCloud,
     default_inventory,
     of_size,
@@ -41,7 +41,7 @@ def test_the_default_cloud_has_hosts_of_several_sizes_in_two_zones():
 def test_deletions_and_snapshots_take_their_time():
     clock = ManualClock()
     minutes = timedelta(minutes=2)
-    cloud = SimulatedCloud(MemoryKeeper(of_size(1)), clock=clock, deletion_takes=minutes, snapshot_takes=minutes)
+    cloud = SimulatedCloud(MemoryStorage(of_size(1)), clock=clock, deletion_takes=minutes, snapshot_takes=minutes)
     server = cloud.boot_server("x", project_id="p", user_id="u", host="node-1")
     cloud.snapshot_server(server.id, "image", {"blazar:reservation": "r"})
     cloud.delete_server(server.id)
@@ -53,7 +53,7 @@ def test_deletions_and_snapshots_take_their_time():
 
 
 def test_a_call_can_fail_before_or_after_its_effect():
-    cloud = SimulatedCloud(MemoryKeeper(of_size(1)), clock=ManualClock())
+    cloud = SimulatedCloud(MemoryStorage(of_size(1)), clock=ManualClock())
     cloud.faults.fail_before("create_aggregate", LOST)
     with pytest.raises(CloudUnavailable):
         cloud.create_aggregate("a", None, {})
@@ -68,13 +68,13 @@ def test_a_call_can_fail_before_or_after_its_effect():
 def test_latency_holds_up_the_caller_and_nobody_else():
     slept = []
     faults = Faults(latency=timedelta(milliseconds=50), sleep=slept.append)
-    SimulatedCloud(MemoryKeeper(of_size(1)), clock=ManualClock(), faults=faults).aggregates()
+    SimulatedCloud(MemoryStorage(of_size(1)), clock=ManualClock(), faults=faults).aggregates()
     assert slept == [0.05]
 
 
 def test_the_state_can_be_inspected_and_changed_past_the_faults(tmp_path):
-    for keeper in (MemoryKeeper(of_size(1)), FileKeeper(tmp_path / "cloud.json", of_size(1))):
-        cloud = SimulatedCloud(keeper, clock=ManualClock())
+    for storage in (MemoryStorage(of_size(1)), FileStorage(tmp_path / "cloud.json", of_size(1))):
+        cloud = SimulatedCloud(storage, clock=ManualClock())
         cloud.faults.on_call = lambda name, phase: pytest.fail(name)
         with cloud.inspect() as state:
             state.hosts["1"].up = False
@@ -94,7 +94,7 @@ def test_a_cloud_in_a_file_is_there_again(tmp_path):
 
 
 def add_aggregates(path, count):
-    cloud = SimulatedCloud(FileKeeper(path, of_size(1)), clock=SystemClock())
+    cloud = SimulatedCloud(FileStorage(path, of_size(1)), clock=SystemClock())
     for number in range(count):
         cloud.create_aggregate(f"{os.getpid()}-{number}", None, {})
 
@@ -107,7 +107,7 @@ def test_processes_that_share_a_file_lose_nothing_of_each_other(tmp_path):
         process.start()
     for process in processes:
         process.join()
-    cloud = SimulatedCloud(FileKeeper(path, of_size(1)), clock=SystemClock())
+    cloud = SimulatedCloud(FileStorage(path, of_size(1)), clock=SystemClock())
     names = [a.name for a in cloud.aggregates()]
     assert len(names) == len(set(names)) == 3 + 80
 
@@ -121,7 +121,7 @@ def test_a_process_killed_in_the_middle_leaves_a_whole_file(tmp_path):
         time.sleep(pause)  # a real process, killed at a real moment
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        cloud = SimulatedCloud(FileKeeper(path, of_size(1)), clock=SystemClock())
+        cloud = SimulatedCloud(FileStorage(path, of_size(1)), clock=SystemClock())
         numbers = [a.id for a in cloud.aggregates()]
         assert numbers == sorted(set(numbers))
 

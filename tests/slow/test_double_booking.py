@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from blazar.clouds.ports import Flavor
-from blazar.clouds.simulated import FileKeeper, SimulatedCloud, of_size
+from blazar.clouds.simulated import FileStorage, SimulatedCloud, of_size
 from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
@@ -55,7 +55,7 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
 
 def a_world(url: str, cloud_file: Path, *, register: bool = False) -> World:
     clock = ManualClock()
-    cloud = SimulatedCloud(FileKeeper(cloud_file, of_size(HOSTS)), clock=clock)
+    cloud = SimulatedCloud(FileStorage(cloud_file, of_size(HOSTS)), clock=clock)
     return World(connect(url), hosts=HOSTS, clock=clock, cloud=cloud, register=register)
 
 

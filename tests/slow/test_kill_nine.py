@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.clouds.ports import Flavor
-from blazar.clouds.simulated import Faults, FileKeeper, SimulatedCloud, of_size
+from blazar.clouds.simulated import Faults, FileStorage, SimulatedCloud, of_size
 from blazar.enforcement import Enforcement, Occasion
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, StaticToken
@@ -107,8 +107,8 @@ SETTINGS = Settings(
 def simulated(cloud_file: Path) -> SimulatedCloud:
     faults = Faults(latency=timedelta(milliseconds=8))
     slow = timedelta(milliseconds=150)
-    keeper = FileKeeper(cloud_file, of_size(HOSTS))
-    return SimulatedCloud(keeper, clock=SystemClock(), faults=faults, deletion_takes=slow, snapshot_takes=slow)
+    storage = FileStorage(cloud_file, of_size(HOSTS))
+    return SimulatedCloud(storage, clock=SystemClock(), faults=faults, deletion_takes=slow, snapshot_takes=slow)
 
 
 def asking(service_url: str) -> ExternalServiceFilter:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from blazar.clouds.ports import Flavor
-from blazar.clouds.simulated import Faults, FileKeeper, SimulatedCloud, State, of_size
+from blazar.clouds.simulated import Faults, FileStorage, SimulatedCloud, State, of_size
 from blazar.context import check_change
 from blazar.model.clock import SystemClock
 from blazar.model.errors import CloudUnavailable
@@ -38,7 +38,7 @@ SLOW = timedelta(milliseconds=300)
 PR_SET_PDEATHSIG = 1
 
 
-class PunctualFile(FileKeeper):
+class PunctualFile(FileStorage):
     """The file of a cloud in which a call takes effect when it is made, or never.
 
     A process that is stopped while it waits for the file has passed the check of its claim, and would change the cloud

@@ -15,14 +15,14 @@ from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated.cloud import SimulatedCloud
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.inventory import of_size, of_yaml
-from blazar.clouds.simulated.keepers import FileKeeper, MemoryKeeper
 from blazar.clouds.simulated.state import State
+from blazar.clouds.simulated.storage import FileStorage, MemoryStorage
 from blazar.model.clock import Clock
 
 __all__ = [
     "Faults",
-    "FileKeeper",
-    "MemoryKeeper",
+    "FileStorage",
+    "MemoryStorage",
     "SimulatedCloud",
     "State",
     "default_inventory",
@@ -40,4 +40,4 @@ def default_inventory() -> State:
 
 def open_cloud(path: Path, *, clock: Clock) -> Cloud:
     """Return the simulated cloud that lives in a file, a new one if there is no file yet."""
-    return SimulatedCloud(FileKeeper(path, default_inventory()), clock=clock).cloud
+    return SimulatedCloud(FileStorage(path, default_inventory()), clock=clock).cloud

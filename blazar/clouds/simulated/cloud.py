@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from blazar.clouds.ports import CHANGES, Aggregate, Cloud, Hypervisor, Image, Migration, MigrationState, Server
 from blazar.clouds.shared import SharedRead
 from blazar.clouds.simulated.faults import Faults
-from blazar.clouds.simulated.keepers import Keeper
 from blazar.clouds.simulated.network import SimulatedNetwork
 from blazar.clouds.simulated.outages import SimulatedOutages
 from blazar.clouds.simulated.slots import SimulatedSlots, inventory_of_host
 from blazar.clouds.simulated.state import AggregateState, HostState, ImageState, ServerState, State
 from blazar.clouds.simulated.state import MigrationState as MoveState
+from blazar.clouds.simulated.storage import StateStorage
 from blazar.context import check_change
 from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock
@@ -34,7 +34,7 @@ class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
 
     def __init__(
         self,
-        keeper: Keeper,
+        storage: StateStorage,
         *,
         clock: Clock,
         faults: Faults | None = None,
@@ -46,7 +46,7 @@ class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
         self.deletion_takes = deletion_takes
         self.snapshot_takes = snapshot_takes
         self.migration_takes = migration_takes
-        self._keeper = keeper
+        self._storage = storage
         self._clock = clock
         self._shared_aggregates = SharedRead(self._read_aggregates)
 
@@ -329,10 +329,10 @@ class SimulatedCloud(SimulatedSlots, SimulatedNetwork, SimulatedOutages):
             yield
 
     def _reading(self) -> AbstractContextManager[State]:
-        return self._keeper.open(to_change=False)
+        return self._storage.open(to_change=False)
 
     def _changing(self) -> AbstractContextManager[State]:
-        return self._keeper.open(to_change=True)
+        return self._storage.open(to_change=True)
 
     def _is_gone(self, server: ServerState) -> bool:
         return server.gone_at is not None and datetime.fromisoformat(server.gone_at) <= self._clock.now()

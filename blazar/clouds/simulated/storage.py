@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the state of a simulated cloud is kept."""
+"""Storage of the state of a simulated cloud: in memory, or in a file."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Protocol
 from blazar.clouds.simulated.state import State
 
 
-class Keeper(Protocol):
-    """Keeps one state; who opens it has it alone."""
+class StateStorage(Protocol):
+    """Has one state, which one thread of one process opens at a time."""
 
     def open(self, *, to_change: bool) -> AbstractContextManager[State]:
-        """Open the state; changes are kept only if it was opened for them and no exception leaves the block."""
+        """Open the state; changes are stored only if it was opened for them and no exception leaves the block."""
 
 
-class MemoryKeeper:
-    """Keeps the state in the process."""
+class MemoryStorage:
+    """Stores the state in the process."""
 
     def __init__(self, initial: State) -> None:
         self._state = initial
@@ -31,13 +31,13 @@ class MemoryKeeper:
 
     @contextmanager
     def open(self, *, to_change: bool) -> Iterator[State]:
-        """Open the state. A call of the cloud checks before it changes, so nothing has to be taken back."""
+        """Open the state. A call of the cloud checks before it changes anything, so nothing has to be undone."""
         with self._lock:
             yield self._state
 
 
-class FileKeeper:
-    """Keeps the state in a JSON file that several processes may share.
+class FileStorage:
+    """Stores the state in a JSON file that several processes may share.
 
     A lock file serialises them; a change replaces the whole file, so that a crash at any moment leaves either the old
     state or the new one.
@@ -54,7 +54,7 @@ class FileKeeper:
 
     @contextmanager
     def open(self, *, to_change: bool) -> Iterator[State]:
-        """Open the state as the file has it."""
+        """Open the state that is in the file."""
         with self._locked():
             state = State.from_json(json.loads(self._path.read_text(encoding="utf-8")))
             yield state
