@@ -48,7 +48,7 @@ SETTINGS = Settings(
     failures_before_healing=1,
     longest_retry=MINUTE,
     # Few looks at what others work on: their time passes all at once.
-    relook=timedelta(seconds=15),
+    recheck_interval=timedelta(seconds=15),
     patience=timedelta(0),
 )
 OFFERED = (Flavor("small", "c1.small", 2, 2048, 10, public=True), Flavor("large", "c1.large", 4, 4096, 20, public=True))
@@ -57,7 +57,7 @@ OFFERED = (Flavor("small", "c1.small", 2, 2048, 10, public=True), Flavor("large"
 
 HASTY = Settings(
     claim_ttl=timedelta(seconds=1),
-    relook=timedelta(milliseconds=50),
+    recheck_interval=timedelta(milliseconds=50),
     first_retry=timedelta(milliseconds=50),
     longest_sleep=timedelta(milliseconds=100),
     starters=4,
@@ -144,7 +144,7 @@ class Stage:
             manager.engine.run_due()
         self.clock.to(instant)
         manager.engine.run_due()
-        manager.notices.run_due()
+        manager.outbox.run_due()
 
     def use(self, lease: Lease, *, most: int = 9) -> list[str]:
         """Boot servers wherever an active lease lets its project, or attach an address; return the servers' ids."""
@@ -545,7 +545,7 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
         if name == "heal":
             stage.cloud.host_up(stage.notes["host"])
             hosts = {host.name: host.id for host in stage.first.hosts()}
-            stage.store.set_well(ResourceKind.HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
+            stage.store.set_recovered(ResourceKind.HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
 
     return Story(name, rooms, set_up, act, is_(LeaseStatus.ACTIVE), meanwhile=meanwhile)
 

@@ -185,7 +185,7 @@ class World:
     def run(self) -> None:
         """Work on everything that is due at this moment."""
         self.manager.engine.run_due()
-        self.manager.notices.run_due()
+        self.manager.outbox.run_due()
 
     def run_to(self, instant: datetime) -> None:
         """Let time pass until then, working on events as they fall due."""

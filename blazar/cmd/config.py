@@ -559,7 +559,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         failures_before_healing=hosts.failures_before_healing,
         healing_interval=timedelta(minutes=hosts.healing_interval),
         heal_active=conf.manager.heal_active == "replace",
-        notice_attempts=conf.enforcement.notice_attempts,
+        outbox_attempts=conf.enforcement.notice_attempts,
         bounds=_bounds(conf.enforcement),
     )
 

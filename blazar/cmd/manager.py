@@ -47,7 +47,7 @@ OPEN_FILES = 4 * POOL + 256
 PARTING = 3.0
 """Seconds to wait for the message bus to disconnect."""
 
-LOOK_AGAIN = 2.0
+RETRY_SECONDS = 2.0
 """Seconds between two attempts to reach a service that a starting manager waits for."""
 
 
@@ -116,7 +116,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
         raise ConfigurationError(f"cannot receive requests from the message bus: {error}") from error
     finally:
         LOG.info("blazar-manager is stopping, after finishing the work in progress")
-        manager.take_no_more()
+        manager.begin_stop()
         if listening.done() and listening.exception() is None:
             _for_a_while(lambda: _no_more_of(listener), conf.manager.request_limit + PARTING)
         if updates is not None and hearing is not None and hearing.done():
@@ -194,7 +194,7 @@ def _patiently(look: Callable[[], T], conf: cfg.ConfigOpts, stopping: threading.
         if reason != said:
             said = reason
             LOG.warning("Waiting for up to %d s: %s", conf.manager.startup_wait, said)
-        stopping.wait(min(LOOK_AGAIN, max(0.0, end - time.monotonic())))
+        stopping.wait(min(RETRY_SECONDS, max(0.0, end - time.monotonic())))
     return None
 
 

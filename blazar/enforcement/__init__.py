@@ -10,12 +10,12 @@ from blazar.enforcement.values import (
     AllocatedResource,
     Context,
     Filter,
+    FilterNotification,
     LeaseView,
-    News,
+    NotDelivered,
     Occasion,
     Question,
     Refused,
-    Unheard,
 )
 
 __all__ = [
@@ -26,10 +26,10 @@ __all__ = [
     "AllocatedResource",
     "Identity",
     "LeaseView",
-    "News",
+    "FilterNotification",
     "Occasion",
     "Question",
     "Refused",
-    "Unheard",
+    "NotDelivered",
     "builtin_options",
 ]

@@ -34,13 +34,13 @@ LONGEST_REASON = 500
 class NoAnswer(BlazarError):
     """The service gave no answer that can be understood.
 
-    ``passing``: a retry may succeed. ``heard``: the service may have processed the request nevertheless.
+    ``passing``: a retry may succeed. ``maybe_accepted``: the service may have processed the request nevertheless.
     """
 
-    def __init__(self, message: str, *, passing: bool = False, heard: bool = False) -> None:
+    def __init__(self, message: str, *, passing: bool = False, maybe_accepted: bool = False) -> None:
         super().__init__(message)
         self.passing = passing
-        self.heard = heard
+        self.maybe_accepted = maybe_accepted
 
 
 def read(response: requests.Response, end: float, *, whole: bool) -> bytes:
@@ -51,11 +51,11 @@ def read(response: requests.Response, end: float, *, whole: bool) -> bytes:
         if len(body) > MOST_BYTES:
             if not whole:
                 break
-            raise NoAnswer(f"its answer is longer than {MOST_BYTES} bytes", heard=True)
+            raise NoAnswer(f"its answer is longer than {MOST_BYTES} bytes", maybe_accepted=True)
         if time.monotonic() > end:
             if not whole:
                 break
-            raise NoAnswer("its answer took too long", heard=True)
+            raise NoAnswer("its answer took too long", maybe_accepted=True)
     return body
 
 

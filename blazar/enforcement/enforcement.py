@@ -21,7 +21,7 @@ from blazar.enforcement.limits import (
 )
 from blazar.enforcement.unified import UnifiedLimits
 from blazar.enforcement.unified import options as unified_options
-from blazar.enforcement.values import Context, FarSighted, Filter, News, Occasion, Question
+from blazar.enforcement.values import Context, Filter, FilterNotification, NeedsLongerUsage, Occasion, Question
 from blazar.model import extensions
 from blazar.model.errors import BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.lease import Lease
@@ -100,13 +100,13 @@ class Enforcement:
         self._exempt = frozenset(exempt)
         self.enabled = bool(filters)
         self.needs_use = any(each.needs_use for each in filters)
-        self._far_sighted = tuple(each for each in filters if isinstance(each, FarSighted))
-        self._hears = frozenset(occasion for each in filters for occasion in each.hears)
+        self._with_longer_usage = tuple(each for each in filters if isinstance(each, NeedsLongerUsage))
+        self._occasions = frozenset(occasion for each in filters for occasion in each.occasions)
 
     @property
-    def insists(self) -> bool:
+    def mandatory(self) -> bool:
         """Return whether a filter insists: nothing is granted without its answer."""
-        return any(_insists(each) for each in self._filters)
+        return any(_is_mandatory(each) for each in self._filters)
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
@@ -128,12 +128,12 @@ class Enforcement:
 
     def reach(self, window: Window) -> Window | None:
         """Return the time whose usage counts for a lease of this window, None if it is the window itself."""
-        far = [each.reach(window) for each in self._far_sighted]
+        far = [each.reach(window) for each in self._with_longer_usage]
         return Window(min(each.start for each in far), max(each.end for each in far)) if far else None
 
-    def hears(self, occasion: Occasion) -> bool:
+    def listens_to(self, occasion: Occasion) -> bool:
         """Return whether a filter is to be notified of an occasion."""
-        return occasion in self._hears
+        return occasion in self._occasions
 
     def exempts(self, project_id: str) -> bool:
         """Return whether a project is exempt from all limits."""
@@ -153,31 +153,31 @@ class Enforcement:
                 each.check(question)
                 passed[number] = substance
 
-    def binds(self, occasion: Occasion, project_id: str) -> bool:
+    def must_accept(self, occasion: Occasion, project_id: str) -> bool:
         """Return whether a project's lease is granted or changed only if the filters that hear of that accept it."""
-        return occasion in self._hears and project_id not in self._exempt
+        return occasion in self._occasions and project_id not in self._exempt
 
-    def hearing(self, occasion: Occasion) -> tuple[str, ...]:
+    def listeners(self, occasion: Occasion) -> tuple[str, ...]:
         """Return the names of the filters that are to be notified of an occasion."""
-        return tuple(type(each).__name__ for each in self._filters if occasion in each.hears)
+        return tuple(type(each).__name__ for each in self._filters if occasion in each.occasions)
 
-    def commit(self, news: News) -> Commitment:
+    def commit(self, notification: FilterNotification) -> Commitment:
         """Notify filters of a change before it is committed, until one of them does not accept it."""
         known: list[str] = []
         later: dict[str, str] = {}
         for each in self._filters:
-            if news.occasion not in each.hears:
+            if notification.occasion not in each.occasions:
                 continue
             name = type(each).__name__
             try:
-                each.tell(news)
+                each.notify(notification)
             except Exception as error:
                 # Filters of other packages may raise anything.
-                heard = getattr(error, "heard", not isinstance(error, UsageDenied))
-                refused = isinstance(error, UsageDenied) or _insists(each)
+                maybe_accepted = getattr(error, "maybe_accepted", not isinstance(error, UsageDenied))
+                refused = isinstance(error, UsageDenied) or _is_mandatory(each)
                 if not isinstance(error, BlazarError):
                     LOG.exception("Filter %s raised an unexpected error", name)
-                if refused and heard:
+                if refused and maybe_accepted:
                     known.append(name)
                 if refused:
                     return Commitment(tuple(known), later, error if isinstance(error, UsageDenied) else _no_word(error))
@@ -186,7 +186,9 @@ class Enforcement:
                 known.append(name)
         return Commitment(tuple(known), later)
 
-    def tell(self, news: News, told: Collection[str], failed: Callable[[str, Exception], None]) -> tuple[str, ...]:
+    def notify(
+        self, notification: FilterNotification, told: Collection[str], failed: Callable[[str, Exception], None]
+    ) -> tuple[str, ...]:
         """Notify the filters that are still to be notified; return the names of all that are finished.
 
         A filter that refuses permanently is finished, too.
@@ -194,10 +196,10 @@ class Enforcement:
         know = list(told)
         for each in self._filters:
             name = type(each).__name__
-            if name in know or news.occasion not in each.hears:
+            if name in know or notification.occasion not in each.occasions:
                 continue
             try:
-                each.tell(news)
+                each.notify(notification)
             except UsageDenied as error:
                 failed(name, error)
                 know.append(name)
@@ -222,8 +224,8 @@ def _no_word(error: Exception) -> EnforcementUnavailable:
     )
 
 
-def _insists(rule: Filter) -> bool:
-    return bool(getattr(rule, "insists", False))
+def _is_mandatory(rule: Filter) -> bool:
+    return bool(getattr(rule, "mandatory", False))
 
 
 def find(names: Sequence[str]) -> Mapping[str, Any]:

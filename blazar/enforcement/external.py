@@ -28,7 +28,7 @@ from blazar.context import current
 from blazar.enforcement import answers, payload
 from blazar.enforcement.answers import NOT_PROCESSED, PASSING, NoAnswer
 from blazar.enforcement.punctual import PunctualAdapter
-from blazar.enforcement.values import News, Occasion, Question, Refused, Unheard
+from blazar.enforcement.values import FilterNotification, NotDelivered, Occasion, Question, Refused
 from blazar.model.errors import BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
 
 LOG = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class _Call:
     lease_id: str
     text: bytes
     end: float
-    heard: bool = False
+    maybe_accepted: bool = False
     """Whether the service may have processed it in an earlier attempt."""
 
 
@@ -188,7 +188,7 @@ class ExternalServiceFilter:
             self._session.mount(scheme, PunctualAdapter(pool_maxsize=POOL))
 
     @property
-    def hears(self) -> frozenset[Occasion]:
+    def occasions(self) -> frozenset[Occasion]:
         """Return the occasions that have an endpoint."""
         return frozenset(occasion for occasion in Occasion if occasion in self._endpoints)
 
@@ -204,7 +204,7 @@ class ExternalServiceFilter:
         )
 
     @property
-    def insists(self) -> bool:
+    def mandatory(self) -> bool:
         """Return whether nothing is granted without an answer of the service."""
         return not self._allow_on_error
 
@@ -235,19 +235,19 @@ class ExternalServiceFilter:
                 "the external service that decides about leases is not available; please try again later"
             ) from error
 
-    def tell(self, news: News) -> None:
+    def notify(self, notification: FilterNotification) -> None:
         """Send a notification; Refused if the service refuses it permanently, Unheard if it does not confirm it."""
-        call = self._call(str(news.occasion), news.view.lease.id, payload.of_news(news))
+        call = self._call(str(notification.occasion), notification.view.lease.id, payload.of_notification(notification))
         try:
             status, reason = self._post(call)
             if not 200 <= status < 300:
                 if 400 <= status < 500:
-                    raise Refused(reason or DENIED, heard=call.heard)
-                raise NoAnswer(f"it answered {status}", heard=status >= 500)
+                    raise Refused(reason or DENIED, maybe_accepted=call.maybe_accepted)
+                raise NoAnswer(f"it answered {status}", maybe_accepted=status >= 500)
         except NoAnswer as error:
-            raise Unheard(
-                f"the external service was not notified ({news.occasion}): {error.message}",
-                heard=call.heard or error.heard,
+            raise NotDelivered(
+                f"the external service was not notified ({notification.occasion}): {error.message}",
+                maybe_accepted=call.maybe_accepted or error.maybe_accepted,
             ) from error
 
     def _call(self, name: str, lease_id: str, body: object) -> _Call:
@@ -273,7 +273,7 @@ class ExternalServiceFilter:
         try:
             return self._sent(call)
         except NoAnswer as error:
-            call.heard |= error.heard
+            call.maybe_accepted |= error.maybe_accepted
             raise
 
     def _sent(self, call: _Call) -> tuple[int, str | None]:
@@ -312,7 +312,7 @@ class ExternalServiceFilter:
                 if status == 401:
                     raise NoAnswer("it does not accept our token (401)", passing=self._credential.renew())
                 if status in PASSING:
-                    raise NoAnswer(f"it answered {status}", passing=True, heard=status not in NOT_PROCESSED)
+                    raise NoAnswer(f"it answered {status}", passing=True, maybe_accepted=status not in NOT_PROCESSED)
                 return status, answers.reason(text, hidden)
         except NoAnswer:
             raise
@@ -320,7 +320,7 @@ class ExternalServiceFilter:
             raise NoAnswer(f"no token is available for it: {error.message}") from error
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             # The library's own message has the URL, and any secret that an operator put there.
-            raise NoAnswer(answers.why(error), passing=True, heard=answers.was_sent(error)) from None
+            raise NoAnswer(answers.why(error), passing=True, maybe_accepted=answers.was_sent(error)) from None
 
 
 def _endpoints(section: Any) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from oslo_config import cfg, types
 
 from blazar.enforcement.unified import PREFIX, UnifiedLimits
-from blazar.enforcement.values import News, Occasion, Question
+from blazar.enforcement.values import FilterNotification, Occasion, Question
 from blazar.model.clock import later, to_minute, to_second
 from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.resource import ResourceKind
@@ -31,9 +31,9 @@ class Limit:
     """The base of filters that only grant or deny."""
 
     needs_use: ClassVar[bool] = False
-    hears = NOTHING
+    occasions = NOTHING
 
-    def tell(self, news: News) -> None:
+    def notify(self, notification: FilterNotification) -> None:
         """Do nothing: limits do not keep records."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from blazar.enforcement.values import AllocatedResource, Context, LeaseView, News, Question
+from blazar.enforcement.values import AllocatedResource, Context, FilterNotification, LeaseView, Question
 from blazar.model.lease import REQUEST_EVENTS, Event, Reservation
 
 Json = dict[str, Any]
@@ -21,13 +21,13 @@ def of_question(question: Question) -> Json:
     return {"context": _context(question.context), **_leases(question.wanted, question.current)}
 
 
-def of_news(news: News) -> Json:
+def of_notification(notification: FilterNotification) -> Json:
     """Return the body of a notification about a committed change."""
     return {
-        "context": _context(news.context),
-        "lease_id": news.view.lease.id,
-        **_leases(news.view, news.before),
-        "occurred_at": _date(news.at),
+        "context": _context(notification.context),
+        "lease_id": notification.view.lease.id,
+        **_leases(notification.view, notification.before),
+        "occurred_at": _date(notification.at),
     }
 
 
@@ -71,7 +71,7 @@ def _reservation(view: LeaseView, reservation: Reservation) -> Json:
     held = [allocated for allocated in view.allocated_resources if allocated.reservation_id == reservation.id]
     return {
         # Before the reservation's own flavor exists, it shows the one that was requested.
-        **(reservation.shown if reservation.artefacts else {**reservation.shown, **reservation.parameters}),
+        **(reservation.shown if reservation.cloud_ids else {**reservation.shown, **reservation.parameters}),
         "id": reservation.id,
         "lease_id": view.lease.id,
         "resource_id": reservation.resource_id,

@@ -152,7 +152,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class FilterNotification:
     """A committed change of a lease: it was granted, changed, or its end has begun, at the time ``at``.
 
     ``before`` is the lease before a change.
@@ -166,34 +166,33 @@ class News:
 
 
 class Refused(UsageDenied):
-    """The notification is refused permanently. ``heard``: an earlier attempt may have been accepted nevertheless."""
+    """The notification is refused permanently. ``maybe_accepted``: an earlier attempt may have been accepted."""
 
-    def __init__(self, message: str, *, heard: bool = False) -> None:
+    def __init__(self, message: str, *, maybe_accepted: bool = False) -> None:
         super().__init__(message)
-        self.heard = heard
+        self.maybe_accepted = maybe_accepted
 
 
-class Unheard(EnforcementUnavailable):
-    """There is no answer to the notification. ``heard``: it may have been accepted nevertheless."""
+class NotDelivered(EnforcementUnavailable):
+    """There is no answer to the notification. ``maybe_accepted``: it may have been accepted nevertheless."""
 
-    def __init__(self, message: str, *, heard: bool = True) -> None:
+    def __init__(self, message: str, *, maybe_accepted: bool = True) -> None:
         super().__init__(message)
-        self.heard = heard
+        self.maybe_accepted = maybe_accepted
 
 
 class Filter(Protocol):
     """One rule about which leases a project may have.
 
     ``options`` are read from ``[enforcement]``. ``needs_use``: questions must include what the project has besides.
-    ``hears``: the occasions that the filter is notified of. A filter may have ``insists``: if that is true, nothing is
-    granted without its answer.
+    A filter may have ``mandatory``: if that is true, nothing is granted without its answer.
     """
 
     options: ClassVar[list[cfg.Opt]]
     needs_use: ClassVar[bool]
 
     @property
-    def hears(self) -> frozenset[Occasion]:
+    def occasions(self) -> frozenset[Occasion]:
         """Return the occasions that the filter is notified of."""
 
     @classmethod
@@ -203,7 +202,7 @@ class Filter(Protocol):
     def check(self, question: Question) -> None:
         """Return if the lease may be granted; UsageDenied if not, EnforcementUnavailable if that cannot be decided."""
 
-    def tell(self, news: News) -> None:
+    def notify(self, notification: FilterNotification) -> None:
         """Receive the notification of an occasion.
 
         UsageDenied (best as Refused) if it is refused permanently. After any other exception (best Unheard) the
@@ -212,7 +211,7 @@ class Filter(Protocol):
 
 
 @runtime_checkable
-class FarSighted(Protocol):
+class NeedsLongerUsage(Protocol):
     """A filter that also needs usage outside the lease's window. It ``needs_use``, too."""
 
     def reach(self, window: Window) -> Window:

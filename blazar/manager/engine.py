@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from blazar.context import scope
-from blazar.manager.ahead import MOST
+from blazar.manager.read_ahead import MOST
 from blazar.manager.settings import Settings
 from blazar.manager.turns import Turns
 from blazar.manager.worker import Worker
@@ -74,14 +74,14 @@ class Engine:
             pool.submit(int)
         self._thread.start()
 
-    def take_no_more(self) -> None:
+    def begin_stop(self) -> None:
         """Begin no more work on events; what has begun goes on."""
         self._stopping.set()
         self.wake()
 
     def stop(self) -> None:
         """Take on nothing new, finish what is at hand, and return."""
-        self.take_no_more()
+        self.begin_stop()
         # First: whatever hands events out finds somebody to take them.
         if self._thread.ident is not None:
             self._thread.join()
@@ -102,7 +102,7 @@ class Engine:
         looks = 0
         while due := self._store.due_events(self._clock.now(), PAGE):
             for event in due:
-                self._worker.look_at(event.lease_id, event.event_id)
+                self._worker.process(event.lease_id, event.event_id)
                 looks += 1
         return looks
 
@@ -146,11 +146,11 @@ class Engine:
         """Read what is due, but for what is at hand."""
         begin = time.monotonic()
         with self._changed:
-            at_hand = {event_id for turns, _ in self._lanes for event_id in turns.at_hand}
-        due = self._store.due_events(self._clock.now(), len(at_hand) + PAGE)
+            running = {event_id for turns, _ in self._lanes for event_id in turns.running}
+        due = self._store.due_events(self._clock.now(), len(running) + PAGE)
         self._looked_at = time.monotonic()
         self._rested_at = self._looked_at + REST * (self._looked_at - begin)
-        new = [event for event in due if event.event_id not in at_hand]
+        new = [event for event in due if event.event_id not in running]
         with self._changed:
             rivals = self._looked_at < self._rivals_until
             for turns, starts in zip((turns for turns, _ in self._lanes), (True, False), strict=True):
@@ -187,7 +187,7 @@ class Engine:
 
     def _read_ahead(self, taken: Iterable[DueEvent], coming: Iterable[DueEvent]) -> None:
         try:
-            self._worker.ahead.read(taken, coming)
+            self._worker.read_ahead.read(taken, coming)
         except Exception as error:
             # Each lease is read by itself then: only the one that cannot be read has to wait, and its traceback is
             # logged there.
@@ -204,7 +204,7 @@ class Engine:
             if not self._stopping.is_set():
                 # The event's id is what the cloud's own logs know its doings by.
                 with scope(request_id=f"req-{event.event_id}"):
-                    mine = self._worker.look_at(event.lease_id, event.event_id)
+                    mine = self._worker.process(event.lease_id, event.event_id)
         except BlazarError as error:
             LOG.error("Event %s of lease %s has to wait: %s", event.event_id, event.lease_id, error.message)
             self._stopping.wait(1)
@@ -226,5 +226,5 @@ class Engine:
             return longest
         wait = (due_at - self._clock.now()).total_seconds()
         with self._changed:
-            busy = any(turns.at_hand for turns, _ in self._lanes)
+            busy = any(turns.running for turns, _ in self._lanes)
         return max(BUSY_LOOK if busy else 0, min(wait, longest))

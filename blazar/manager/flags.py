@@ -16,10 +16,10 @@ from blazar.manager import lifecycle
 from blazar.manager.notifications import DEGRADED, HEALED
 from blazar.model.demand import Allocation
 from blazar.model.lease import Lease, Reservation, ReservationStatus
-from blazar.resources.base import Work
+from blazar.resources.base import Task
 
 LEFT_OUT = "left_out"
-"""Key in a reservation's ``artefacts``: the calendar ids of allocated resources that could not be assigned."""
+"""Key in a reservation's ``cloud_ids``: the calendar ids of allocated resources that could not be assigned."""
 
 FLAGGED = frozenset({ReservationStatus.PENDING, ReservationStatus.ACTIVE})
 """Flags are updated in these states only: a reservation that has ended keeps its last ones."""
@@ -27,23 +27,23 @@ FLAGGED = frozenset({ReservationStatus.PENDING, ReservationStatus.ACTIVE})
 
 def left_out(reservation: Reservation) -> frozenset[int]:
     """Return the resources that are allocated to a reservation in use but not assigned."""
-    return frozenset(reservation.artefacts.get(LEFT_OUT) or ())
+    return frozenset(reservation.cloud_ids.get(LEFT_OUT) or ())
 
 
 def leaving_out(reservation: Reservation, ids: Collection[int]) -> Reservation:
     """Return a reservation that has all its resources assigned but these."""
-    artefacts = {key: value for key, value in reservation.artefacts.items() if key != LEFT_OUT}
+    cloud_ids = {key: value for key, value in reservation.cloud_ids.items() if key != LEFT_OUT}
     if ids:
-        artefacts[LEFT_OUT] = sorted(ids)
-    return reservation if artefacts == reservation.artefacts else replace(reservation, artefacts=artefacts)
+        cloud_ids[LEFT_OUT] = sorted(ids)
+    return reservation if cloud_ids == reservation.cloud_ids else replace(reservation, cloud_ids=cloud_ids)
 
 
-def failed(works: Iterable[Work], status: ReservationStatus) -> Mapping[str, frozenset[int]]:
+def failed(tasks: Iterable[Task], status: ReservationStatus) -> Mapping[str, frozenset[int]]:
     """Return the failed resources of reservations in a state; reservations without any are left out."""
     found = {
-        work.reservation.id: frozenset(r.id for r in work.resources if r.failure)
-        for work in works
-        if work.reservation.status is status
+        task.reservation.id: frozenset(r.id for r in task.resources if r.failure)
+        for task in tasks
+        if task.reservation.status is status
     }
     return {id_: ids for id_, ids in found.items() if ids}
 
@@ -51,24 +51,24 @@ def failed(works: Iterable[Work], status: ReservationStatus) -> Mapping[str, fro
 def flagged(
     lease: Lease,
     allocations: Collection[Allocation],
-    works: Iterable[Work],
+    tasks: Iterable[Task],
     *,
     changed: Collection[str] = (),
-    unsure: Collection[str] = (),
+    uncertain: Collection[str] = (),
     now: datetime,
 ) -> Lease:
     """Return a lease with the flags that follow from its allocations; ``changed`` ones got others while in use.
 
-    ``works`` holds the resources from before; new resources are healthy. ``missing_resources`` of ``unsure``
+    ``tasks`` holds the resources from before; new resources are healthy. ``missing_resources`` of ``uncertain``
     reservations is not cleared yet: their recovered resources still have to be assigned.
     """
-    sick = {resource.id for work in works for resource in work.resources if resource.failure}
+    failed_ids = {resource.id for task in tasks for resource in task.resources if resource.failure}
     after = []
     for reservation in lease.reservations:
         if reservation.status in FLAGGED:
             held = {a.resource_id for a in allocations if a.reservation_id == reservation.id}
-            missing = bool(held & sick) or bool(held & left_out(reservation))
-            missing |= reservation.missing_resources and reservation.id in unsure
+            missing = bool(held & failed_ids) or bool(held & left_out(reservation))
+            missing |= reservation.missing_resources and reservation.id in uncertain
             after.append(_flagged(reservation, missing, reservation.id in changed, now))
     changed_lease = derived(lifecycle.with_reservations(lease, after))
     return lease if changed_lease == lease else changed_lease
@@ -80,7 +80,7 @@ def derived(lease: Lease) -> Lease:
     return lease if degraded == lease.degraded else replace(lease, degraded=degraded)
 
 
-def news(before: Lease, after: Lease) -> str | None:
+def change_notification(before: Lease, after: Lease) -> str | None:
     """Return the notification for a change of flags: the worse one if there are two."""
     was = {r.id: (r.missing_resources, r.resources_changed) for r in before.reservations}
     worse = any(

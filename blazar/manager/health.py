@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 
 VANISHED = "the cloud no longer knows it"
 
-Seen = Mapping[str, str | None]
+PollResult = Mapping[str, str | None]
 """Name of a resource → how it has failed, None if it is healthy. A resource that is missing here has vanished."""
 
 
@@ -31,13 +31,13 @@ class Verdict:
     """Newly failed resources with reasons, recovered ones, and, for the others, how many polls disagreed in a row."""
 
     failed: Mapping[int, str] = field(default_factory=dict)
-    well: frozenset[int] = frozenset()
+    recovered: frozenset[int] = frozenset()
     counts: Mapping[int, int] = field(default_factory=dict)
 
 
 def judge(
     resources: Iterable[Resource],
-    seen: Seen,
+    polled: PollResult,
     counts: Mapping[int, int],
     *,
     needed: int,
@@ -49,13 +49,13 @@ def judge(
     is in ``said``. A poll that lists none of the resources is ignored as unreliable.
     """
     known = tuple(resources)
-    if not any(resource.name in seen for resource in known):
+    if not any(resource.name in polled for resource in known):
         return Verdict(counts=counts)
     failed: dict[int, str] = {}
-    well: set[int] = set()
+    recovered: set[int] = set()
     after: dict[int, int] = {}
     for resource in known:
-        failure = seen.get(resource.name, VANISHED)
+        failure = polled.get(resource.name, VANISHED)
         if (failure is None) == (resource.failure is None):
             continue
         count = counts.get(resource.id, 0) + 1
@@ -63,10 +63,10 @@ def judge(
         if count < needed and not told:
             after[resource.id] = count
         elif failure is None:
-            well.add(resource.id)
+            recovered.add(resource.id)
         else:
             failed[resource.id] = failure
-    return Verdict(failed, frozenset(well), after)
+    return Verdict(failed, frozenset(recovered), after)
 
 
 class Health:
@@ -83,21 +83,21 @@ class Health:
         return self._store.inventory(kind).resources
 
     def observe(
-        self, kind: ResourceKind, resources: Collection[Resource], seen: Seen, said: Collection[str] = ()
+        self, kind: ResourceKind, resources: Collection[Resource], polled: PollResult, said: Collection[str] = ()
     ) -> bool:
         """Process a poll of the ``resources`` of a kind; tell whether the state of any of them changed.
 
         No statement while nothing changes; else a few, however many resources change.
         """
         verdict = judge(
-            resources, seen, self._counts.get(kind, {}), needed=self._settings.failures_before_healing, said=said
+            resources, polled, self._counts.get(kind, {}), needed=self._settings.failures_before_healing, said=said
         )
-        if resources and not seen.keys() & {resource.name for resource in resources}:
+        if resources and not polled.keys() & {resource.name for resource in resources}:
             LOG.warning("The cloud lists none of the registered %ss: the poll is ignored as unreliable", kind)
         names = {resource.id: resource.name for resource in resources}
         now = self._clock.now()
-        changed = self._store.set_failed(kind, verdict.failed, at=now) | self._store.set_well(
-            kind, verdict.well, at=now
+        changed = self._store.set_failed(kind, verdict.failed, at=now) | self._store.set_recovered(
+            kind, verdict.recovered, at=now
         )
         # Only after the write: if it fails, the next poll sees the same again.
         self._counts[kind] = verdict.counts
@@ -112,4 +112,4 @@ class Health:
         """Count resources that failed before then as healthy: for kinds that are not polled."""
         old = self._store.failed_by(kinds, before) if kinds else {}
         for kind in sorted(set(old.values())):
-            self._store.set_well(kind, [id_ for id_ in old if old[id_] is kind], at=self._clock.now())
+            self._store.set_recovered(kind, [id_ for id_ in old if old[id_] is kind], at=self._clock.now())

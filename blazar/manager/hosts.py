@@ -17,7 +17,7 @@ from blazar.model.errors import BlazarError, CloudError, Conflict, InvalidInput,
 from blazar.model.lease import Reservation
 from blazar.model.requests import HostChange, HostRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
-from blazar.resources.asked import asked_about
+from blazar.resources.asked import required_properties
 from blazar.resources.parameters import HOST_PROPERTIES
 from blazar.resources.registration import HostRegistration, Standing
 from blazar.store.store import Store
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 LONGEST_KEY = 64
 HOST = ResourceKind.HOST
 
-CameBack = Callable[[Resource, Collection[str]], None]
+OnReturn = Callable[[Resource, Collection[str]], None]
 """Called with a host that is back in the cloud, and the reservations in use that lack it."""
 
 
@@ -93,11 +93,11 @@ class HostService:
         host = self.one(host_id)
         return self._store.change_resource(host.id, change, at=self._clock.now(), check=_check_not_asked_for)
 
-    def refresh(self, host_id: str, *, came_back: CameBack) -> Resource:
+    def refresh(self, host_id: str, *, on_return: OnReturn) -> Resource:
         """Update a host from Nova and Placement (sizes, zone, capacity, limits, traits) and return it; NotFound.
 
         Its allocations stay, even if it has less capacity now. For a host that had vanished from the cloud and is back,
-        ``came_back`` is called with the reservations in use that lack it; then the host enters the freepool again, if
+        ``on_return`` is called with the reservations in use that lack it; then the host enters the freepool again, if
         it is in no aggregate of ours. Its state, healthy or failed, is updated at once, without waiting for more polls.
         """
         with scope(limit=self._limit):
@@ -109,7 +109,7 @@ class HostService:
                 # Else a host that is where it belongs would count as missing.
                 self._registration.check_freepool()
             if standing.lacking:
-                came_back(host, standing.lacking)
+                on_return(host, standing.lacking)
             if not standing.pooled:
                 self._enter_again(host, hypervisor)
             self.refresh_all((hypervisor,))
@@ -117,7 +117,7 @@ class HostService:
         if failure is not None:
             self._store.set_failed(HOST, {host.id: failure}, at=self._clock.now())
         else:
-            self._store.set_well(HOST, (host.id,), at=self._clock.now())
+            self._store.set_recovered(HOST, (host.id,), at=self._clock.now())
         return self.one(host_id)
 
     def refresh_all(
@@ -226,14 +226,14 @@ class HostService:
 class HostWatch:
     """Polls all hosts, and updates them from Nova and Placement in the same poll.
 
-    ``came_back`` is called for healthy hosts that reservations in use lack.
+    ``on_return`` is called for healthy hosts that reservations in use lack.
     """
 
     kind = HOST
 
-    def __init__(self, hosts: HostService, came_back: CameBack) -> None:
+    def __init__(self, hosts: HostService, on_return: OnReturn) -> None:
         self._hosts = hosts
-        self._came_back = came_back
+        self._on_return = on_return
 
     def look(self, registered: Collection[Resource]) -> Mapping[str, str | None]:
         """Return how hosts have failed, by name: two calls to Nova, and one to Placement if it has no changes."""
@@ -242,7 +242,7 @@ class HostWatch:
         for host in registered:
             standing = standings.get(host.name)
             if standing is not None and standing.failure is None and standing.lacking:
-                self._came_back(host, standing.lacking)
+                self._on_return(host, standing.lacking)
         try:
             for host_id in sorted(self._hosts.refresh_all(hypervisors, registered)):
                 LOG.info("Host %s: updated from Nova and Placement", host_id)
@@ -254,7 +254,7 @@ class HostWatch:
 
 def _check_not_asked_for(capabilities: frozenset[str], reservations: Collection[Reservation]) -> None:
     for reservation in reservations:
-        if needed := sorted(capabilities & asked_about(reservation)):
+        if needed := sorted(capabilities & required_properties(reservation)):
             raise Conflict(
                 f"{', '.join(needed)} cannot be changed: reservation {reservation.id} asks for it on this host"
             )

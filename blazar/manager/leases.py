@@ -17,8 +17,8 @@ from blazar.manager.booking import Booking, PlacementRequest
 from blazar.manager.claims import Claim, Claims
 from blazar.manager.enforcing import EnforcementCheck
 from blazar.manager.healing import Healing
-from blazar.manager.notices import Notices
 from blazar.manager.notifications import CREATED, Notifier
+from blazar.manager.outbox import Outbox
 from blazar.manager.settings import Settings
 from blazar.manager.updates import Busy, Updates
 from blazar.manager.waiting import Waiting
@@ -38,12 +38,12 @@ from blazar.model.lease import (
     ReservationStatus,
 )
 from blazar.model.requests import Actor, LeaseChange, LeaseRequest
-from blazar.model.usage import Notice
+from blazar.model.usage import OutboxMessage
 from blazar.model.window import Window
-from blazar.resources.base import ResourceType, Work
+from blazar.resources.base import ResourceType, Task
 from blazar.store.store import Store
 
-GLANCE = 0.1
+POLL_SECONDS = 0.1
 """Seconds between two reads of a lease that a request waits for."""
 
 
@@ -62,7 +62,7 @@ class LeaseService:
         claims: Claims,
         settings: Settings,
         enforcement: Enforcement,
-        notices: Notices,
+        outbox: Outbox,
         *,
         wake: Callable[[], None],
     ) -> None:
@@ -77,9 +77,9 @@ class LeaseService:
         self._booking = booking
         self._healing = healing
         self._enforcement = enforcement
-        self._notices = notices
+        self._outbox = outbox
         self._waiting = Waiting()
-        self._updates = Updates(store, worker, self._booking, notifier, clock, claims, settings, enforcement, notices)
+        self._updates = Updates(store, worker, self._booking, notifier, clock, claims, settings, enforcement, outbox)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of a project (None: of all), oldest first."""
@@ -132,7 +132,7 @@ class LeaseService:
             booked, plan = self._grant(lease, placement_requests, claim)
             with self._claims.held(claim):
                 created = self._prepare(booked, plan, claim)
-        self._notices.wake()
+        self._outbox.wake()
         self._notifier.notify(CREATED, created)
         self._wake()
         return created
@@ -142,7 +142,7 @@ class LeaseService:
         try:
             lease = self._patiently(lambda: self._updates.update(lease_id, change))
             # The change may have replaced missing resources.
-            seen = lease.degraded and self._healing.look_calmly(lease_id, in_use=False)
+            seen = lease.degraded and self._healing.heal_once(lease_id, in_use=False)
             return self._store.lease(lease_id) if seen else lease
         finally:
             self._wake()
@@ -157,7 +157,7 @@ class LeaseService:
                 if not waits:
                     raise
                 while monotonic() < end:
-                    time.sleep(GLANCE)
+                    time.sleep(POLL_SECONDS)
                     with suppress(Busy):
                         return change()
                 raise
@@ -171,7 +171,7 @@ class LeaseService:
                     self._store.lease(lease.id)
                 except NotFound:
                     return
-                time.sleep(GLANCE)
+                time.sleep(POLL_SECONDS)
 
     def delete(self, lease_id: str) -> None:
         """Delete a lease, ending it now.
@@ -197,11 +197,11 @@ class LeaseService:
                     lease,
                     going,
                     at=now,
-                    notices=self._notices.of_end(lease, going),
+                    messages=self._outbox.of_end(lease, going),
                 )
             except StaleLease:
                 continue
-            self._notices.wake()
+            self._outbox.wake()
             if free:
                 with scope(limit=self._settings.request_limit):
                     self._worker.perform(saved, deletion.id, claim)
@@ -273,8 +273,8 @@ class LeaseService:
             for reservation in booked.reservations:
                 kind = self._types[reservation.resource_type]
                 # No resources are read: objects from before the start belong to the reservation as a whole.
-                artefacts = kind.prepare(Work(booked, reservation, ()))
-                prepared.append(replace(reservation, artefacts=artefacts))
+                cloud_ids = kind.prepare(Task(booked, reservation, ()))
+                prepared.append(replace(reservation, cloud_ids=cloud_ids))
         except BlazarError as error:
             self._worker.perform(_with_reason(booked, creation, error.message), creation.id, claim)
             raise
@@ -285,16 +285,18 @@ class LeaseService:
         ready = lifecycle.settle(lifecycle.with_reservations(booked, prepared), creation, now=now)
         armed = lifecycle.arm(ready, now=now)
         by = Actor(booked.user_id, booked.project_id)
-        notices = self._notices.ahead(Occasion.CREATED, armed, plan.allocations, by=by)
+        messages = self._outbox.planned(Occasion.CREATED, armed, plan.allocations, by=by)
         try:
-            if any(notice.held for notice in notices):
-                booked, notices = self._accepted(booked, notices, claim)
-            return self._store.save(booked, armed, at=now, notices=notices)
+            if any(message.held for message in messages):
+                booked, messages = self._accepted(booked, messages, claim)
+            return self._store.save(booked, armed, at=now, messages=messages)
         except StaleLease:
             # A user found the lease in a list and deleted it already: the deletion continues from here.
             raise self._worker.lost(booked.id, creation.id, claim, "created") from None
 
-    def _accepted(self, booked: Lease, held: tuple[Notice, ...], claim: Claim) -> tuple[Lease, tuple[Notice, ...]]:
+    def _accepted(
+        self, booked: Lease, held: tuple[OutboxMessage, ...], claim: Claim
+    ) -> tuple[Lease, tuple[OutboxMessage, ...]]:
         """Send the lease to the filters that must accept it, or undo the booking if they do not. StaleLease.
 
         Return the lease as saved, and the outbox messages to write with it. The messages are written before they are
@@ -302,9 +304,9 @@ class LeaseService:
         """
         creation = booked.events[-1]
         now = self._clock.now()
-        booked = self._store.save(booked, booked, at=now, notices=held)
+        booked = self._store.save(booked, booked, at=now, messages=held)
         try:
-            return booked, self._notices.commit(held)
+            return booked, self._outbox.commit(held)
         except BlazarError as error:
             self._worker.perform(_with_reason(booked, creation, error.message), creation.id, claim)
             raise

@@ -55,7 +55,7 @@ WORKING: Mapping[EventType, LeaseStatus] = {
 TIMETABLE = (EventType.START, EventType.BEFORE_END, EventType.END)
 
 UNDONE = "undone"
-"""Key in the saved state (``memo``) of an update: how many changes in a row were undone before."""
+"""Key in the saved state (``saved_state``) of an update: how many changes in a row were undone before."""
 
 _OVER = frozenset({EventStatus.DONE, EventStatus.ERROR})
 
@@ -104,7 +104,7 @@ def live_claim(lease: Lease, now: datetime, *, besides: str | None = None) -> Ev
     )
 
 
-def decide(lease: Lease, event: Event, now: datetime, *, relook: timedelta) -> Decision:
+def decide(lease: Lease, event: Event, now: datetime, *, recheck_interval: timedelta) -> Decision:
     """Return what to do with an event of a lease at an instant.
 
     One event of a lease is worked on at a time, in the order start, before_end, end; a request to delete goes
@@ -116,7 +116,7 @@ def decide(lease: Lease, event: Event, now: datetime, *, relook: timedelta) -> D
         return Wait(event.due_at, "it is not due")
     claim = live_claim(lease, now, besides=event.id)
     if claim is not None and claim.due_at is not None:
-        return Wait(min(claim.due_at, now + relook), f"{claim.event_type} is being worked on")
+        return Wait(min(claim.due_at, now + recheck_interval), f"{claim.event_type} is being worked on")
     if lease.status is LeaseStatus.DELETING and event.event_type not in (EventType.DELETE, EventType.CLEAN_UP):
         # The claim of its worker has expired: the deletion ends everything that the lease has.
         return Drop()
@@ -126,11 +126,11 @@ def decide(lease: Lease, event: Event, now: datetime, *, relook: timedelta) -> D
         case LeaseStatus.CREATING | LeaseStatus.UPDATING:
             # No sooner than its undo is retried, which may be minutes from now.
             undo = next((e.due_at for e in lease.events if e.event_type in REQUEST_EVENTS and e.due_at), now)
-            return Wait(max(now + relook, undo), f"the lease is {lease.status}")
+            return Wait(max(now + recheck_interval, undo), f"the lease is {lease.status}")
     earlier = next((e for e in _before(lease, event) if not is_over(e) and e.time is not None and e.time <= now), None)
     if earlier is not None:
         # No sooner than the earlier event itself is retried.
-        return Wait(max(now + relook, earlier.due_at or now), f"{earlier.event_type} comes first")
+        return Wait(max(now + recheck_interval, earlier.due_at or now), f"{earlier.event_type} comes first")
     return Run()
 
 
@@ -173,7 +173,7 @@ def settle(lease: Lease, event: Event, *, now: datetime, error: str | None = Non
         claimed_by=None,
         claimed_at=None,
         reason=error or note,
-        memo=tries,
+        saved_state=tries,
         updated_at=now,
     )
     after = with_event(lease, over)
@@ -249,12 +249,12 @@ def begin_clean_up(lease: Lease, *, event_id: str, now: datetime) -> Lease:
 
 
 def begin_update(
-    lease: Lease, *, event_id: str, memo: Mapping[str, object], token: str, now: datetime, until: datetime
+    lease: Lease, *, event_id: str, saved_state: Mapping[str, object], token: str, now: datetime, until: datetime
 ) -> Lease:
     """Return the lease while it is changed in the cloud, with an event claimed with the ``token`` (``update_of``).
 
-    ``memo`` is the saved state, from which any manager can undo the change. The finished event of an earlier change is
-    reused: the record does not grow with the number of changes.
+    From the ``saved_state`` any manager can undo the change. The finished event of an earlier change is reused: the
+    record does not grow with the number of changes.
     """
     known = lease.event(EventType.UPDATE)
     reused = known is not None and is_over(known)
@@ -264,7 +264,7 @@ def begin_update(
         time=now.replace(microsecond=0),
         status=EventStatus.UNDONE,
         created_at=now,
-        memo={**memo, UNDONE: undone(known)},
+        saved_state={**saved_state, UNDONE: undone(known)},
     )
     return claim(with_event(lease, event), event, token=token, now=now, until=until)
 
@@ -279,7 +279,7 @@ def update_of(lease: Lease) -> Event:
 
 def undone(event: Event | None) -> int:
     """Return how many changes in a row were undone, from the event that all changes of a lease share."""
-    return int((event.memo or {}).get(UNDONE, 0)) if event is not None else 0
+    return int((event.saved_state or {}).get(UNDONE, 0)) if event is not None else 0
 
 
 def deleted(lease: Lease, event: Event, *, now: datetime, error: str | None = None) -> Lease:
@@ -293,7 +293,7 @@ def deleted(lease: Lease, event: Event, *, now: datetime, error: str | None = No
             claimed_by=None,
             claimed_at=None,
             reason=error,
-            memo=None,
+            saved_state=None,
             updated_at=now,
         ),
     )

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from blazar.context import scope
 from blazar.manager.healing import Healing
-from blazar.manager.health import Health, Seen
+from blazar.manager.health import Health, PollResult
 from blazar.manager.settings import Settings
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError
@@ -40,7 +40,7 @@ class Watch(Protocol):
     def kind(self) -> ResourceKind:
         """The kind of resource that it polls."""
 
-    def look(self, registered: Collection[Resource]) -> Seen:
+    def look(self, registered: Collection[Resource]) -> PollResult:
         """Return the state of these resources in the cloud. CloudError if the cloud does not say."""
 
 
@@ -69,15 +69,15 @@ class Monitor:
         """Start the polling thread."""
         self._thread.start()
 
-    def take_no_more(self) -> None:
+    def begin_stop(self) -> None:
         """Begin no more polls, and end a run of healing after its current lease."""
         self._stopping.set()
-        self._healing.take_no_more()
+        self._healing.begin_stop()
         self._woken.set()
 
     def stop(self) -> None:
         """Finish the poll or healing in progress, and return."""
-        self.take_no_more()
+        self.begin_stop()
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -138,7 +138,7 @@ class Monitor:
                 break
             registered = self._health.registered(watch.kind)
             try:
-                with scope(limit=self._settings.look_limit):
+                with scope(limit=self._settings.poll_limit):
                     seen = watch.look(registered)
             except BlazarError as error:
                 if watch.kind not in self._silent:

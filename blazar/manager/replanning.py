@@ -16,19 +16,19 @@ from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.lease import ReservationStatus
 from blazar.model.resource import ResourceKind
-from blazar.resources.base import ResourceType, Work
+from blazar.resources.base import ResourceType, Task
 from blazar.store.store import Store
 
-Lost = Mapping[str, frozenset[int]]
+ToReplace = Mapping[str, frozenset[int]]
 """Reservation → the resources to replace, by calendar id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """The plan for a lease, with the generations to book against; ``touched`` reservations get new resources."""
+class Replan:
+    """The plan for a lease, with the generations to book against; ``replanned`` reservations get new resources."""
 
     plan: Plan
-    touched: frozenset[str]
+    replanned: frozenset[str]
 
 
 class Replanner:
@@ -39,30 +39,30 @@ class Replanner:
         self._types = types
         self._booking = booking
 
-    def exchange(
+    def replan(
         self,
-        works: Collection[Work],
+        tasks: Collection[Task],
         allocations: Collection[Allocation],
-        lost: Lost,
+        to_replace: ToReplace,
         *,
         now: datetime,
         attempt: int,
         avoid: bool = False,
-    ) -> Exchange:
-        """Return the allocations of a lease with the resources in ``lost`` replaced; failed ones are never chosen.
+    ) -> Replan:
+        """Return the allocations of a lease with those ``to_replace`` replaced; failed ones are never chosen.
 
-        ``avoid``: the resources in ``lost`` are healthy, but must not be chosen again. First all replacements are
+        ``avoid``: the resources in ``to_replace`` are healthy, but must not be chosen again. First all replacements are
         placed beside all that is kept; if that fails, reservations that have not started may exchange resources; if
         that fails too, each in turn gets as much as there is.
         """
-        held = {w.reservation.id: tuple(a for a in allocations if a.reservation_id == w.reservation.id) for w in works}
-        excluded = frozenset().union(*lost.values()) if avoid else frozenset()
+        held = {w.reservation.id: tuple(a for a in allocations if a.reservation_id == w.reservation.id) for w in tasks}
+        excluded = frozenset().union(*to_replace.values()) if avoid else frozenset()
         generations: dict[int, int] = {}
-        for kind in sorted({kind for w in works if lost.get(w.reservation.id) and (kind := self._kind(w))}):
-            mine = [work for work in works if self._kind(work) is kind and held[work.reservation.id]]
+        for kind in sorted({kind for w in tasks if to_replace.get(w.reservation.id) and (kind := self._kind(w))}):
+            mine = [task for task in tasks if self._kind(task) is kind and held[task.reservation.id]]
             known = self._store.inventory(kind).keys(private=True)
-            rooms = [self._room(work, held[work.reservation.id], lost, known) for work in mine]
-            search = _Search(self._booking, kind, rooms, excluded, now, attempt)
+            reservations = [self._held_reservation(task, held[task.reservation.id], to_replace, known) for task in mine]
+            search = _Search(self._booking, kind, reservations, excluded, now, attempt)
             held |= search.placed()
             generations |= search.generations
         before = {allocation.assignment for allocation in allocations}
@@ -70,44 +70,46 @@ class Replanner:
         new = [allocation for allocation in after if allocation.assignment not in before]
         taken = {allocation.resource_id for allocation in new}
         fresh = {id_: generation for id_, generation in generations.items() if id_ in taken}
-        return Exchange(Plan(after, fresh), frozenset(allocation.reservation_id for allocation in new))
+        return Replan(Plan(after, fresh), frozenset(allocation.reservation_id for allocation in new))
 
-    def _kind(self, work: Work) -> ResourceKind | None:
-        kind = self._types.get(work.reservation.resource_type)
+    def _kind(self, task: Task) -> ResourceKind | None:
+        kind = self._types.get(task.reservation.resource_type)
         return None if kind is None else kind.kind
 
-    def _room(self, work: Work, held: tuple[Allocation, ...], lost: Lost, known: frozenset[str]) -> _Room:
-        shed = lost.get(work.reservation.id, frozenset())
-        demand = self._demand(work, shed, known)
+    def _held_reservation(
+        self, task: Task, held: tuple[Allocation, ...], to_replace: ToReplace, known: frozenset[str]
+    ) -> _HeldReservation:
+        shed = to_replace.get(task.reservation.id, frozenset())
+        demand = self._demand(task, shed, known)
         if demand is not None and demand.required:
             # Resources that were requested by name cannot be replaced; they stay.
-            shed -= {resource.id for resource in work.resources if resource.name in demand.required}
-        return _Room(work, held, shed, demand)
+            shed -= {resource.id for resource in task.resources if resource.name in demand.required}
+        return _HeldReservation(task, held, shed, demand)
 
-    def _demand(self, work: Work, lost: frozenset[int], known: frozenset[str]) -> Demand | None:
+    def _demand(self, task: Task, to_replace: frozenset[int], known: frozenset[str]) -> Demand | None:
         """Return the demand of a reservation; None if it keeps its resources, or its request is no longer valid."""
-        if not lost and work.reservation.status is not ReservationStatus.PENDING:
+        if not to_replace and task.reservation.status is not ReservationStatus.PENDING:
             return None
-        kind = self._types[work.reservation.resource_type]
+        kind = self._types[task.reservation.resource_type]
         try:
-            return kind.demand_again(work, work.reservation.parameters, known=known)
+            return kind.demand_again(task, task.reservation.parameters, known=known)
         except InvalidInput:
             # It asks for a property that no resource has any longer.
             return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _HeldReservation:
     """A reservation with its allocations, the resources to replace, and its demand for others, if it has one."""
 
-    work: Work
+    task: Task
     held: tuple[Allocation, ...]
-    lost: frozenset[int]
+    to_replace: frozenset[int]
     demand: Demand | None
 
     @property
     def id(self) -> str:
-        return self.work.reservation.id
+        return self.task.reservation.id
 
     @property
     def total(self) -> int:
@@ -115,11 +117,11 @@ class _Room:
 
     @property
     def hopeless(self) -> bool:
-        return bool(self.lost) and self.demand is None
+        return bool(self.to_replace) and self.demand is None
 
     def firm(self, kind: ResourceKind, least: int | None = None) -> PlacementRequest:
         """Return the request for what is kept plus any replacements: at least ``least`` in all."""
-        kept = {a.resource_id: a.count for a in self.held if a.resource_id not in self.lost or self.hopeless}
+        kept = {a.resource_id: a.count for a in self.held if a.resource_id not in self.to_replace or self.hopeless}
         per_instance = self.held[0].per_instance
         base = self.demand or Demand(kind, self.total, self.total, per_instance=per_instance)
         fixed = frozenset(kept) if per_instance is None else frozenset()
@@ -140,10 +142,10 @@ class _Room:
 
     def loose(self, kind: ResourceKind) -> PlacementRequest:
         """Return the request of a reservation before its start for any resources, preferring those it keeps."""
-        waits = self.work.reservation.status is ReservationStatus.PENDING
+        waits = self.task.reservation.status is ReservationStatus.PENDING
         if not waits or self.demand is None or self.demand.required:
             return self.firm(kind)
-        kept = frozenset(a.resource_id for a in self.held if a.resource_id not in self.lost)
+        kept = frozenset(a.resource_id for a in self.held if a.resource_id not in self.to_replace)
         return PlacementRequest(
             self.id,
             replace(
@@ -151,15 +153,15 @@ class _Room:
             ),
         )
 
-    def having(self, given: tuple[Allocation, ...]) -> _Room:
+    def having(self, given: tuple[Allocation, ...]) -> _HeldReservation:
         """Return the reservation with what was found, plus enough failed resources that its total does not shrink."""
         rest = self.total - sum(allocation.count for allocation in given)
         left = []
         for allocation in self.held:
-            if allocation.resource_id in self.lost and rest > 0:
+            if allocation.resource_id in self.to_replace and rest > 0:
                 left.append(replace(allocation, count=min(rest, allocation.count)))
                 rest -= left[-1].count
-        return replace(self, held=(*given, *left), lost=frozenset(), demand=None)
+        return replace(self, held=(*given, *left), to_replace=frozenset(), demand=None)
 
 
 @dataclass(slots=True)
@@ -168,7 +170,7 @@ class _Search:
 
     booking: Booking
     kind: ResourceKind
-    rooms: list[_Room]
+    reservations: list[_HeldReservation]
     excluded: frozenset[int]
     now: datetime
     attempt: int
@@ -176,24 +178,24 @@ class _Search:
 
     def placed(self) -> Mapping[str, tuple[Allocation, ...]]:
         """Return the new allocations of each reservation."""
-        if not any(room.hopeless for room in self.rooms):
-            found = self._planned(room.firm(self.kind) for room in self.rooms)
-            if found is None and len(self.rooms) > 1:
-                found = self._planned(room.loose(self.kind) for room in self.rooms)
+        if not any(reservation.hopeless for reservation in self.reservations):
+            found = self._planned(reservation.firm(self.kind) for reservation in self.reservations)
+            if found is None and len(self.reservations) > 1:
+                found = self._planned(reservation.loose(self.kind) for reservation in self.reservations)
             if found is not None:
                 return found
-        rooms = {room.id: room for room in self.rooms}
-        for room in self.rooms:
-            if not room.lost or room.hopeless:
+        reservations = {reservation.id: reservation for reservation in self.reservations}
+        for reservation in self.reservations:
+            if not reservation.to_replace or reservation.hopeless:
                 continue
-            others = [_kept(other).firm(self.kind) for other in rooms.values() if other.id != room.id]
-            found = self._planned([room.firm(self.kind, least=1), *others])
+            others = [_kept(other).firm(self.kind) for other in reservations.values() if other.id != reservation.id]
+            found = self._planned([reservation.firm(self.kind, least=1), *others])
             if found is not None:
-                rooms[room.id] = room.having(found[room.id])
-        return {room.id: room.held for room in rooms.values()}
+                reservations[reservation.id] = reservation.having(found[reservation.id])
+        return {reservation.id: reservation.held for reservation in reservations.values()}
 
     def _planned(self, placement_requests: Iterable[PlacementRequest]) -> Mapping[str, tuple[Allocation, ...]] | None:
-        lease = self.rooms[0].work.lease
+        lease = self.reservations[0].task.lease
         placement_requests = list(placement_requests)
         try:
             plan = self.booking.plan(
@@ -215,6 +217,6 @@ class _Search:
         }
 
 
-def _kept(room: _Room) -> _Room:
+def _kept(reservation: _HeldReservation) -> _HeldReservation:
     """Return a reservation that keeps all its resources, whatever their state."""
-    return replace(room, lost=frozenset(), demand=None)
+    return replace(reservation, to_replace=frozenset(), demand=None)

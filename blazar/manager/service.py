@@ -17,11 +17,11 @@ from blazar.manager.health import Health
 from blazar.manager.hosts import HostService, HostWatch
 from blazar.manager.leases import LeaseService
 from blazar.manager.monitor import Monitor, Watch
-from blazar.manager.notices import Notices
 from blazar.manager.notifications import Notifier
+from blazar.manager.outbox import Outbox
 from blazar.manager.replanning import Replanner
 from blazar.manager.settings import Settings
-from blazar.manager.starting import Substitutes
+from blazar.manager.starting import StartReplacements
 from blazar.manager.sweep import Sweep
 from blazar.manager.worker import Worker
 from blazar.model.allocations import ResourceAllocations
@@ -57,10 +57,10 @@ class ManagerService:
         self._store = store
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
-        self.notices = Notices(store, enforcement, clock, settings)
+        self.outbox = Outbox(store, enforcement, clock, settings)
         booking = Booking(store, clock, settings)
         replanner = Replanner(store, by_name, booking)
-        substitutes = Substitutes(store, replanner, booking, notifier, clock, settings)
+        replacements = StartReplacements(store, replanner, booking, notifier, clock, settings)
         self.sweep = Sweep(store, by_name, clock, settings, wake=lambda: self.engine.wake())
         worker = Worker(
             store,
@@ -69,8 +69,8 @@ class ManagerService:
             clock,
             self.claims,
             settings,
-            self.notices,
-            substitutes,
+            self.outbox,
+            replacements,
             taken_over=self.sweep.soon,
         )
         self.engine = Engine(store, worker, clock, settings)
@@ -86,11 +86,11 @@ class ManagerService:
             self.claims,
             settings,
             enforcement,
-            self.notices,
+            self.outbox,
             wake=self.engine.wake,
         )
         self._hosts = HostService(store, registration, clock, settings.request_limit)
-        watches: list[Watch] = [HostWatch(self._hosts, self._came_back)]
+        watches: list[Watch] = [HostWatch(self._hosts, self._on_return)]
         if any(kind.kind is AddressWatch.kind for kind in by_name.values()):
             watches.append(AddressWatch(store, addresses))
         self.monitor = Monitor(watches, Health(store, clock, settings), self._healing, clock, settings)
@@ -102,24 +102,24 @@ class ManagerService:
             self._store.drop_claims(at=self.clock.now() - timedelta(seconds=1))
         self.claims.start()
         self.engine.start()
-        self.notices.start()
+        self.outbox.start()
         self.monitor.start()
         self.sweep.start()
 
-    def take_no_more(self) -> None:
+    def begin_stop(self) -> None:
         """Begin no new work in any part; work in progress continues, and ``stop`` waits for it."""
-        self.engine.take_no_more()
-        self.monitor.take_no_more()
-        self.sweep.take_no_more()
+        self.engine.begin_stop()
+        self.monitor.begin_stop()
+        self.sweep.begin_stop()
 
     def stop(self) -> None:
         """Finish the work in progress and stop; its claims are renewed until then."""
         # Tell all parts first, and wait after that: waiting for one after the other could exceed the time for a stop.
-        self.take_no_more()
+        self.begin_stop()
         self.sweep.stop()
         self.monitor.stop()
         self.engine.stop()
-        self.notices.stop()
+        self.outbox.stop()
         self.claims.stop()
 
     def leases(self, project_id: str | None) -> tuple[Lease, ...]:
@@ -168,7 +168,7 @@ class ManagerService:
 
     def refresh_host(self, host_id: str) -> Resource:
         """Update a host from Nova and Placement."""
-        host = self._hosts.refresh(host_id, came_back=self._came_back)
+        host = self._hosts.refresh(host_id, on_return=self._on_return)
         self.monitor.heal_soon()
         return host
 
@@ -181,10 +181,10 @@ class ManagerService:
         """Unregister a host."""
         self._hosts.delete(host_id)
 
-    def _came_back(self, host: Resource, reservation_ids: Collection[str]) -> None:
+    def _on_return(self, host: Resource, reservation_ids: Collection[str]) -> None:
         """Record that reservations in use lack a host, so that it is assigned again."""
         try:
-            if self._healing.note_lost(host, reservation_ids):
+            if self._healing.record_missing(host, reservation_ids):
                 self.monitor.heal_soon()
         except Contention as error:
             LOG.info("Host %s is back in the cloud, but cannot be assigned again yet: %s", host.name, error.message)

@@ -19,11 +19,11 @@ class Settings:
     event); ``before_end_leads`` overrides it by resource type. A claim on an event that its owner does not renew for
     ``claim_ttl`` may be taken over. ``request_limit`` is how long a request may spend in calls to the cloud; then it is
     answered, and the work is continued (or undone) in the background.
-    ``notice_attempts`` is the maximum of delivery attempts for an outbox message, ``notice_claim`` how long one attempt
-    may take before another manager may take over, and ``notice_wait`` how long a change waits for the outstanding
-    messages of its lease. A reversal of what may have been accepted is sent after ``notice_settling``, when no service
+    ``outbox_attempts`` is the maximum of delivery attempts for an outbox message, ``outbox_claim`` how long one attempt
+    may take before another manager may take over, and ``outbox_wait`` how long a change waits for the outstanding
+    messages of its lease. A reversal of what may have been accepted is sent after ``outbox_settling``, when no service
     still processes the earlier message.
-    Every ``polling_interval`` (zero: never) the state of resources is polled, for at most ``look_limit``;
+    Every ``polling_interval`` (zero: never) the state of resources is polled, for at most ``poll_limit``;
     ``failures_before_healing`` consecutive polls must agree before a resource counts as failed, or as recovered. Leases
     that begin within ``healing_interval`` are healed (zero: all), at once and at that interval; ``heal_active``: also
     those in use. ``patience`` is how long a request waits for other work on its lease to finish.
@@ -37,18 +37,18 @@ class Settings:
     strategy: Strategy = Strategy.PACK
     booking_attempts: int = 12
     claim_ttl: timedelta = timedelta(seconds=20)
-    relook: timedelta = timedelta(milliseconds=250)
+    recheck_interval: timedelta = timedelta(milliseconds=250)
     first_retry: timedelta = timedelta(seconds=1)
     longest_retry: timedelta = timedelta(seconds=60)
     snapshot_grace: timedelta = timedelta(minutes=10)
     request_limit: timedelta = timedelta(seconds=15)
-    notice_attempts: int = 20
-    notice_longest_retry: timedelta = timedelta(minutes=10)
-    notice_claim: timedelta = timedelta(seconds=60)
-    notice_wait: timedelta = timedelta(seconds=5)
-    notice_settling: timedelta = timedelta(seconds=60)
+    outbox_attempts: int = 20
+    outbox_longest_retry: timedelta = timedelta(minutes=10)
+    outbox_claim: timedelta = timedelta(seconds=60)
+    outbox_wait: timedelta = timedelta(seconds=5)
+    outbox_settling: timedelta = timedelta(seconds=60)
     polling_interval: timedelta = timedelta(seconds=60)
-    look_limit: timedelta = timedelta(seconds=60)
+    poll_limit: timedelta = timedelta(seconds=60)
     failures_before_healing: int = 2
     healing_interval: timedelta = timedelta(minutes=60)
     heal_active: bool = False

@@ -10,22 +10,22 @@ from blazar.context import current
 from blazar.manager import lifecycle
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claim
-from blazar.manager.flags import flagged, news
+from blazar.manager.flags import change_notification, flagged
 from blazar.manager.notifications import Notifier
-from blazar.manager.replanning import Lost, Replanner
+from blazar.manager.replanning import Replanner, ToReplace
 from blazar.manager.settings import Settings
-from blazar.manager.works import works_with
+from blazar.manager.tasks import tasks_with
 from blazar.model.clock import Clock
 from blazar.model.errors import ClaimLost, CloudUnavailable
 from blazar.model.lease import Lease
-from blazar.resources.base import NotYet, ResourceType, Work
+from blazar.resources.base import NotYet, ResourceType, Task
 from blazar.store.store import Store
 
 MOST_TURNS = 5
 """Rounds in one attempt of a start: each retries with replacements for resources that could not be assigned."""
 
 
-class Substitutes:
+class StartReplacements:
     """Replaces failed resources of a lease whose start event we have claimed."""
 
     def __init__(
@@ -44,47 +44,47 @@ class Substitutes:
         self._clock = clock
         self._settings = settings
 
-    def instead_of(self, lease_id: str, lost: Lost, claim: Claim) -> Lease:
-        """Replace the resources in ``lost``, as far as there are others; return the lease as saved.
+    def replace_failed(self, lease_id: str, to_replace: ToReplace, claim: Claim) -> Lease:
+        """Replace the resources in ``to_replace``, as far as there are others; return the lease as saved.
 
         ClaimLost if another manager has taken over the start.
         """
         before, after = self._booking.until_it_holds(
-            lambda attempt: self._decide(lease_id, lost, claim, attempt), lambda found: found
+            lambda attempt: self._decide(lease_id, to_replace, claim, attempt), lambda found: found
         )
-        if (notification := news(before, after)) is not None:
+        if (notification := change_notification(before, after)) is not None:
             self._notifier.notify(notification, after)
         return after
 
-    def _decide(self, lease_id: str, lost: Lost, claim: Claim, attempt: int) -> tuple[Lease, Lease]:
+    def _decide(self, lease_id: str, to_replace: ToReplace, claim: Claim, attempt: int) -> tuple[Lease, Lease]:
         lease = self._store.lease(lease_id, including_deleted=True)
         now = self._clock.now()
         claimed = lifecycle.live_claim(lease, now)
         if claimed is None or claimed.claimed_by != claim.token:
             raise ClaimLost(f"this manager no longer has the claim on the start of lease {lease_id}")
         allocations = self._store.lease_allocations(lease_id)
-        works = works_with(self._store, lease, allocations)
-        exchange = self._replanner.exchange(works, allocations, lost, now=now, attempt=attempt)
-        after = flagged(lease, exchange.plan.allocations, works, now=now)
-        if after is lease and not exchange.touched:
+        tasks = tasks_with(self._store, lease, allocations)
+        replan = self._replanner.replan(tasks, allocations, to_replace, now=now, attempt=attempt)
+        after = flagged(lease, replan.plan.allocations, tasks, now=now)
+        if after is lease and not replan.replanned:
             return lease, lease
-        saved = self._store.rebook(lease, after, exchange.plan, at=now)
+        saved = self._store.rebook(lease, after, replan.plan, at=now)
         return lease, saved
 
 
-def patiently(kind: ResourceType, work: Work) -> None:
+def start_and_wait(kind: ResourceType, task: Task) -> None:
     """Assign resources, waiting until they are ready as long as the deadline allows. CloudUnavailable, Unusable."""
-    while isinstance(progress := kind.start(work), NotYet):
+    while isinstance(progress := kind.start(task), NotYet):
         left, pause = current().remaining(), progress.after.total_seconds()
         if left is None or left <= pause:
             raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; retry later")
         time.sleep(pause)
 
 
-def doing_without(work: Work, ids: frozenset[int]) -> Work:
+def without(task: Task, ids: frozenset[int]) -> Task:
     """Return a reservation to start without these of its resources."""
     return replace(
-        work,
-        resources=tuple(resource for resource in work.resources if resource.id not in ids),
-        counts={id_: count for id_, count in work.counts.items() if id_ not in ids},
+        task,
+        resources=tuple(resource for resource in task.resources if resource.id not in ids),
+        counts={id_: count for id_, count in task.counts.items() if id_ not in ids},
     )

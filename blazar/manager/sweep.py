@@ -19,7 +19,7 @@ from blazar.manager import lifecycle
 from blazar.manager.settings import Settings
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError, StaleLease
-from blazar.resources.base import LeavesTraces, ResourceType
+from blazar.resources.base import ListsReservations, ResourceType
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -52,14 +52,14 @@ class Sweep:
         if self._settings.sweep_interval:
             self._thread.start()
 
-    def take_no_more(self) -> None:
+    def begin_stop(self) -> None:
         """Begin no more sweeps, and skip the remaining types of the one in progress."""
         self._stopping.set()
         self._woken.set()
 
     def stop(self) -> None:
         """Finish the sweep in progress, and return."""
-        self.take_no_more()
+        self.begin_stop()
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -69,13 +69,13 @@ class Sweep:
 
     def run_once(self) -> int:
         """Sweep once; return how many leases have leftovers. CloudError if the cloud does not answer."""
-        found = self._traces()
+        found = self._reservations_in_cloud()
         owners = self._store.whose(found)
         self._report_unknown(found - owners.keys())
         left = frozenset(id_ for id_, owner in owners.items() if owner.over)
         if left:
             # List again: an object may have been removed between the first list and the query of the database.
-            left &= self._traces()
+            left &= self._reservations_in_cloud()
         leases = sorted({owners[id_].lease_id for id_ in left})
         for lease_id in leases:
             self._end(lease_id)
@@ -83,13 +83,13 @@ class Sweep:
             self._wake()
         return len(leases)
 
-    def _traces(self) -> frozenset[str]:
-        with scope(limit=self._settings.look_limit):
+    def _reservations_in_cloud(self) -> frozenset[str]:
+        with scope(limit=self._settings.poll_limit):
             found: set[str] = set()
             for kind in self._types.values():
                 # Types skipped now are covered by the next sweep, of any manager.
-                if isinstance(kind, LeavesTraces) and not self._stopping.is_set():
-                    found |= kind.traces(self._store.inventory(kind.kind).resources)
+                if isinstance(kind, ListsReservations) and not self._stopping.is_set():
+                    found |= kind.reservations_in_cloud(self._store.inventory(kind.kind).resources)
             return frozenset(found)
 
     def _end(self, lease_id: str) -> None:

@@ -22,13 +22,13 @@ class Turns:
     def __init__(self, threads: int) -> None:
         self._threads = threads
         self._waiting: dict[tuple[bool, str], deque[DueEvent]] = {}
-        self._at_hand: dict[str, DueEvent] = {}
+        self._running: dict[str, DueEvent] = {}
         self._of: Counter[str] = Counter()
 
     @property
-    def at_hand(self) -> Collection[str]:
+    def running(self) -> Collection[str]:
         """The ids of the events that have a thread."""
-        return self._at_hand.keys()
+        return self._running.keys()
 
     @property
     def waits(self) -> bool:
@@ -56,7 +56,7 @@ class Turns:
         event = self._waiting[key].popleft()
         if not self._waiting[key]:
             del self._waiting[key]
-        self._at_hand[event.event_id] = event
+        self._running[event.event_id] = event
         self._of[event.project_id] += 1
         return event
 
@@ -73,12 +73,12 @@ class Turns:
 
     def done(self, event: DueEvent) -> None:
         """Release the thread of an event."""
-        del self._at_hand[event.event_id]
+        del self._running[event.event_id]
         self._of[event.project_id] -= 1
         if not self._of[event.project_id]:
             del self._of[event.project_id]
 
     def _most(self, project_id: str) -> int:
         """Return the maximum number of threads of a project at this moment."""
-        left = self._threads - len(self._at_hand) + self._of[project_id]
+        left = self._threads - len(self._running) + self._of[project_id]
         return left - left // 4

@@ -24,11 +24,11 @@ from blazar.manager.booking import Booking, PlacementRequest
 from blazar.manager.claims import Claim, Claims
 from blazar.manager.enforcing import EnforcementCheck
 from blazar.manager.flags import left_out
-from blazar.manager.notices import Notices
 from blazar.manager.notifications import UPDATED, WARNING_OFF, Notifier
+from blazar.manager.outbox import Outbox
 from blazar.manager.settings import Settings
-from blazar.manager.starting import doing_without, patiently
-from blazar.manager.worker import Worker, memo_of
+from blazar.manager.starting import start_and_wait, without
+from blazar.manager.worker import Worker, saved_state_of
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import (
@@ -50,11 +50,11 @@ from blazar.model.lease import (
     ReservationStatus,
 )
 from blazar.model.requests import Actor, LeaseChange, ReservationChange
-from blazar.model.usage import Notice
+from blazar.model.usage import OutboxMessage
 from blazar.model.window import Window
 from blazar.resources.actions import BEFORE_END, names_action
-from blazar.resources.asked import asked_about, asks_otherwise
-from blazar.resources.base import LookFirst, ResolveFirst, Unusable, Work
+from blazar.resources.asked import required_properties, requirements_differ
+from blazar.resources.base import ResolutionNeeded, Task, Unusable, UsageNeeded
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class _Draft:
     after: Lease
     replan: bool
     warning_off: bool
-    prepare_anew: frozenset[str]
+    to_prepare: frozenset[str]
     """Reservations that have not started and whose cloud objects from before the start have to be made again."""
 
 
@@ -86,14 +86,14 @@ class _Change:
     lease: Lease
     draft: _Draft
     plan: Plan
-    works: tuple[Work, ...]
+    tasks: tuple[Task, ...]
     allocations: tuple[Allocation, ...]
     new: frozenset[str]
 
     @property
     def needs_cloud(self) -> bool:
         """Tell whether something in the cloud has to change with the lease."""
-        return bool(self.new or self.draft.prepare_anew)
+        return bool(self.new or self.draft.to_prepare)
 
 
 class Updates:
@@ -109,10 +109,10 @@ class Updates:
         claims: Claims,
         settings: Settings,
         enforcement: Enforcement,
-        notices: Notices,
+        outbox: Outbox,
     ) -> None:
         self._enforcement = enforcement
-        self._notices = notices
+        self._outbox = outbox
         self._store = store
         self._worker = worker
         self._booking = booking
@@ -130,7 +130,7 @@ class Updates:
             # A new name needs no check: it uses no resources.
             if isinstance(found, _Change):
                 lease = found.lease
-                self._notices.catch_up(lease.id)
+                self._outbox.catch_up(lease.id)
                 enforcement_check.check(
                     _caller(change, lease), found.draft.after, found.plan.allocations, before=(lease, found.allocations)
                 )
@@ -143,7 +143,7 @@ class Updates:
                 with self._claims.held(claim):
                     saved = self._carry_out(saved, found, change, claim)
         if isinstance(found, _Change):
-            self._notices.wake()
+            self._outbox.wake()
             if found.draft.warning_off:
                 self._notifier.notify(WARNING_OFF, saved)
             self._notifier.notify(UPDATED, saved)
@@ -158,16 +158,16 @@ class Updates:
         claim: Claim,
     ) -> tuple[_Change | _Nothing, Lease]:
         """Decide and write; if the decision needs the usage in the cloud, read that in between, outside the turn."""
-        seen: dict[str, Mapping[int, int]] = {}
+        usage: dict[str, Mapping[int, int]] = {}
         # Each reservation is read at most once. All are resolved at once.
         for _ in range(len(change.reservations) + 2):
             try:
-                return self._decided_with(lease_id, change, enforcement_check, check, claim, seen)
-            except ResolveFirst:
+                return self._decided_with(lease_id, change, enforcement_check, check, claim, usage)
+            except ResolutionNeeded:
                 change = self._resolved(lease_id, change)
-            except LookFirst as look:
-                reservation = look.work.reservation
-                seen[reservation.id] = self._worker.type_of(reservation).in_use(look.work)
+            except UsageNeeded as look:
+                reservation = look.task.reservation
+                usage[reservation.id] = self._worker.type_of(reservation).in_use(look.task)
         raise Contention(f"the reservations of lease {lease_id} kept changing; please retry")
 
     def _decided_with(
@@ -177,10 +177,10 @@ class Updates:
         enforcement_check: EnforcementCheck,
         check: Callable[[_Change | _Nothing], None] | None,
         claim: Claim,
-        seen: Mapping[str, Mapping[int, int]],
+        usage: Mapping[str, Mapping[int, int]],
     ) -> tuple[_Change | _Nothing, Lease]:
         return self._booking.until_it_holds(
-            lambda attempt: self._decide(lease_id, change, attempt, seen),
+            lambda attempt: self._decide(lease_id, change, attempt, usage),
             lambda found: (found, self._commit(found, change, enforcement_check, claim)),
             check,
         )
@@ -200,7 +200,7 @@ class Updates:
         return replace(change, reservations=tuple(map(resolved, change.reservations)))
 
     def _decide(
-        self, lease_id: str, change: LeaseChange, attempt: int, seen: Mapping[str, Mapping[int, int]]
+        self, lease_id: str, change: LeaseChange, attempt: int, usage: Mapping[str, Mapping[int, int]]
     ) -> _Change | _Nothing:
         # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._clock.now()
@@ -217,10 +217,10 @@ class Updates:
             # An action before the end holds its claim for a moment only: retry shortly.
             raise StaleLease(f"lease {lease.id} is being worked on")
         allocations = self._store.lease_allocations(lease.id)
-        works = tuple(
-            replace(work, in_use=seen.get(work.reservation.id)) for work in self._worker.works_with(lease, allocations)
+        tasks = tuple(
+            replace(task, in_use=usage.get(task.reservation.id)) for task in self._worker.tasks_with(lease, allocations)
         )
-        draft = self._draft(lease, works, change, now)
+        draft = self._draft(lease, tasks, change, now)
         if draft.replan and draft.after.window.end <= now:
             # For a window in the past it could get resources that other leases use now.
             raise InvalidInput(
@@ -228,9 +228,9 @@ class Updates:
                 f"give an end_date in the future to keep it"
             )
         private = change.asked_by is not None and change.asked_by.operator
-        plan = self._plan(lease, draft, works, allocations, private=private, now=now, attempt=attempt)
-        new = _changed_in_use(draft.after, works, plan.allocations)
-        return _Change(lease, draft, plan, works, allocations, new)
+        plan = self._plan(lease, draft, tasks, allocations, private=private, now=now, attempt=attempt)
+        new = _changed_in_use(draft.after, tasks, plan.allocations)
+        return _Change(lease, draft, plan, tasks, allocations, new)
 
     def _commit(
         self, found: _Change | _Nothing, change: LeaseChange, enforcement_check: EnforcementCheck, claim: Claim
@@ -250,7 +250,7 @@ class Updates:
             plan,
             at=now,
             use=enforcement_check.use,
-            notices=self._notices.of(
+            messages=self._outbox.of(
                 Occasion.UPDATED,
                 after,
                 plan.allocations,
@@ -261,9 +261,9 @@ class Updates:
 
     def _in_steps(self, found: _Change) -> bool:
         """Tell whether a change can fail after it is booked: in the cloud, or because a service rejects it."""
-        return found.needs_cloud or self._enforcement.binds(Occasion.UPDATED, found.lease.project_id)
+        return found.needs_cloud or self._enforcement.must_accept(Occasion.UPDATED, found.lease.project_id)
 
-    def _draft(self, lease: Lease, works: Collection[Work], change: LeaseChange, now: datetime) -> _Draft:
+    def _draft(self, lease: Lease, tasks: Collection[Task], change: LeaseChange, now: datetime) -> _Draft:
         window = dates.changed_window(lease.window, change.start, change.end, now)
         parameters = self._new_parameters(lease, change)
         rearmed = _rearmed(lease, window, now)
@@ -271,10 +271,10 @@ class Updates:
             replace(r, parameters=parameters[r.id], updated_at=now) if parameters[r.id] != r.parameters else r
             for r in rearmed.reservations
         )
-        anew = any(names_action(asked.parameters) for asked in change.reservations)
+        newly_set = any(names_action(asked.parameters) for asked in change.reservations)
         saves = any(self._worker.type_of(r).action(r.parameters).saves_work for r in reservations)
         events, warning_off = _new_timetable(
-            rearmed, window, change.before_end, now, anew=anew, saves=saves, rearmed=rearmed is not lease
+            rearmed, window, change.before_end, now, newly_set=newly_set, saves=saves, rearmed=rearmed is not lease
         )
         after = replace(
             rearmed,
@@ -287,17 +287,19 @@ class Updates:
         replan = (
             not lease.window.covers(window)
             or rearmed is not lease
-            or any(_asks_anew(work.reservation.parameters, parameters[work.reservation.id]) for work in works)
+            or any(_changes_request(task.reservation.parameters, parameters[task.reservation.id]) for task in tasks)
         )
-        prepare_anew = frozenset(
+        to_prepare = frozenset(
             r.id
             for r in reservations
-            if r.status is ReservationStatus.PENDING and self._prepares_anew(r, lease.reservation(r.id))
+            if r.status is ReservationStatus.PENDING and self._must_prepare_again(r, lease.reservation(r.id))
         )
-        return _Draft(after, replan, warning_off, prepare_anew)
+        return _Draft(after, replan, warning_off, to_prepare)
 
-    def _prepares_anew(self, after: Reservation, before: Reservation | None) -> bool:
-        return before is not None and self._worker.type_of(after).prepares_anew(before.parameters, after.parameters)
+    def _must_prepare_again(self, after: Reservation, before: Reservation | None) -> bool:
+        return before is not None and self._worker.type_of(after).must_prepare_again(
+            before.parameters, after.parameters
+        )
 
     def _new_parameters(self, lease: Lease, change: LeaseChange) -> Mapping[str, Parameters]:
         parameters = {r.id: r.parameters for r in lease.reservations}
@@ -321,7 +323,7 @@ class Updates:
         self,
         lease: Lease,
         draft: _Draft,
-        works: Collection[Work],
+        tasks: Collection[Task],
         allocations: tuple[Allocation, ...],
         *,
         private: bool,
@@ -333,15 +335,15 @@ class Updates:
             # The same resources for a part of their window: no need to plan.
             return Plan(tuple(replace(a, window=after.window) for a in allocations))
         placement_requests = []
-        for work in works:
-            reservation = after.reservation(work.reservation.id)
+        for task in tasks:
+            reservation = after.reservation(task.reservation.id)
             assert reservation is not None
             # With the new status (a failed reservation is pending again), and the old parameters.
-            was = replace(work, reservation=replace(work.reservation, status=reservation.status))
+            was = replace(task, reservation=replace(task.reservation, status=reservation.status))
             kind = self._worker.type_of(reservation)
             # A reservation may keep using properties that were hidden since it was granted.
             inventory = self._store.inventory(kind.kind)
-            granted = asked_about(work.reservation) & inventory.keys(private=True)
+            granted = required_properties(task.reservation) & inventory.keys(private=True)
             known = inventory.keys(private=private) | granted
             demand = kind.demand_again(was, reservation.parameters, known=known)
             # Within its current window a lease keeps its resources even on a host that has shrunk since.
@@ -354,12 +356,14 @@ class Updates:
         held = {a.assignment for a in allocations}
         if lease.window.covers(after.window):
             # New requirements must still hold at the write on kept resources, too.
-            anew = {
-                work.reservation.id
-                for work in works
-                if (r := after.reservation(work.reservation.id)) and asks_otherwise(work.reservation, r)
+            newly_set = {
+                task.reservation.id
+                for task in tasks
+                if (r := after.reservation(task.reservation.id)) and requirements_differ(task.reservation, r)
             }
-            fresh = {a.resource_id for a in plan.allocations if a.reservation_id in anew or a.assignment not in held}
+            fresh = {
+                a.resource_id for a in plan.allocations if a.reservation_id in newly_set or a.assignment not in held
+            }
             return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 
@@ -368,7 +372,7 @@ class Updates:
         updating = lifecycle.begin_update(
             lease,
             event_id=str(uuid.uuid4()),
-            memo=memo_of(found.allocations),
+            saved_state=saved_state_of(found.allocations),
             token=claim.token,
             now=now,
             until=self._claims.begin(claim),
@@ -387,10 +391,10 @@ class Updates:
         event = lifecycle.update_of(updating)
         wanted = found.draft.after
         try:
-            for work in self._worker.works_with(wanted, found.plan.allocations):
-                if work.reservation.id in found.new:
-                    self._start(work)
-            prepared = [self._prepared(wanted, r) for r in wanted.reservations if r.id in found.draft.prepare_anew]
+            for task in self._worker.tasks_with(wanted, found.plan.allocations):
+                if task.reservation.id in found.new:
+                    self._start(task)
+            prepared = [self._prepared(wanted, r) for r in wanted.reservations if r.id in found.draft.to_prepare]
         except BlazarError as error:
             self._undo(updating, event, error.message, claim)
             raise
@@ -399,15 +403,15 @@ class Updates:
             raise
         ready = lifecycle.with_reservations(wanted, prepared)
         now = self._clock.now()
-        notices = self._notices.ahead(
+        messages = self._outbox.planned(
             Occasion.UPDATED,
             _settled(updating, ready, event.id, now),
             found.plan.allocations,
             by=_caller(change, wanted),
             before=(found.lease, found.allocations),
         )
-        if any(notice.held for notice in notices):
-            updating, notices = self._accepted(updating, notices, claim)
+        if any(message.held for message in messages):
+            updating, messages = self._accepted(updating, messages, claim)
 
         def write(current: Lease) -> Lease:
             return self._store.rebook(
@@ -415,7 +419,7 @@ class Updates:
                 _settled(current, ready, event.id, now),
                 Plan(found.plan.allocations),
                 at=now,
-                notices=notices,
+                messages=messages,
             )
 
         return self._worker.finish(updating, event.id, claim, write, what="changed")
@@ -423,21 +427,23 @@ class Updates:
     def _prepared(self, lease: Lease, reservation: Reservation) -> Reservation:
         """Make the cloud objects that must exist before the start of a reservation, from its new parameters."""
         # No resources are read: objects from before the start belong to the reservation as a whole.
-        artefacts = self._worker.type_of(reservation).prepare(Work(lease, reservation, ()))
-        return replace(reservation, artefacts=artefacts)
+        cloud_ids = self._worker.type_of(reservation).prepare(Task(lease, reservation, ()))
+        return replace(reservation, cloud_ids=cloud_ids)
 
-    def _start(self, work: Work) -> None:
+    def _start(self, task: Task) -> None:
         """Assign the resources of a reservation, without those that were left out before and have not recovered."""
-        kind = self._worker.type_of(work.reservation)
-        failed = frozenset(resource.id for resource in work.resources if resource.failure)
+        kind = self._worker.type_of(task.reservation)
+        failed = frozenset(resource.id for resource in task.resources if resource.failure)
         try:
-            patiently(kind, doing_without(work, left_out(work.reservation) & failed))
+            start_and_wait(kind, without(task, left_out(task.reservation) & failed))
         except Unusable as error:
             # Marked as failed, they are not chosen the next time.
             self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
             raise Conflict(f"{error}; retry later") from error
 
-    def _accepted(self, updating: Lease, held: tuple[Notice, ...], claim: Claim) -> tuple[Lease, tuple[Notice, ...]]:
+    def _accepted(
+        self, updating: Lease, held: tuple[OutboxMessage, ...], claim: Claim
+    ) -> tuple[Lease, tuple[OutboxMessage, ...]]:
         """Send the change to the filters that must accept it, or restore the saved state if they do not.
 
         Return the lease as saved, and the outbox messages to write with the change. The messages are written before
@@ -445,11 +451,11 @@ class Updates:
         """
 
         def note(current: Lease) -> Lease:
-            return self._store.save(current, current, at=self._clock.now(), notices=held)
+            return self._store.save(current, current, at=self._clock.now(), messages=held)
 
         updating = self._worker.finish(updating, lifecycle.update_of(updating).id, claim, note, what="changed")
         try:
-            return updating, self._notices.commit(held)
+            return updating, self._outbox.commit(held)
         except BlazarError as error:
             self._undo(updating, lifecycle.update_of(updating), error.message, claim)
             raise
@@ -512,14 +518,14 @@ def _new_timetable(
     asked: datetime | None,
     now: datetime,
     *,
-    anew: bool,
+    newly_set: bool,
     saves: bool,
     rearmed: bool,
 ) -> tuple[tuple[Event, ...], bool]:
     """Return the events of a lease for its new window, and whether an earlier before_end warning is void now.
 
-    ``anew``: the request names the action before the end, which then runs even if it ran before, and at once if its
-    time has passed. ``saves``: some action saves work, and so needs an event, at the end if at no earlier time.
+    ``newly_set``: the request names the action before the end, which then runs even if it ran before, and at once if
+    its time has passed. ``saves``: some action saves work, and so needs an event, at the end if at no earlier time.
     ``rearmed``: the lease starts once more, and its action before the end has to run, too.
     """
     warning = lease.event(EventType.BEFORE_END)
@@ -536,9 +542,9 @@ def _new_timetable(
             case EventType.END:
                 events.append(_moved(event, window.end, now))
             case EventType.BEFORE_END:
-                again = anew and lifecycle.is_over(event) and lease.status is LeaseStatus.ACTIVE
+                again = newly_set and lifecycle.is_over(event) and lease.status is LeaseStatus.ACTIVE
                 void = time is not None and time > now and time != event.time and event.status is not EventStatus.UNDONE
-                renewed = _renewed(event, now, anew=anew) if void or again or rearmed else event
+                renewed = _renewed(event, now, newly_set=newly_set) if void or again or rearmed else event
                 events.append(_moved(renewed, time or window.end, now))
             case _:
                 events.append(event)
@@ -556,10 +562,10 @@ def _new_timetable(
     return tuple(events), void
 
 
-def _renewed(event: Event, now: datetime, *, anew: bool) -> Event:
+def _renewed(event: Event, now: datetime, *, newly_set: bool) -> Event:
     """Return an event ready to run once more; earlier results count, unless the action was requested again."""
-    memo = {"asked_at": now.isoformat()} if anew else None
-    return replace(event, status=EventStatus.UNDONE, attempts=0, reason=None, memo=memo, updated_at=now)
+    saved_state = {"asked_at": now.isoformat()} if newly_set else None
+    return replace(event, status=EventStatus.UNDONE, attempts=0, reason=None, saved_state=saved_state, updated_at=now)
 
 
 def _moved(event: Event, time: datetime, now: datetime) -> Event:
@@ -569,19 +575,19 @@ def _moved(event: Event, time: datetime, now: datetime) -> Event:
     return replace(event, time=time, due_at=due_at, updated_at=now)
 
 
-def _asks_anew(before: Parameters, after: Parameters) -> bool:
+def _changes_request(before: Parameters, after: Parameters) -> bool:
     """Tell whether a change of parameters can change the placement; a new action before the end cannot."""
     return {k: v for k, v in before.items() if k != BEFORE_END} != {k: v for k, v in after.items() if k != BEFORE_END}
 
 
-def _changed_in_use(after: Lease, works: Collection[Work], planned: Collection[Allocation]) -> frozenset[str]:
+def _changed_in_use(after: Lease, tasks: Collection[Task], planned: Collection[Allocation]) -> frozenset[str]:
     """Return the reservations in use that get other resources, or another count on one, than they hold."""
-    counts: dict[str, dict[int, int]] = {work.reservation.id: {} for work in works}
+    counts: dict[str, dict[int, int]] = {task.reservation.id: {} for task in tasks}
     for allocation in planned:
         counts[allocation.reservation_id][allocation.resource_id] = allocation.count
     active = {r.id for r in after.reservations if r.status is ReservationStatus.ACTIVE}
     return frozenset(
-        work.reservation.id
-        for work in works
-        if work.reservation.id in active and counts[work.reservation.id] != dict(work.counts)
+        task.reservation.id
+        for task in tasks
+        if task.reservation.id in active and counts[task.reservation.id] != dict(task.counts)
     )

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.manager import lifecycle
-from blazar.manager.ahead import Ahead
 from blazar.manager.claims import Claim, Claims
 from blazar.manager.flags import failed, leaving_out, left_out
 from blazar.manager.lifecycle import Drop, Wait
-from blazar.manager.notices import Notices
 from blazar.manager.notifications import DELETED, Notifier, of_event
+from blazar.manager.outbox import Outbox
+from blazar.manager.read_ahead import ReadAhead
 from blazar.manager.settings import Settings
-from blazar.manager.starting import MOST_TURNS, Substitutes, doing_without
-from blazar.manager.works import works_with
+from blazar.manager.starting import MOST_TURNS, StartReplacements, without
+from blazar.manager.tasks import tasks_with
 from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock, later
 from blazar.model.demand import Allocation, Plan
@@ -33,15 +33,15 @@ from blazar.model.lease import (
     ReservationStatus,
 )
 from blazar.model.resource import ResourceKind
-from blazar.model.usage import Notice
-from blazar.resources.base import Action, NotYet, Progress, ResourceType, Unusable, Work
+from blazar.model.usage import OutboxMessage
+from blazar.resources.base import Action, NotYet, Progress, ResourceType, Task, Unusable
 from blazar.store.store import EarlierUser, Store
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class Finished:
     """The event is finished; with ``error`` it failed for good. ``note`` is kept as the reason of a success."""
 
     reservations: tuple[Reservation, ...] = ()
@@ -50,7 +50,7 @@ class Over:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Retry:
     """The event has to be retried; ``after`` None means after the usual back-off of a failure."""
 
     reason: str
@@ -58,7 +58,7 @@ class Again:
     reservations: tuple[Reservation, ...] = ()
 
 
-Result = Over | Again
+Result = Finished | Retry
 
 
 class SavedStateMissing(BlazarError):
@@ -87,21 +87,21 @@ class Worker:
         clock: Clock,
         claims: Claims,
         settings: Settings,
-        notices: Notices,
-        substitutes: Substitutes,
+        outbox: Outbox,
+        replacements: StartReplacements,
         *,
         taken_over: Callable[[], None],
     ) -> None:
         self._taken_over = taken_over
-        self._notices = notices
-        self._substitutes = substitutes
+        self._outbox = outbox
+        self._replacements = replacements
         self._store = store
         self._types = types
         self._notifier = notifier
         self._clock = clock
         self._claims = claims
         self._settings = settings
-        self.ahead = Ahead(store, clock)
+        self.read_ahead = ReadAhead(store, clock)
         self._actions: Mapping[EventType, Callable[[Lease, Event, Claim], Result]] = {
             EventType.START: self._start,
             EventType.BEFORE_END: self._before_end,
@@ -112,7 +112,7 @@ class Worker:
             EventType.CLEAN_UP: self._clean_up,
         }
 
-    def look_at(self, lease_id: str, event_id: str) -> bool:
+    def process(self, lease_id: str, event_id: str) -> bool:
         """Process a due event: work on it if its time has come and nobody else does, else postpone it.
 
         Return False if another manager was faster.
@@ -120,7 +120,7 @@ class Worker:
         try:
             # A claim is compared with the time before it was read: it may have been renewed since.
             now = self._clock.now()
-            with self.ahead.taken(event_id) as read:
+            with self.read_ahead.taken(event_id) as read:
                 lease, read_at = read or (self._store.lease(lease_id, including_deleted=True), now)
                 event = next((e for e in lease.events if e.id == event_id), None)
                 claim = self._claims.new()
@@ -155,14 +155,14 @@ class Worker:
                 )
                 return lease
             except CloudUnavailable as error:
-                result = Again(error.message)
+                result = Retry(error.message)
             except BlazarError as error:
                 LOG.warning("Event %s of lease %s failed: %s", kind, lease.id, error.message)
-                result = Again(error.message)
+                result = Retry(error.message)
             except Exception as error:
                 # The edge of a worker: a bug must neither stop the engine nor lose the event.
                 LOG.exception("Event %s of lease %s failed unexpectedly", kind, lease.id)
-                result = Again(_internal(error))
+                result = Retry(_internal(error))
             return self._conclude(lease, event, result, claim)
 
     def finish(
@@ -197,13 +197,13 @@ class Worker:
             f"the lease before you retry"
         )
 
-    def works(self, lease: Lease) -> tuple[Work, ...]:
+    def tasks(self, lease: Lease) -> tuple[Task, ...]:
         """Return the reservations of a lease, each with its allocated resources."""
-        return self.ahead.works(lease) or self.works_with(lease, self._store.lease_allocations(lease.id))
+        return self.read_ahead.tasks(lease) or self.tasks_with(lease, self._store.lease_allocations(lease.id))
 
-    def works_with(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Work, ...]:
+    def tasks_with(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Task, ...]:
         """Return the reservations of a lease, each with the resources that these allocations give it."""
-        return works_with(self._store, lease, allocations)
+        return tasks_with(self._store, lease, allocations)
 
     def type_of(self, reservation: Reservation) -> ResourceType:
         """Return the resource type of a reservation. NotFound if it is no longer enabled."""
@@ -215,7 +215,7 @@ class Worker:
 
     def _claim(self, lease: Lease, event: Event, claim: Claim, read_at: datetime) -> Lease | None:
         now = self._clock.now()
-        match lifecycle.decide(lease, event, read_at, relook=self._settings.relook):
+        match lifecycle.decide(lease, event, read_at, recheck_interval=self._settings.recheck_interval):
             case Drop():
                 if event.due_at is not None:
                     self._save(lease, lifecycle.with_event(lease, replace(event, due_at=None)), now)
@@ -237,7 +237,7 @@ class Worker:
             if not lease.reservations:
                 self._start_empty(lease, event, now)
                 return None
-            users = () if self.ahead.is_clear(lease) else self._earlier_users(lease, now)
+            users = () if self.read_ahead.is_clear(lease) else self._earlier_users(lease, now)
             if users:
                 later, reason = self._waits_for(users, lease, now)
                 self._save(lease, lifecycle.postpone(lease, event, at=later, reason=reason, failed=False, now=now), now)
@@ -251,10 +251,10 @@ class Worker:
         claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=self._claims.begin(claim))
         # The outbox message of the end is written with the claim of the end event, so that it is sent once.
         ends = event.event_type == EventType.END
-        notices = self._notices.of_end(lease, claimed) if ends else ()
-        saved = self._save(lease, claimed, now, notices=notices)
-        if notices:
-            self._notices.wake()
+        messages = self._outbox.of_end(lease, claimed) if ends else ()
+        saved = self._save(lease, claimed, now, messages=messages)
+        if messages:
+            self._outbox.wake()
         if event.event_type == EventType.BEFORE_END and first and self._warns(lease):
             # Notify before the action: a warning is of no use after slow snapshots.
             self._notifier.notify(of_event(EventType.BEFORE_END), saved)
@@ -276,7 +276,7 @@ class Worker:
                 now, first.clean_at
             ), f"the resources that lease {first.lease_id} released late are being cleaned"
         # A lease that is long overdue is not polled four times a second: this delays a start by 5 % at most.
-        later = now + max(self._settings.relook, (now - lease.window.start) / 20)
+        later = now + max(self._settings.recheck_interval, (now - lease.window.start) / 20)
         return later, f"lease {first.lease_id} has not released its resources yet"
 
     def _warns(self, lease: Lease) -> bool:
@@ -287,95 +287,99 @@ class Worker:
         return lease.status is LeaseStatus.ACTIVE and actions != {Action.NONE}
 
     def _start(self, lease: Lease, event: Event, claim: Claim) -> Result:
-        works = self.works(lease)
+        tasks = self.tasks(lease)
         # Last chance to replace failed resources: others may be free by now.
-        if lost := failed(works, ReservationStatus.PENDING):
-            works = self.works(self._substitutes.instead_of(lease.id, lost, claim))
-        waiting = [work for work in works if work.reservation.status is ReservationStatus.PENDING]
-        result: Result = Over()
+        if lost := failed(tasks, ReservationStatus.PENDING):
+            tasks = self.tasks(self._replacements.replace_failed(lease.id, lost, claim))
+        waiting = [task for task in tasks if task.reservation.status is ReservationStatus.PENDING]
+        result: Result = Finished()
         reasons: dict[int, str] = {}
         for _ in range(MOST_TURNS):
             unusable: dict[str, Mapping[int, str]] = {}
             result = _joined(result, self._handed_over(waiting, unusable))
             if not unusable:
-                return replace(result, note="; ".join(reasons.values()) or None) if isinstance(result, Over) else result
-            for work in waiting:
-                if found := unusable.get(work.reservation.id):
+                return (
+                    replace(result, note="; ".join(reasons.values()) or None)
+                    if isinstance(result, Finished)
+                    else result
+                )
+            for task in waiting:
+                if found := unusable.get(task.reservation.id):
                     reasons |= found
-                    kind = self.type_of(work.reservation).kind
+                    kind = self.type_of(task.reservation).kind
                     self._store.set_failed(kind, found, at=self._clock.now())
             lost = {id_: frozenset(found) for id_, found in unusable.items()}
-            now_held = self.works(self._substitutes.instead_of(lease.id, lost, claim))
-            again = [work for work in now_held if work.reservation.id in lost]
-            waiting = [_without(work, frozenset(reasons)) for work in again]
-            ruined = [work.reservation for work in waiting if not work.resources]
-            if ruined:
+            now_held = self.tasks(self._replacements.replace_failed(lease.id, lost, claim))
+            retries = [task for task in now_held if task.reservation.id in lost]
+            waiting = [_without(task, frozenset(reasons)) for task in retries]
+            failed_reservations = [task.reservation for task in waiting if not task.resources]
+            if failed_reservations:
                 now = self._clock.now()
-                errors = [lifecycle.with_status(r, ReservationStatus.ERROR, now) for r in ruined]
-                result = _joined(result, Over(tuple(errors), "; ".join(reasons.values())))
-                waiting = [work for work in waiting if work.resources]
-        return _joined(result, Again("; ".join(reasons.values())))
+                errors = [lifecycle.with_status(r, ReservationStatus.ERROR, now) for r in failed_reservations]
+                result = _joined(result, Finished(tuple(errors), "; ".join(reasons.values())))
+                waiting = [task for task in waiting if task.resources]
+        return _joined(result, Retry("; ".join(reasons.values())))
 
-    def _handed_over(self, works: Collection[Work], unusable: dict[str, Mapping[int, str]]) -> Result:
+    def _handed_over(self, tasks: Collection[Task], unusable: dict[str, Mapping[int, str]]) -> Result:
         """Start reservations; collect in ``unusable`` the resources that cannot be assigned, by reservation."""
 
-        def start(kind: ResourceType, work: Work) -> Progress:
+        def start(kind: ResourceType, task: Task) -> Progress:
             try:
-                return kind.start(work)
+                return kind.start(task)
             except Unusable as error:
-                LOG.warning("Reservation %s of lease %s: %s", work.reservation.id, work.lease.id, error)
-                unusable[work.reservation.id] = error.reasons
+                LOG.warning("Reservation %s of lease %s: %s", task.reservation.id, task.lease.id, error)
+                unusable[task.reservation.id] = error.reasons
                 raise
 
-        return self._each(works, start, then=ReservationStatus.ACTIVE, tolerant=True, passing=unusable)
+        return self._each(tasks, start, then=ReservationStatus.ACTIVE, tolerant=True, passing=unusable)
 
     def _before_end(self, lease: Lease, event: Event, claim: Claim) -> Result:
         now = self._clock.now()
-        active = [work for work in self.works(lease) if work.reservation.status is ReservationStatus.ACTIVE]
+        active = [task for task in self.tasks(lease) if task.reservation.status is ReservationStatus.ACTIVE]
         if not active and lease.status is not LeaseStatus.ACTIVE:
-            return Over(error=f"the lease was {lease.status} when its before_end event was due")
-        result = self._each(active, lambda kind, work: kind.before_end(work), then=None, tolerant=True)
-        if isinstance(result, Over):
+            return Finished(error=f"the lease was {lease.status} when its before_end event was due")
+        result = self._each(active, lambda kind, task: kind.before_end(task), then=None, tolerant=True)
+        if isinstance(result, Finished):
             return result
         failing = result.after is None
         grace = timedelta(0) if failing else self._settings.snapshot_grace
         if now >= later(lease.window.end, grace) and not (failing and event.attempts < LAST_TRIES):
-            return Over(error=f"not finished at the end of the lease: {result.reason}")
+            return Finished(error=f"not finished at the end of the lease: {result.reason}")
         return result
 
     def _end(self, lease: Lease, event: Event, claim: Claim) -> Result:
-        left = [work for work in self.works(lease) if work.reservation.status is not ReservationStatus.DELETED]
-        return self._each(left, lambda kind, work: kind.end(work), then=ReservationStatus.DELETED, tolerant=False)
+        left = [task for task in self.tasks(lease) if task.reservation.status is not ReservationStatus.DELETED]
+        return self._each(left, lambda kind, task: kind.end(task), then=ReservationStatus.DELETED, tolerant=False)
 
     def _clean_up(self, lease: Lease, event: Event, claim: Claim) -> Result:
         # All resources that it ever held: leftovers may be on any of these.
         held = self._store.ever_held(lease.id)
         resources = self._store.resources_by_id(frozenset().union(*held.values()))
-        works = [
-            Work(lease, r, tuple(resources[id_] for id_ in sorted(held.get(r.id, ())))) for r in lease.reservations
+        tasks = [
+            Task(lease, r, tuple(resources[id_] for id_ in sorted(held.get(r.id, ())))) for r in lease.reservations
         ]
-        return self._each(works, lambda kind, work: kind.end(work), then=ReservationStatus.DELETED, tolerant=False)
+        return self._each(tasks, lambda kind, task: kind.end(task), then=ReservationStatus.DELETED, tolerant=False)
 
     def _undo_update(self, lease: Lease, event: Event, claim: Claim) -> Result:
         try:
             result = self._restored(lease, event)
         except SavedStateMissing as error:
-            result = Again(error.message)
-        if not isinstance(result, Again) or result.after is not None or event.attempts < LAST_TRIES:
+            result = Retry(error.message)
+        if not isinstance(result, Retry) or result.after is not None or event.attempts < LAST_TRIES:
             return result
         if self._clock.now() < lease.window.end:
             return result
         # The end returns all resources, those from before the change and those of it: it need not wait for the undo.
-        return Over(error=f"not undone before the end of the lease: {result.reason}")
+        return Finished(error=f"not undone before the end of the lease: {result.reason}")
 
     def _restored(self, lease: Lease, event: Event) -> Result:
         held = self._held_before(lease, event)
-        surplus = {work.reservation.id: work.resources for work in self.works(lease)}
-        before = self.works_with(lease, held)
+        surplus = {task.reservation.id: task.resources for task in self.tasks(lease)}
+        before = self.tasks_with(lease, held)
 
-        def restore(kind: ResourceType, work: Work) -> Progress:
-            kept = {resource.id for resource in work.resources}
-            return kind.restore(work, tuple(r for r in surplus[work.reservation.id] if r.id not in kept))
+        def restore(kind: ResourceType, task: Task) -> Progress:
+            kept = {resource.id for resource in task.resources}
+            return kind.restore(task, tuple(r for r in surplus[task.reservation.id] if r.id not in kept))
 
         return self._each(before, restore, then=None, tolerant=False)
 
@@ -384,8 +388,8 @@ class Worker:
 
     def _each(
         self,
-        works: Collection[Work],
-        act: Callable[[ResourceType, Work], Progress],
+        tasks: Collection[Task],
+        act: Callable[[ResourceType, Task], Progress],
         *,
         then: ReservationStatus | None,
         tolerant: bool,
@@ -403,43 +407,43 @@ class Worker:
         errors: list[str] = []
         after: timedelta | None = None
         failed_here = False
-        for work in works:
+        for task in tasks:
             try:
-                progress = act(self.type_of(work.reservation), work)
+                progress = act(self.type_of(task.reservation), task)
             except Unusable as error:
-                if passing is None or work.reservation.id not in passing:
+                if passing is None or task.reservation.id not in passing:
                     failed_here = True
                     reasons.append(str(error))
                 continue
             except ClaimLost:
                 raise
             except BlazarError as error:
-                LOG.warning("Reservation %s of lease %s: %s", work.reservation.id, work.lease.id, error.message)
+                LOG.warning("Reservation %s of lease %s: %s", task.reservation.id, task.lease.id, error.message)
                 if tolerant and not isinstance(error, CloudUnavailable):
                     errors.append(error.message)
                     if then is not None:
-                        changed.append(lifecycle.with_status(work.reservation, ReservationStatus.ERROR, now))
+                        changed.append(lifecycle.with_status(task.reservation, ReservationStatus.ERROR, now))
                 else:
                     failed_here = True
                     reasons.append(error.message)
                 continue
             except Exception as error:
                 # The edge of a reservation: a bug in one type must not stop the other reservations of the lease.
-                LOG.exception("Reservation %s of lease %s failed unexpectedly", work.reservation.id, work.lease.id)
+                LOG.exception("Reservation %s of lease %s failed unexpectedly", task.reservation.id, task.lease.id)
                 failed_here = True
                 reasons.append(_internal(error))
                 continue
             if isinstance(progress, NotYet):
                 after = progress.after if after is None else min(after, progress.after)
                 reasons.append(progress.reason)
-            elif then is not None or progress.artefacts is not None:
-                made = work.reservation
-                if progress.artefacts is not None:
-                    made = leaving_out(replace(made, artefacts=progress.artefacts), left_out(made))
+            elif then is not None or progress.cloud_ids is not None:
+                made = task.reservation
+                if progress.cloud_ids is not None:
+                    made = leaving_out(replace(made, cloud_ids=progress.cloud_ids), left_out(made))
                 changed.append(made if then is None else lifecycle.with_status(made, then, now))
         if reasons:
-            return Again("; ".join(errors + reasons), None if failed_here else after, tuple(changed))
-        return Over(tuple(changed), "; ".join(errors) or None)
+            return Retry("; ".join(errors + reasons), None if failed_here else after, tuple(changed))
+        return Finished(tuple(changed), "; ".join(errors) or None)
 
     def _conclude(self, lease: Lease, event: Event, result: Result, claim: Claim) -> Lease:
         while True:
@@ -452,25 +456,25 @@ class Worker:
                 return lease
             try:
                 after, release, window = self._recorded(lease, current, result, now)
-                notices = self._taken_back(lease, current, result)
+                messages = self._reversals(lease, current, result)
                 if window is not None:
-                    saved = self._store.rebook(lease, after, Plan(window), at=now, notices=notices)
+                    saved = self._store.rebook(lease, after, Plan(window), at=now, messages=messages)
                 else:
-                    saved = self._save(lease, after, now, release=release, notices=notices)
+                    saved = self._save(lease, after, now, release=release, messages=messages)
             except StaleLease:
                 lease = self._store.lease(lease.id, including_deleted=True)
                 continue
-            if notices:
-                self._notices.wake()
+            if messages:
+                self._outbox.wake()
             self._tell(saved, current, result)
             return saved
 
-    def _taken_back(self, lease: Lease, event: Event, result: Result) -> tuple[Notice, ...]:
+    def _reversals(self, lease: Lease, event: Event, result: Result) -> tuple[OutboxMessage, ...]:
         """Return the outbox messages of an undone request, once the outcome of the lease is certain."""
         restoring = event.event_type == EventType.UPDATE and lease.status is not LeaseStatus.DELETING
-        if event.event_type not in REQUEST_EVENTS or (restoring and isinstance(result, Again)):
+        if event.event_type not in REQUEST_EVENTS or (restoring and isinstance(result, Retry)):
             return ()
-        return self._notices.taken_back(lease)
+        return self._outbox.reversals_of(lease)
 
     def _recorded(
         self, lease: Lease, event: Event, result: Result, now: datetime
@@ -482,7 +486,7 @@ class Worker:
             return lifecycle.abandon(lease, event, now=now), frozenset(), None
         current = lifecycle.with_reservations(lease, result.reservations)
         release = frozenset(r.id for r in result.reservations if r.status is ReservationStatus.DELETED)
-        if isinstance(result, Again):
+        if isinstance(result, Retry):
             if kind is EventType.CREATE:
                 # The allocations were never used: release them while the rest is cleaned up.
                 release = frozenset(r.id for r in lease.reservations)
@@ -499,12 +503,16 @@ class Worker:
                 settled = lifecycle.settle(current, event, now=now, error=event.reason or "taken over and undone")
                 return settled, frozenset(), self._held_before(lease, event)
             case EventType.START:
-                ruined = [r for r in current.reservations if r.status is ReservationStatus.ERROR]
-                error = result.error or (event.reason if ruined else None) or ("failed" if ruined else None)
+                failed_reservations = [r for r in current.reservations if r.status is ReservationStatus.ERROR]
+                error = (
+                    result.error
+                    or (event.reason if failed_reservations else None)
+                    or ("failed" if failed_reservations else None)
+                )
                 return lifecycle.settle(current, event, now=now, error=error, note=_note(result)), release, None
         return lifecycle.settle(current, event, now=now, error=result.error), release, None
 
-    def _postponed(self, lease: Lease, event: Event, result: Again, now: datetime) -> Lease:
+    def _postponed(self, lease: Lease, event: Event, result: Retry, now: datetime) -> Lease:
         wait = result.after
         if wait is None:
             wait = min(self._settings.longest_retry, self._settings.first_retry * 2 ** min(event.attempts, 16))
@@ -521,12 +529,12 @@ class Worker:
         now: datetime,
         *,
         release: frozenset[str] = frozenset(),
-        notices: tuple[Notice, ...] = (),
+        messages: tuple[OutboxMessage, ...] = (),
     ) -> Lease:
-        return self._store.save(before, after, release=release, at=now, notices=notices)
+        return self._store.save(before, after, release=release, at=now, messages=messages)
 
     def _tell(self, lease: Lease, event: Event, result: Result) -> None:
-        if isinstance(result, Again):
+        if isinstance(result, Retry):
             return
         match event.event_type:
             case EventType.START | EventType.END:
@@ -536,7 +544,7 @@ class Worker:
                 self._notifier.notify(DELETED, lease)
 
 
-def memo_of(allocations: Collection[Allocation]) -> Mapping[str, object]:
+def saved_state_of(allocations: Collection[Allocation]) -> Mapping[str, object]:
     """Return the saved state of an update: the allocations that the lease held before."""
     return {
         "held": [
@@ -551,12 +559,12 @@ def held_before(lease: Lease, event: Event, kinds: Mapping[str, ResourceKind]) -
 
     ``kinds`` are the resource kinds of its reservations.
     """
-    if event.memo is None or "held" not in event.memo:
+    if event.saved_state is None or "held" not in event.saved_state:
         # An explicit empty list means that it held nothing: a missing one must never make resources count as surplus.
         raise SavedStateMissing(
             f"the allocations of lease {lease.id} before its update are not on record; nothing is undone"
         )
-    held = event.memo["held"]
+    held = event.saved_state["held"]
     return tuple(
         Allocation(
             kinds[reservation_id],
@@ -571,24 +579,24 @@ def held_before(lease: Lease, event: Event, kinds: Mapping[str, ResourceKind]) -
     )
 
 
-def _without(work: Work, ids: frozenset[int]) -> Work:
+def _without(task: Task, ids: frozenset[int]) -> Task:
     """Return a reservation to start without some of its resources, with these recorded as left out."""
-    out = ids & work.counts.keys()
-    return doing_without(replace(work, reservation=leaving_out(work.reservation, out)), out)
+    out = ids & task.counts.keys()
+    return without(replace(task, reservation=leaving_out(task.reservation, out)), out)
 
 
 def _joined(one: Result, other: Result) -> Result:
     """Return the combined result of two rounds of work on one event."""
     reservations = (*one.reservations, *other.reservations)
-    if isinstance(one, Over) and isinstance(other, Over):
-        return Over(reservations, "; ".join(filter(None, (one.error, other.error))) or None)
-    again = [result for result in (one, other) if isinstance(result, Again)]
-    after = None if any(result.after is None for result in again) else min(r.after for r in again if r.after)
-    return Again("; ".join(result.reason for result in again), after, reservations)
+    if isinstance(one, Finished) and isinstance(other, Finished):
+        return Finished(reservations, "; ".join(filter(None, (one.error, other.error))) or None)
+    retries = [result for result in (one, other) if isinstance(result, Retry)]
+    after = None if any(result.after is None for result in retries) else min(r.after for r in retries if r.after)
+    return Retry("; ".join(result.reason for result in retries), after, reservations)
 
 
-def _note(result: Over | Again) -> str | None:
-    return result.note if isinstance(result, Over) else None
+def _note(result: Finished | Retry) -> str | None:
+    return result.note if isinstance(result, Finished) else None
 
 
 def _event(lease: Lease, event_id: str) -> Event:

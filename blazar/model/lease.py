@@ -79,8 +79,8 @@ class Event:
     ``due_at`` is when a manager should next process the event: its time while it is UNDONE, the time of the next
     attempt after a failure, or the expiry of the claim of the manager that works on it; None when nothing is left to
     do. ``claimed_by`` and ``claimed_at`` are the owner of the claim and the time of the claim. ``attempts`` counts
-    failed attempts, and ``reason`` is why the last one failed. ``memo`` is the saved state of a request event: what is
-    needed to undo the request. Events of a client's own types are stored but do nothing.
+    failed attempts, and ``reason`` is why the last one failed. ``saved_state`` of a request event is what is needed to
+    undo the request. Events of a client's own types are stored but do nothing.
     """
 
     id: str
@@ -94,7 +94,7 @@ class Event:
     claimed_at: datetime | None = None
     attempts: int = 0
     reason: str | None = None
-    memo: Mapping[str, Any] | None = None
+    saved_state: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Reservation:
     """What one lease reserves of one resource type.
 
     ``resource_id`` is an id that API 1.0 shows and nothing uses. ``parameters`` are the type's own values as the API
-    shows them; ``artefacts`` are the cloud ids of what the type created (such as the id of an aggregate).
+    shows them; ``cloud_ids`` are the cloud ids of what the type created (such as the id of an aggregate).
     """
 
     id: str
@@ -114,12 +114,12 @@ class Reservation:
     missing_resources: bool = False
     resources_changed: bool = False
     parameters: Parameters = field(default_factory=dict)
-    artefacts: Parameters = field(default_factory=dict)
+    cloud_ids: Parameters = field(default_factory=dict)
 
     @property
     def shown(self) -> Mapping[str, Any]:
         """Return the parameters and the cloud ids that users need to know; an id that does not exist yet is None."""
-        return {**self.parameters, **{key: self.artefacts.get(key) for key in SHOWN_IDS.get(self.resource_type, ())}}
+        return {**self.parameters, **{key: self.cloud_ids.get(key) for key in SHOWN_IDS.get(self.resource_type, ())}}
 
 
 @dataclass(frozen=True, slots=True)

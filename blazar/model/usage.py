@@ -36,18 +36,18 @@ class ProjectUse:
     own_usage: tuple[UsageRecord, ...] = ()
 
 
-HELD = datetime(9999, 1, 1, tzinfo=UTC)
+HELD_BY_REQUEST = datetime(9999, 1, 1, tzinfo=UTC)
 """The ``due_at`` of an outbox message that only its own request delivers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class OutboxMessage:
     """An outbox message about a lease, kept until it is delivered.
 
     ``content`` is a string that only its writer interprets. ``due_at`` is the time of the next attempt; while a
-    delivery is in progress, the time at which its claim expires; and HELD while the message belongs to a request in
-    progress. ``told`` names the recipients to whom it is delivered. ``stored``: it is in the database, and is written
-    as an update. ``over``: it is finished.
+    delivery is in progress, the time at which its claim expires; and HELD_BY_REQUEST while it belongs to a request in
+    progress. ``delivered_to`` names the filters that have it. ``stored``: it is in the database, and is written as an
+    update. ``finished``: no attempt follows.
     """
 
     id: str
@@ -56,15 +56,15 @@ class Notice:
     created_at: datetime
     due_at: datetime
     attempts: int = 0
-    told: tuple[str, ...] = ()
+    delivered_to: tuple[str, ...] = ()
     reason: str | None = None
     stored: bool = False
-    over: bool = False
+    finished: bool = False
 
     @property
     def held(self) -> bool:
         """Return whether it belongs to a request, which delivers it itself and knows the result."""
-        return self.due_at == HELD
+        return self.due_at == HELD_BY_REQUEST
 
 
 def peak(window: Window, uses: Iterable[tuple[Window, int]]) -> int:

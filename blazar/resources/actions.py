@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 
 from blazar.model.errors import CloudUnavailable, InvalidInput
 from blazar.model.lease import EventType, Parameters
-from blazar.resources.base import Action, Done, NotYet, Progress, Work
+from blazar.resources.base import Action, Done, NotYet, Progress, Task
 from blazar.resources.parameters import quoted
 
 BEFORE_END = "before_end"
 ALIAS = "before_end_action"
 
-LOOK_AGAIN = timedelta(seconds=1)
-LOOK_LATER = timedelta(seconds=10)
+RECHECK_SOON = timedelta(seconds=1)
+RECHECK_LATER = timedelta(seconds=10)
 """The pause after a restart of something: what fails every time is not retried at every check."""
 
 
@@ -71,22 +71,22 @@ def action_of(parameters: Parameters, default: str) -> Action:
     return Action.NOTIFICATION if stated in NOTIFY_ONLY else Action(stated)
 
 
-def asked_at(work: Work) -> datetime | None:
+def asked_at(task: Task) -> datetime | None:
     """Return when a user last requested the action after it had been done; None if never."""
-    event = work.lease.event(EventType.BEFORE_END)
-    memo: Mapping[str, object] = (event.memo if event else None) or {}
-    stated = memo.get("asked_at")
+    event = task.lease.event(EventType.BEFORE_END)
+    saved_state: Mapping[str, object] = (event.saved_state if event else None) or {}
+    stated = saved_state.get("asked_at")
     return datetime.fromisoformat(stated) if isinstance(stated, str) else None
 
 
-def progress(work: Work, tally: Tally, what: str) -> Progress:
+def progress(task: Task, tally: Tally, what: str) -> Progress:
     """Return the progress of an action; CloudUnavailable, with the reasons, if all that is left has failed."""
     reasons = list(tally.failures)
     if tally.under_way:
-        event = work.lease.event(EventType.BEFORE_END)
+        event = task.lease.event(EventType.BEFORE_END)
         once_more = tally.begun > 0 and event is not None and event.reason is not None
         reasons.insert(0, f"{what}: {tally.under_way}")
-        return NotYet(LOOK_LATER if once_more else LOOK_AGAIN, "; ".join(reasons))
+        return NotYet(RECHECK_LATER if once_more else RECHECK_SOON, "; ".join(reasons))
     if reasons:
         raise CloudUnavailable("; ".join(reasons))
     return Done()

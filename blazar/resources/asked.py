@@ -12,12 +12,12 @@ REQUIREMENTS = {module.RESOURCE_TYPE: module.REQUIREMENTS for module in (physica
 """The parameters of a resource type that are requirements on hosts; other types (flavors) have none."""
 
 
-def asked_about(reservation: Reservation) -> frozenset[str]:
+def required_properties(reservation: Reservation) -> frozenset[str]:
     """Return the host properties that a reservation's requirements name."""
     return keys(requirement_of(reservation.parameters, REQUIREMENTS.get(reservation.resource_type, ())))
 
 
-def asks_otherwise(before: Reservation, after: Reservation) -> bool:
+def requirements_differ(before: Reservation, after: Reservation) -> bool:
     """Return whether a change of a reservation changes its requirements on hosts."""
     fields = REQUIREMENTS.get(after.resource_type, ())
     return any(before.parameters[field] != after.parameters[field] for field in fields)

@@ -16,9 +16,9 @@ from blazar.model.resource import Resource, ResourceKind
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The cloud is in the desired state; ``artefacts``, if given, are the cloud ids to store."""
+    """The cloud is in the desired state; ``cloud_ids``, if given, are the cloud ids to store."""
 
-    artefacts: Parameters | None = None
+    cloud_ids: Parameters | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Task:
     """One reservation to act on, with the resources that are promised to it.
 
     ``counts`` is the count on each, by calendar id; ``in_use`` the count in use, None if it was not read.
@@ -60,18 +60,18 @@ class Work:
     in_use: Mapping[int, int] | None = None
 
 
-class LookFirst(Exception):
+class UsageNeeded(Exception):
     """The demand of a change depends on what is in use: read that (``ResourceType.in_use``), then retry.
 
     Raised while the calendar is locked, so that no call to the cloud is made there.
     """
 
-    def __init__(self, work: Work) -> None:
-        super().__init__(work.reservation.id)
-        self.work = work
+    def __init__(self, task: Task) -> None:
+        super().__init__(task.reservation.id)
+        self.task = task
 
 
-class ResolveFirst(Exception):
+class ResolutionNeeded(Exception):
     """The parameters of a change need data from the cloud: resolve them (``ResourceType.resolve``), then retry.
 
     Raised by ``changed``, where the calendar may be locked.
@@ -90,13 +90,13 @@ class Unusable(Exception):
 
 
 @runtime_checkable
-class LeavesTraces(Protocol):
+class ListsReservations(Protocol):
     """A resource type that can list the reservations that have something in the cloud.
 
     Optional: the sweep skips a type without this method.
     """
 
-    def traces(self, resources: Collection[Resource]) -> frozenset[str]:
+    def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the ids of the reservations that have anything in the cloud.
 
         ``resources`` are all registered ones of its kind. The number of calls does not depend on that of reservations.
@@ -144,30 +144,30 @@ class ResourceType(Protocol):
         ``known`` are the properties that some resource has; a requirement on any other raises InvalidInput.
         """
 
-    def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand_again(self, task: Task, parameters: Parameters, *, known: frozenset[str]) -> Demand:
         """Return what a reservation that holds resources demands after a change.
 
         Raises Conflict for what cannot be changed in the reservation's state, and LookFirst.
         """
 
-    def in_use(self, work: Work) -> Mapping[int, int]:
+    def in_use(self, task: Task) -> Mapping[int, int]:
         """Return the count in use of each resource, by calendar id."""
 
-    def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
+    def must_prepare_again(self, before: Parameters, after: Parameters) -> bool:
         """Return whether a change before the start changes what ``prepare`` creates."""
 
-    def prepare(self, work: Work) -> Parameters:
+    def prepare(self, task: Task) -> Parameters:
         """Ensure what must exist before the start; return the cloud ids to store."""
 
-    def start(self, work: Work) -> Progress:
+    def start(self, task: Task) -> Progress:
         """Ensure that the project can use the resources, and no others."""
 
-    def before_end(self, work: Work) -> Progress:
+    def before_end(self, task: Task) -> Progress:
         """Do what the reservation's ``before_end`` action says."""
 
-    def end(self, work: Work) -> Progress:
+    def end(self, task: Task) -> Progress:
         """Ensure that nothing of the reservation is left: use ended, resources returned, cloud objects deleted."""
 
-    def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
-        """Undo a failed change: ensure the reservation as in ``work``, and that the ``surplus`` resources are
+    def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
+        """Undo a failed change: ensure the reservation as in ``task``, and that the ``surplus`` resources are
         returned."""

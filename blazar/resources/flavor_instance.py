@@ -11,7 +11,7 @@ from blazar.model.errors import InvalidInput, NotFound
 from blazar.model.lease import Parameters, Reservation
 from blazar.model.requirements import Anything, parse_requirement
 from blazar.resources.actions import BEFORE_END, with_action
-from blazar.resources.base import ResolveFirst
+from blazar.resources.base import ResolutionNeeded
 from blazar.resources.flavors import of_text, per_instance_of, text_of, traits_of
 from blazar.resources.instances import (
     Instances,
@@ -23,7 +23,7 @@ from blazar.resources.instances import (
 )
 from blazar.resources.parameters import quoted
 from blazar.resources.physical_host import HostSettings
-from blazar.resources.slots import Template
+from blazar.resources.reserved_capacity import Template
 
 RESOURCE_TYPE = "flavor:instance"
 
@@ -135,7 +135,7 @@ def _id_of(value: object) -> str:
 
 def _chosen(flavor: object) -> Parameters:
     if not isinstance(flavor, Flavor):
-        raise ResolveFirst
+        raise ResolutionNeeded
     return {
         "flavor_id": flavor.id,
         "vcpus": flavor.vcpus,

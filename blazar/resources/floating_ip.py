@@ -16,8 +16,8 @@ from blazar.model.requirements import Membership
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import BEFORE_END, action_of, checked_action, with_action
 from blazar.resources.addresses import NETWORK, address_text, name_of
-from blazar.resources.base import Action, Done, LookFirst, Progress, Unusable, Work
-from blazar.resources.handover import Handover
+from blazar.resources.base import Action, Done, Progress, Task, Unusable, UsageNeeded
+from blazar.resources.floating_ip_assignment import FloatingIpAssignment
 from blazar.resources.parameters import quoted, whole_number
 from blazar.resources.physical_host import HostSettings
 
@@ -37,7 +37,7 @@ class VirtualFloatingIp:
 
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._settings = settings
-        self._handover = Handover(cloud.network)
+        self._assignment = FloatingIpAssignment(cloud.network)
 
     def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
         """Return the parameters of a request unchanged; nothing has to be read from the cloud."""
@@ -79,77 +79,77 @@ class VirtualFloatingIp:
             required=frozenset(name_of(network_id, address) for address in parameters[REQUIRED]),
         )
 
-    def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand_again(self, task: Task, parameters: Parameters, *, known: frozenset[str]) -> Demand:
         """Return the demand after a change; a reservation in use keeps all attached addresses."""
-        fresh, held = self.demand(parameters, known=known), frozenset(work.counts)
-        if work.reservation.status is ReservationStatus.PENDING:
+        fresh, held = self.demand(parameters, known=known), frozenset(task.counts)
+        if task.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=held)
-        before = self.demand(work.reservation.parameters, known=known)
+        before = self.demand(task.reservation.parameters, known=known)
         if (fresh.min_count, fresh.required) == (before.min_count, before.required):
             # New dates alone add no addresses, even if some have failed.
             count = max(1, len(held))
             return replace(fresh, min_count=count, max_count=count, pinned=held, required=frozenset())
-        new = fresh.required - {resource.name for resource in work.resources}
+        new = fresh.required - {resource.name for resource in task.resources}
         room = fresh.min_count - len(new)
-        kept = held if len(held) <= room else _fewer(work, room, fresh)
+        kept = held if len(held) <= room else _fewer(task, room, fresh)
         return replace(fresh, pinned=kept, required=new)
 
-    def in_use(self, work: Work) -> Mapping[int, int]:
+    def in_use(self, task: Task) -> Mapping[int, int]:
         """Return a count of 1 for each address attached to a port, by calendar id."""
-        return self._handover.attached(work)
+        return self._assignment.attached(task)
 
-    def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
+    def must_prepare_again(self, before: Parameters, after: Parameters) -> bool:
         """Return False: nothing exists before the start."""
         return False
 
-    def prepare(self, work: Work) -> Parameters:
+    def prepare(self, task: Task) -> Parameters:
         """Return no cloud ids: an address belongs to no project until the start."""
         return {}
 
-    def start(self, work: Work) -> Progress:
+    def start(self, task: Task) -> Progress:
         """Ensure that the project has exactly these addresses of the reservation as floating IPs."""
-        self._handover.give(work)
+        self._assignment.give(task)
         return Done()
 
-    def before_end(self, work: Work) -> Progress:
+    def before_end(self, task: Task) -> Progress:
         """Do nothing: an address has no state to save."""
         return Done()
 
-    def end(self, work: Work) -> Progress:
+    def end(self, task: Task) -> Progress:
         """Ensure that no floating IP of the reservation is left; those of others at the same addresses stay."""
-        self._handover.take(work)
+        self._assignment.take(task)
         return Done()
 
-    def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
+    def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure the addresses from before the change; a reservation that has not started has none."""
-        if work.reservation.status is not ReservationStatus.ACTIVE:
+        if task.reservation.status is not ReservationStatus.ACTIVE:
             return Done()
-        self._handover.take(work, surplus)
+        self._assignment.take(task, surplus)
         try:
-            self._handover.give(work)
+            self._assignment.give(task)
         except Unusable as lost:
             # A retry would not help: the lease goes on with the rest.
-            LOG.warning("Reservation %s goes on without failed addresses: %s", work.reservation.id, lost)
+            LOG.warning("Reservation %s goes on without failed addresses: %s", task.reservation.id, lost)
         return Done()
 
-    def traces(self, resources: Collection[Resource]) -> frozenset[str]:
+    def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have floating IPs, recognized by tag or description."""
-        return self._handover.reservations(resources)
+        return self._assignment.reservations(resources)
 
 
-def _fewer(work: Work, room: int, fresh: Demand) -> frozenset[int]:
+def _fewer(task: Task, room: int, fresh: Demand) -> frozenset[int]:
     """Return which addresses to keep when shrinking: all attached or required ones, then others up to ``room``."""
-    if work.in_use is None:
-        raise LookFirst(work)
-    stays = {r.id for r in work.resources if work.in_use.get(r.id) or r.name in fresh.required}
+    if task.in_use is None:
+        raise UsageNeeded(task)
+    stays = {r.id for r in task.resources if task.in_use.get(r.id) or r.name in fresh.required}
     if len(stays) > room:
-        attached = sum(1 for resource in work.resources if work.in_use.get(resource.id))
+        attached = sum(1 for resource in task.resources if task.in_use.get(resource.id))
         more = f", and {len(stays) - attached} more are required" if len(stays) > attached else ""
         raise Conflict(
-            f"amount {fresh.min_count}: {max(0, room)} of the addresses that reservation {work.reservation.id} has "
+            f"amount {fresh.min_count}: {max(0, room)} of the addresses that reservation {task.reservation.id} has "
             f"could stay, but {attached} are attached to ports{more}; detach {len(stays) - room} of them first"
         )
-    others = sorted(frozenset(work.counts) - stays)
+    others = sorted(frozenset(task.counts) - stays)
     return frozenset((*stays, *others[: room - len(stays)]))
 
 

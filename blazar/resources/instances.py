@@ -14,12 +14,12 @@ from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.lease import Parameters, Reservation, ReservationStatus
 from blazar.model.requirements import matches
 from blazar.model.resource import Resource, ResourceKind
-from blazar.resources.actions import BEFORE_END, LOOK_AGAIN, action_of, asked_at, checked_action, progress
-from blazar.resources.base import Action, Done, LookFirst, NotYet, Progress, Unusable, Work
+from blazar.resources.actions import BEFORE_END, RECHECK_SOON, action_of, asked_at, checked_action, progress
+from blazar.resources.base import Action, Done, NotYet, Progress, Task, Unusable, UsageNeeded
 from blazar.resources.parameters import by_service, quoted, requirement_of, whole_number
 from blazar.resources.physical_host import HostSettings
-from blazar.resources.pools import NotAtHand
-from blazar.resources.slots import Slots, Template
+from blazar.resources.pools import NotInFreepool
+from blazar.resources.reserved_capacity import ReservedCapacity, Template
 from blazar.resources.snapshots import Snapshots
 
 _AFFINITIES = {None: Affinity.ANY, True: Affinity.TOGETHER, False: Affinity.APART}
@@ -47,7 +47,7 @@ class Instances(ABC):
 
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._settings = settings
-        self._slots = Slots(cloud, settings.pools)
+        self._capacity = ReservedCapacity(cloud, settings.pools)
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
 
     # What differs
@@ -79,86 +79,86 @@ class Instances(ABC):
         action = action_of(parameters, self._settings.before_end)
         return Action.NOTIFICATION if action is Action.MIGRATION else action
 
-    def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand_again(self, task: Task, parameters: Parameters, *, known: frozenset[str]) -> Demand:
         """Return the demand after a change; a reservation in use keeps all capacity that is in use."""
         fresh = self.demand(parameters, known=known)
-        if work.reservation.status is ReservationStatus.PENDING:
-            return replace(fresh, preferred=frozenset(work.counts))
-        self._check_changeable(work, parameters, fresh)
-        held = sum(work.counts.values())
+        if task.reservation.status is ReservationStatus.PENDING:
+            return replace(fresh, preferred=frozenset(task.counts))
+        self._check_changeable(task, parameters, fresh)
+        held = sum(task.counts.values())
         amount = fresh.min_count
-        if amount == work.reservation.parameters["amount"]:
+        if amount == task.reservation.parameters["amount"]:
             # New dates alone add no capacity, even if some has failed.
-            return replace(fresh, min_count=max(1, held), max_count=max(1, held), kept=dict(work.counts))
-        return replace(fresh, kept=dict(work.counts) if amount >= held else _fewer(work, amount))
+            return replace(fresh, min_count=max(1, held), max_count=max(1, held), kept=dict(task.counts))
+        return replace(fresh, kept=dict(task.counts) if amount >= held else _fewer(task, amount))
 
-    def in_use(self, work: Work) -> Mapping[int, int]:
+    def in_use(self, task: Task) -> Mapping[int, int]:
         """Return how many servers use the reservation on each host, by calendar id."""
-        return self._slots.in_use(work)
+        return self._capacity.in_use(task)
 
-    def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
+    def must_prepare_again(self, before: Parameters, after: Parameters) -> bool:
         """Return whether the flavor or the server group changes."""
         return any(before[field] != after[field] for field in self.fixed)
 
-    def prepare(self, work: Work) -> Parameters:
+    def prepare(self, task: Task) -> Parameters:
         """Ensure flavor, server group, aggregate and resource class, which no project can use before the start."""
-        return self._slots.prepare(work, self.template(work.reservation.parameters), starting=False)
+        return self._capacity.prepare(task, self.template(task.reservation.parameters), starting=False)
 
-    def start(self, work: Work) -> Progress:
+    def start(self, task: Task) -> Progress:
         """Ensure the reserved capacity on the hosts, and that the project can boot servers with the flavor."""
-        starting = work.reservation.status is ReservationStatus.PENDING
+        starting = task.reservation.status is ReservationStatus.PENDING
         try:
-            opened = self._slots.open(work, self.template(work.reservation.parameters), starting=starting)
-        except NotAtHand as error:
-            raise Unusable(by_service(work.resources, error.reasons)) from error
+            opened = self._capacity.open(task, self.template(task.reservation.parameters), starting=starting)
+        except NotInFreepool as error:
+            raise Unusable(by_service(task.resources, error.reasons)) from error
         if opened.evicted:
-            return NotYet(LOOK_AGAIN, f"{opened.evicted} preemptible servers are being deleted")
-        return Done(opened.artefacts)
+            return NotYet(RECHECK_SOON, f"{opened.evicted} preemptible servers are being deleted")
+        return Done(opened.cloud_ids)
 
-    def before_end(self, work: Work) -> Progress:
+    def before_end(self, task: Task) -> Progress:
         """Ensure an image of every server, if that is the action."""
-        if self.action(work.reservation.parameters) is not Action.SNAPSHOT:
+        if self.action(task.reservation.parameters) is not Action.SNAPSHOT:
             return Done()
         # A server that got no host has never run: there is nothing to save.
-        servers = [s for s in self._slots.servers(work) if s.host is not None or s.status != "ERROR"]
+        servers = [s for s in self._capacity.servers(task) if s.host is not None or s.status != "ERROR"]
         tally = self._snapshots.ensure(
-            work.reservation.id, servers, project_id=work.lease.project_id, since=asked_at(work)
+            task.reservation.id, servers, project_id=task.lease.project_id, since=asked_at(task)
         )
-        return progress(work, tally, "images being made")
+        return progress(task, tally, "images being made")
 
-    def end(self, work: Work) -> Progress:
+    def end(self, task: Task) -> Progress:
         """Ensure that all servers are gone, then flavor, server group, aggregate and reserved capacity."""
-        left = self._slots.close(work)
-        return NotYet(LOOK_AGAIN, f"{left} servers are being deleted") if left else Done()
+        left = self._capacity.close(task)
+        return NotYet(RECHECK_SOON, f"{left} servers are being deleted") if left else Done()
 
-    def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
+    def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure the capacity from before the change; before the start, only flavor, group, aggregate and class."""
-        if work.reservation.status is ReservationStatus.PENDING:
-            return Done(self.prepare(work))
-        if work.reservation.status is not ReservationStatus.ACTIVE:
+        if task.reservation.status is ReservationStatus.PENDING:
+            return Done(self.prepare(task))
+        if task.reservation.status is not ReservationStatus.ACTIVE:
             return Done()
-        restored = self._slots.restore(work, surplus)
+        restored = self._capacity.restore(task, surplus)
         if restored.evicted:
-            return NotYet(LOOK_AGAIN, f"{restored.evicted} servers are being deleted")
-        return Done(restored.artefacts)
+            return NotYet(RECHECK_SOON, f"{restored.evicted} servers are being deleted")
+        return Done(restored.cloud_ids)
 
-    def traces(self, resources: Collection[Resource]) -> frozenset[str]:
+    def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have a flavor, a server group, an aggregate or a resource class."""
-        return self._slots.traces()
+        return self._capacity.reservations_in_cloud()
 
-    def _check_changeable(self, work: Work, parameters: Parameters, fresh: Demand) -> None:
-        before = work.reservation.parameters
+    def _check_changeable(self, task: Task, parameters: Parameters, fresh: Demand) -> None:
+        before = task.reservation.parameters
         changed = [field for field in self.fixed if parameters[field] != before[field]]
         if changed:
             raise Conflict(
-                f"{', '.join(changed)} cannot be changed: reservation {work.reservation.id} is "
-                f"{work.reservation.status}, and only {', '.join(self.free[:-1])} and {self.free[-1]} can"
+                f"{', '.join(changed)} cannot be changed: reservation {task.reservation.id} is "
+                f"{task.reservation.status}, and only {', '.join(self.free[:-1])} and {self.free[-1]} can"
             )
         if fresh.requirement != requirement_of(before, self.requirements):
-            misfits = sorted(r.name for r in work.resources if not matches(fresh.requirement, r.properties))
+            misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
             if misfits:
                 raise Conflict(
-                    f"resource_properties cannot be changed to this: reservation {work.reservation.id} is in use on "
+                    f"resource_properties cannot be changed to this: reservation {task.reservation.id} is in use on "
                     f"{', '.join(misfits)}, which would no longer match"
                 )
 
@@ -201,18 +201,18 @@ def policy_of(parameters: Parameters) -> str | None:
     return _POLICIES[parameters["affinity"]]
 
 
-def _fewer(work: Work, amount: int) -> Mapping[int, int]:
+def _fewer(task: Task, amount: int) -> Mapping[int, int]:
     """Return how many servers to keep on each host: all in use, and the rest on as few hosts as possible."""
-    if work.in_use is None:
-        raise LookFirst(work)
-    kept = {id_: min(count, work.in_use.get(id_, 0)) for id_, count in work.counts.items()}
+    if task.in_use is None:
+        raise UsageNeeded(task)
+    kept = {id_: min(count, task.in_use.get(id_, 0)) for id_, count in task.counts.items()}
     used = sum(kept.values())
     if used > amount:
         raise Conflict(
-            f"amount cannot be {amount}: {used} servers use reservation {work.reservation.id}; delete "
+            f"amount cannot be {amount}: {used} servers use reservation {task.reservation.id}; delete "
             f"{used - amount} of them first"
         )
-    for id_ in sorted(kept, key=lambda id_: (-kept[id_], -work.counts[id_], id_)):
-        more = min(work.counts[id_], kept[id_] + amount - sum(kept.values()))
+    for id_ in sorted(kept, key=lambda id_: (-kept[id_], -task.counts[id_], id_)):
+        more = min(task.counts[id_], kept[id_] + amount - sum(kept.values()))
         kept[id_] = more
     return {id_: count for id_, count in kept.items() if count}

@@ -14,14 +14,14 @@ from blazar.model.requirements import matches
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import (
     BEFORE_END,
-    LOOK_AGAIN,
+    RECHECK_SOON,
     action_of,
     asked_at,
     checked_action,
     progress,
     with_action,
 )
-from blazar.resources.base import Action, Done, NotYet, Progress, Unusable, Work
+from blazar.resources.base import Action, Done, NotYet, Progress, Task, Unusable
 from blazar.resources.migrations import Migrations
 from blazar.resources.parameters import (
     by_service,
@@ -31,7 +31,7 @@ from blazar.resources.parameters import (
     service_names,
     whole_number,
 )
-from blazar.resources.pools import HostPools, NotAtHand, PoolNames
+from blazar.resources.pools import HostPools, NotInFreepool, PoolNames
 from blazar.resources.snapshots import Snapshots
 
 RESOURCE_TYPE = "physical:host"
@@ -95,119 +95,119 @@ class PhysicalHost:
             requirement=requirement,
         )
 
-    def demand_again(self, work: Work, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand_again(self, task: Task, parameters: Parameters, *, known: frozenset[str]) -> Demand:
         """Return the demand after a change; a reservation in use keeps all its hosts and can only grow."""
         fresh = self.demand(parameters, known=known)
-        held = frozenset(resource.id for resource in work.resources)
-        if work.reservation.status is ReservationStatus.PENDING:
+        held = frozenset(resource.id for resource in task.resources)
+        if task.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=held)
         if fresh.max_count < len(held):
             raise NotEnoughResources(
-                f"reservation {work.reservation.id} is in use on {len(held)} hosts and cannot shrink to "
+                f"reservation {task.reservation.id} is in use on {len(held)} hosts and cannot shrink to "
                 f"max {fresh.max_count}; a reservation can only grow while it is active"
             )
-        if fresh.requirement != requirement_of(work.reservation.parameters, REQUIREMENTS):
-            misfits = sorted(r.name for r in work.resources if not matches(fresh.requirement, r.properties))
+        if fresh.requirement != requirement_of(task.reservation.parameters, REQUIREMENTS):
+            misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
             if misfits:
                 raise NotEnoughResources(
-                    f"reservation {work.reservation.id} is in use on {', '.join(misfits)}, which would no longer "
+                    f"reservation {task.reservation.id} is in use on {', '.join(misfits)}, which would no longer "
                     f"match; a reservation keeps its hosts while it is active"
                 )
         asked = {key: parameters[key] for key in ("min", "max")}
-        grows = asked != {key: work.reservation.parameters[key] for key in ("min", "max")}
+        grows = asked != {key: task.reservation.parameters[key] for key in ("min", "max")}
         if not grows:
             # New dates alone never add hosts to a reservation in use.
             return replace(fresh, min_count=max(1, len(held)), max_count=max(1, len(held)), pinned=held)
         return replace(fresh, min_count=max(fresh.min_count, len(held)), pinned=held)
 
-    def in_use(self, work: Work) -> Mapping[int, int]:
+    def in_use(self, task: Task) -> Mapping[int, int]:
         """Return a count of 1 for each host that runs servers, by calendar id."""
-        used = (r for r in work.resources if self._compute.servers_on(str(r.attributes["service_name"])))
+        used = (r for r in task.resources if self._compute.servers_on(str(r.attributes["service_name"])))
         return dict.fromkeys((resource.id for resource in used), 1)
 
-    def prepares_anew(self, before: Parameters, after: Parameters) -> bool:
+    def must_prepare_again(self, before: Parameters, after: Parameters) -> bool:
         """Return False: the aggregate does not depend on the parameters."""
         return False
 
-    def prepare(self, work: Work) -> Parameters:
+    def prepare(self, task: Task) -> Parameters:
         """Ensure the reservation's aggregate, empty until the start."""
-        aggregate = self._pools.ensure_pool(work.reservation.id, project_id=work.lease.project_id)
+        aggregate = self._pools.ensure_pool(task.reservation.id, project_id=task.lease.project_id)
         return {"aggregate_id": aggregate.id}
 
-    def start(self, work: Work) -> Progress:
+    def start(self, task: Task) -> Progress:
         """Ensure that exactly these hosts are in the reservation's aggregate, and none in the freepool."""
         try:
             left = self._pools.hand_over(
-                work.reservation.id, hosts=service_names(work.resources), project_id=work.lease.project_id
+                task.reservation.id, hosts=service_names(task.resources), project_id=task.lease.project_id
             )
-        except NotAtHand as error:
-            raise Unusable(by_service(work.resources, error.reasons)) from error
+        except NotInFreepool as error:
+            raise Unusable(by_service(task.resources, error.reasons)) from error
         if left.evicted:
-            return NotYet(LOOK_AGAIN, left.reason)
+            return NotYet(RECHECK_SOON, left.reason)
         if left.waiting:
             raise CloudUnavailable(left.reason)
         return Done()
 
-    def before_end(self, work: Work) -> Progress:
+    def before_end(self, task: Task) -> Progress:
         """Ensure, by the action, that every server has an image or has moved out of the reservation."""
-        reservation = work.reservation
+        reservation = task.reservation
         match self.action(reservation.parameters):
             case Action.SNAPSHOT:
                 tally = self._snapshots.ensure(
-                    reservation.id, self._servers(work), project_id=work.lease.project_id, since=asked_at(work)
+                    reservation.id, self._servers(task), project_id=task.lease.project_id, since=asked_at(task)
                 )
-                return progress(work, tally, "images being made")
+                return progress(task, tally, "images being made")
             case Action.MIGRATION:
-                event = work.lease.event(EventType.BEFORE_END)
+                event = task.lease.event(EventType.BEFORE_END)
                 tally = self._migrations.ensure(reservation.id, attempt=event.attempts if event else 0)
-                return progress(work, tally, "servers on their way")
+                return progress(task, tally, "servers on their way")
         return Done()
 
-    def end(self, work: Work) -> Progress:
+    def end(self, task: Task) -> Progress:
         """Ensure that all servers are gone, all hosts are in the freepool and the aggregate is deleted."""
-        stranded = self._delete_stranded(work)
-        returned = self._return(work, hosts=None)
+        stranded = self._delete_stranded(task)
+        returned = self._return(task, hosts=None)
         if stranded and isinstance(returned, Done):
-            return NotYet(LOOK_AGAIN, f"{stranded} servers without a host are being deleted")
+            return NotYet(RECHECK_SOON, f"{stranded} servers without a host are being deleted")
         return returned
 
-    def restore(self, work: Work, surplus: tuple[Resource, ...]) -> Progress:
+    def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure that the surplus hosts are empty and in the freepool, and the former ones in the aggregate."""
-        returned = self._return(work, hosts=frozenset(service_names(surplus))) if surplus else Done()
-        if work.reservation.status is ReservationStatus.ACTIVE:
+        returned = self._return(task, hosts=frozenset(service_names(surplus))) if surplus else Done()
+        if task.reservation.status is ReservationStatus.ACTIVE:
             self._pools.bring_back(
-                work.reservation.id, hosts=service_names(work.resources), project_id=work.lease.project_id
+                task.reservation.id, hosts=service_names(task.resources), project_id=task.lease.project_id
             )
         return returned
 
-    def traces(self, resources: Collection[Resource]) -> frozenset[str]:
+    def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have an aggregate with its own zone, or keep a host closed."""
         return self._pools.reservations()
 
-    def _servers(self, work: Work) -> tuple[Server, ...]:
-        hosts = self._pools.hosts_of(work.reservation.id)
+    def _servers(self, task: Task) -> tuple[Server, ...]:
+        hosts = self._pools.hosts_of(task.reservation.id)
         on_hosts = [server for host in hosts for server in self._compute.servers_on(host)]
-        return (*on_hosts, *self._stranded(work))
+        return (*on_hosts, *self._stranded(task))
 
-    def _stranded(self, work: Work) -> tuple[Server, ...]:
-        return self._compute.stranded_servers(work.reservation.id, work.lease.project_id)
+    def _stranded(self, task: Task) -> tuple[Server, ...]:
+        return self._compute.stranded_servers(task.reservation.id, task.lease.project_id)
 
-    def _delete_stranded(self, work: Work) -> int:
+    def _delete_stranded(self, task: Task) -> int:
         """Begin to delete the servers that no longer have a host, such as shelved ones; return their number."""
-        if work.reservation.status is ReservationStatus.PENDING and not self._pools.hosts_of(work.reservation.id):
+        if task.reservation.status is ReservationStatus.PENDING and not self._pools.hosts_of(task.reservation.id):
             return 0
-        left = [s for s in self._stranded(work) if not self._migrations.was_moved(s, work.reservation.id)]
+        left = [s for s in self._stranded(task) if not self._migrations.was_moved(s, task.reservation.id)]
         for server in left:
             self._compute.delete_server(server.id)
         return len(left)
 
-    def _return(self, work: Work, *, hosts: frozenset[str] | None) -> Progress:
-        used = hosts is None and work.reservation.status is ReservationStatus.ACTIVE
+    def _return(self, task: Task, *, hosts: frozenset[str] | None) -> Progress:
+        used = hosts is None and task.reservation.status is ReservationStatus.ACTIVE
         left = self._pools.take_back(
-            work.reservation.id, hosts=hosts, handed_over=service_names(work.resources) if used else ()
+            task.reservation.id, hosts=hosts, handed_over=service_names(task.resources) if used else ()
         )
         if left:
-            return NotYet(LOOK_AGAIN, f"{left} servers are being deleted")
+            return NotYet(RECHECK_SOON, f"{left} servers are being deleted")
         return Done()
 
 

@@ -46,7 +46,7 @@ class HostWaits(CloudUnavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
+class Assigned:
     """What is unfinished: how many preemptible servers are being deleted, and why other hosts wait."""
 
     evicted: int = 0
@@ -69,7 +69,7 @@ class PoolNames:
     owner_key: str = "blazar:owner"
 
 
-class NotAtHand(NotFound):
+class NotInFreepool(NotFound):
     """Hosts cannot be assigned because they are not in the freepool."""
 
     def __init__(self, hosts: Iterable[str], freepool: str) -> None:
@@ -168,7 +168,7 @@ class HostPools:
             confirmed += 1
         return confirmed
 
-    def hand_over(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> HandOver:
+    def hand_over(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> Assigned:
         """Ensure that the hosts are in the reservation's aggregate and not in the freepool; return what is unfinished.
 
         Every host that can be assigned is, whatever delays the others: preemptible servers, which are deleted; a
@@ -187,17 +187,17 @@ class HostPools:
                 evicted += self._take_over(host, pool, freepool, aggregates)
             except HostWaits as wait:
                 waiting.append(wait.message)
-            except NotAtHand as error:
+            except NotInFreepool as error:
                 lost |= error.reasons
         if lost:
-            raise NotAtHand(lost, self._names.freepool)
+            raise NotInFreepool(lost, self._names.freepool)
         leaving = [host for host in pool.hosts if host not in wanted]
         for host in leaving:
             self._check_empty(host, pool)
         if astray := frozenset((*leaving, *_former_zones(pool))).difference(wanted):
             self._return_hosts(pool, leaving, aggregates, astray)
         self._reopen(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
-        return HandOver(evicted, tuple(waiting))
+        return Assigned(evicted, tuple(waiting))
 
     def bring_back(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
         """Put hosts that a change of the reservation has returned to the freepool back into its aggregate."""
@@ -406,7 +406,7 @@ class HostPools:
         kept = {host for a in aggregates if self._is_pool(a) and a.id != pool.id for host in a.hosts}
         lost = [host for host in hosts if host not in kept]
         if lost and self._freepool_of(aggregates):
-            raise NotAtHand(lost, self._names.freepool)
+            raise NotInFreepool(lost, self._names.freepool)
 
     def _check_at_hand(self, host: str, pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         others = [a for a in aggregates if host in a.hosts and a.id != pool.id]
@@ -414,7 +414,7 @@ class HostPools:
         if foreign:
             raise HostWaits(f"host {host} is still in the aggregate of reservation {foreign[0].name}")
         if host not in self._freepool_of(aggregates).hosts:
-            raise NotAtHand((host,), self._names.freepool)
+            raise NotInFreepool((host,), self._names.freepool)
 
     def _is_returned(self, host: str, former: frozenset[int], aggregates: Iterable[Aggregate]) -> bool:
         """Add a host to its former zone; return False if Nova refuses yet, which delays no lease's end."""

@@ -19,7 +19,7 @@ from blazar.resources.instances import (
     policy_of,
 )
 from blazar.resources.parameters import check_known, requirement_of, requirement_text, whole_number
-from blazar.resources.slots import Template
+from blazar.resources.reserved_capacity import Template
 
 RESOURCE_TYPE = "virtual:instance"
 

@@ -49,7 +49,7 @@ def set_failed(connection: Connection, failures: Mapping[int, str], at: datetime
     return frozenset(id_ for id_ in failures if id_ in known and known[id_] is None)
 
 
-def set_well(connection: Connection, ids: Collection[int], at: datetime) -> frozenset[int]:
+def set_recovered(connection: Connection, ids: Collection[int], at: datetime) -> frozenset[int]:
     """Mark resources as recovered; return those that had failed."""
     known = _states(connection, ids)
     changed = sorted(id_ for id_, failure in known.items() if failure is not None)

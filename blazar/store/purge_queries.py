@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.lease import LeaseStatus
-from blazar.store.tables import allocations, events, leases, metadata, notices
+from blazar.store.tables import allocations, events, leases, metadata, outbox
 
 PARTS = tuple(
     (table, column)
@@ -26,10 +26,10 @@ def _is_past(before: datetime) -> sa.ColumnElement[bool]:
     ended = sa.and_(
         leases.c.deleted_at.is_(None), leases.c.status == str(LeaseStatus.TERMINATED), leases.c.ends_at < before
     )
-    untold = sa.exists().where(notices.c.lease_id == leases.c.id, notices.c.due_at.is_not(None))
+    undelivered = sa.exists().where(outbox.c.lease_id == leases.c.id, outbox.c.due_at.is_not(None))
     undone = sa.exists().where(events.c.lease_id == leases.c.id, events.c.due_at.is_not(None))
     held = sa.exists().where(allocations.c.lease_id == leases.c.id, allocations.c.released_at.is_(None))
-    return sa.and_(sa.or_(leases.c.deleted_at < before, ended), ~untold, ~undone, ~held)
+    return sa.and_(sa.or_(leases.c.deleted_at < before, ended), ~undelivered, ~undone, ~held)
 
 
 def count(connection: Connection, before: datetime) -> Mapping[str, int]:

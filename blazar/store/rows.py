@@ -102,8 +102,10 @@ def assembled(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tup
 
 
 def _event(row: AnyRow) -> Event:
-    _, id_, kind, time, status, created, updated, at, owner, since, tries, reason, memo = row
-    return Event(id_, kind, time, _STATUS_OF_EVENT[status], created, updated, at, owner, since, tries, reason, memo)
+    _, id_, kind, time, status, created, updated, at, owner, since, tries, reason, saved_state = row
+    return Event(
+        id_, kind, time, _STATUS_OF_EVENT[status], created, updated, at, owner, since, tries, reason, saved_state
+    )
 
 
 def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
@@ -153,15 +155,20 @@ def lease_row(lease: Lease) -> dict[str, Any]:
     }
 
 
+def _column(field: str) -> str:
+    """Return the column of a field: these two are older than the names of their fields."""
+    return {"cloud_ids": "artefacts", "saved_state": "memo"}.get(field, field)
+
+
 def reservation_row(lease_id: str, position: int, reservation: Reservation) -> dict[str, Any]:
     """Return a reservation's columns."""
     return {
         "lease_id": lease_id,
         "position": position,
-        **{name: getattr(reservation, name) for name in reservation.__dataclass_fields__},
+        **{_column(name): getattr(reservation, name) for name in reservation.__dataclass_fields__},
         "status": str(reservation.status),
         "parameters": dict(reservation.parameters),
-        "artefacts": dict(reservation.artefacts),
+        "artefacts": dict(reservation.cloud_ids),
     }
 
 
@@ -170,10 +177,10 @@ def event_row(lease_id: str, position: int, event: Event) -> dict[str, Any]:
     return {
         "lease_id": lease_id,
         "position": position,
-        **{name: getattr(event, name) for name in event.__dataclass_fields__},
+        **{_column(name): getattr(event, name) for name in event.__dataclass_fields__},
         "event_type": str(event.event_type),
         "status": None if event.status is None else str(event.status),
-        "memo": None if event.memo is None else dict(event.memo),
+        "memo": None if event.saved_state is None else dict(event.saved_state),
     }
 
 

@@ -17,10 +17,10 @@ from blazar.model.errors import Conflict, StaleCalendar
 from blazar.model.lease import Lease, LeaseRevision, Reservation, ReservationOwner
 from blazar.model.requests import HostChange
 from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty
-from blazar.model.usage import Notice, ProjectUse
+from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
 from blazar.store import calendar_queries as calendar
-from blazar.store import event_queries, health_queries, lease_queries, notice_queries, purge_queries, use_queries
+from blazar.store import event_queries, health_queries, lease_queries, outbox_queries, purge_queries, use_queries
 from blazar.store import resource_queries as resource_store
 from blazar.store.calendar_queries import EarlierUser
 from blazar.store.event_queries import DueEvent
@@ -236,11 +236,11 @@ class Store:
 
         return self._transactions.write(work) if failures else frozenset()
 
-    def set_well(self, kind: ResourceKind, ids: Collection[int], *, at: datetime) -> frozenset[int]:
+    def set_recovered(self, kind: ResourceKind, ids: Collection[int], *, at: datetime) -> frozenset[int]:
         """Mark resources as recovered: they take allocations as before. Return those that had failed."""
 
         def work(connection: Connection) -> frozenset[int]:
-            changed = health_queries.set_well(connection, ids, at)
+            changed = health_queries.set_recovered(connection, ids, at)
             if changed:
                 resource_store.raise_version(connection, kind)
             return changed
@@ -332,7 +332,7 @@ class Store:
         *,
         at: datetime,
         use: ProjectUse | None = None,
-        notices: Collection[Notice] = (),
+        messages: Collection[OutboxMessage] = (),
     ) -> Lease:
         """Write a changed lease and replace its live allocations with those of the plan, atomically.
 
@@ -345,7 +345,7 @@ class Store:
             calendar.raise_generations(connection, plan.generations)
             lease_queries.save(connection, before, saved, saved.revision)
             calendar.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
-            notice_queries.write(connection, notices, at=at)
+            outbox_queries.write(connection, messages, at=at)
             return saved
 
         return self._limited(work, use)
@@ -456,7 +456,7 @@ class Store:
         *,
         release: Collection[str] = (),
         at: datetime,
-        notices: Collection[Notice] = (),
+        messages: Collection[OutboxMessage] = (),
     ) -> Lease:
         """Write a changed lease, release the allocations of these reservations, and add messages. StaleLease."""
 
@@ -466,7 +466,7 @@ class Store:
             if release:
                 which = allocation_table.c.reservation_id.in_(sorted(release))
                 calendar.release(connection, which, at=at, cleaning=self._cleaning_time)
-            notice_queries.write(connection, notices, at=at)
+            outbox_queries.write(connection, messages, at=at)
             return saved
 
         return self._transactions.write(work)
@@ -484,37 +484,45 @@ class Store:
 
     # Notices
 
-    def due_notices(self, now: datetime, limit: int) -> tuple[Notice, ...]:
+    def due_messages(self, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
         """Return at most ``limit`` outbox messages that are due, for each lease only the next one."""
         with self._transactions.reading() as connection:
-            return notice_queries.due(connection, now, limit)
+            return outbox_queries.due(connection, now, limit)
 
-    def outstanding_notices(self, lease_id: str) -> tuple[Notice, ...]:
+    def outstanding_messages(self, lease_id: str) -> tuple[OutboxMessage, ...]:
         """Return the messages about a lease that are not finished, in their order."""
         with self._transactions.reading() as connection:
-            return notice_queries.outstanding(connection, lease_id)
+            return outbox_queries.outstanding(connection, lease_id)
 
-    def next_notice(self) -> datetime | None:
+    def next_message(self) -> datetime | None:
         """Return when the next message is due, which may be in the past; None if there is none."""
         with self._transactions.reading() as connection:
-            return notice_queries.next_due(connection)
+            return outbox_queries.next_due(connection)
 
-    def settle_notice(self, held: Notice, *, at: datetime) -> None:
+    def settle_message(self, held: OutboxMessage, *, at: datetime) -> None:
         """Write the result of a message held by its request, if it has not been written yet."""
-        self._transactions.write(lambda c: notice_queries.settle(c, held, at=at))
+        self._transactions.write(lambda c: outbox_queries.settle(c, held, at=at))
 
-    def claim_notice(self, notice: Notice, *, until: datetime) -> Notice | None:
+    def claim_message(self, message: OutboxMessage, *, until: datetime) -> OutboxMessage | None:
         """Claim a message until then, and return it; None if it was claimed by another process."""
-        claimed = self._transactions.write(lambda c: notice_queries.claim(c, notice, until=until))
-        return replace(notice, due_at=until) if claimed else None
+        claimed = self._transactions.write(lambda c: outbox_queries.claim(c, message, until=until))
+        return replace(message, due_at=until) if claimed else None
 
-    def finish_notice(self, notice: Notice, *, told: Collection[str], reason: str | None, at: datetime) -> None:
+    def finish_message(
+        self, message: OutboxMessage, *, delivered_to: Collection[str], reason: str | None, at: datetime
+    ) -> None:
         """Record that a claimed message is finished: delivered, or (with a reason) given up."""
-        self._transactions.write(lambda c: notice_queries.finish(c, notice, told=told, reason=reason, at=at))
+        self._transactions.write(
+            lambda c: outbox_queries.finish(c, message, delivered_to=delivered_to, reason=reason, at=at)
+        )
 
-    def postpone_notice(self, notice: Notice, *, told: Collection[str], reason: str, until: datetime) -> None:
+    def postpone_message(
+        self, message: OutboxMessage, *, delivered_to: Collection[str], reason: str, until: datetime
+    ) -> None:
         """Record that a claimed message could not be delivered, and when to retry."""
-        self._transactions.write(lambda c: notice_queries.postpone(c, notice, told=told, reason=reason, until=until))
+        self._transactions.write(
+            lambda c: outbox_queries.postpone(c, message, delivered_to=delivered_to, reason=reason, until=until)
+        )
 
     # Events
 

@@ -222,7 +222,7 @@ project_uses = sa.Table(
     sa.Column("version", sa.Integer, nullable=False),
 )
 
-notices = sa.Table(
+outbox = sa.Table(
     "notices",
     metadata,
     # Messages about one lease are delivered in this order.

@@ -38,7 +38,7 @@ def serve() -> Iterator[Callable[..., int]]:
         yield begin
 
 
-class HELD:
+class HELD_BY_REQUEST:
     """The request that a test holds up in the application."""
 
     begun = threading.Event()
@@ -48,8 +48,8 @@ class HELD:
 def answer(environ, start_response):
     body = environ["wsgi.input"].read()
     if environ["PATH_INFO"] == "/slow":
-        HELD.begun.set()
-        HELD.go_on.wait(PATIENCE)
+        HELD_BY_REQUEST.begun.set()
+        HELD_BY_REQUEST.go_on.wait(PATIENCE)
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']} {body!r}".encode()]
 
@@ -107,11 +107,11 @@ def test_a_connection_on_which_something_is_asked_is_not_idle(serve):
     port = serve(connections=50)
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as busy:
         busy.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert HELD.begun.wait(PATIENCE)
+        assert HELD_BY_REQUEST.begun.wait(PATIENCE)
         with idle(port, 100) as others:
             ask(port)
             assert any(is_closed(one) for one in others)
-            HELD.go_on.set()
+            HELD_BY_REQUEST.go_on.set()
             told = b""
             while b"GET /slow" not in told:
                 told += (some := busy.recv(65536))

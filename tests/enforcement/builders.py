@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from blazar.enforcement import AllocatedResource, Context, LeaseView, News, Occasion, Question
+from blazar.enforcement import AllocatedResource, Context, FilterNotification, LeaseView, Occasion, Question
 from blazar.model.amounts import Amounts
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.resource import Resource, ResourceKind
@@ -82,6 +82,8 @@ def used(window: Window, hosts: int = 1, lease: str = "other") -> LeaseUse:
     return LeaseUse(lease, window, hosts)
 
 
-def news(occasion: Occasion, view: LeaseView | None = None) -> News:
+def notification(occasion: Occasion, view: LeaseView | None = None) -> FilterNotification:
     view = view or a_view()
-    return News(occasion, CURIE, NOON, replace(view, lease=replace(view.lease, status=LeaseStatus.PENDING)))
+    return FilterNotification(
+        occasion, CURIE, NOON, replace(view, lease=replace(view.lease, status=LeaseStatus.PENDING))
+    )

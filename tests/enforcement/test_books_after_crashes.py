@@ -11,8 +11,8 @@ import credit_service as strict
 import pytest
 
 from blazar.context import current
-from blazar.enforcement import Identity, News, Occasion, Question, Refused, Unheard
-from blazar.enforcement.payload import of_news, of_question
+from blazar.enforcement import FilterNotification, Identity, NotDelivered, Occasion, Question, Refused
+from blazar.enforcement.payload import of_notification, of_question
 from blazar.model.errors import BlazarError, UsageDenied
 from blazar.model.lease import Lease, LeaseStatus
 from tests.world import NOON, World, a_host, of_hosts
@@ -52,8 +52,8 @@ class Service:
     """A filter that asks the strict service without a network between; ``loses`` answers, of those it took note of."""
 
     needs_use: ClassVar[bool] = False
-    hears: ClassVar[frozenset[Occasion]] = frozenset(Occasion)
-    insists: ClassVar[bool] = True
+    occasions: ClassVar[frozenset[Occasion]] = frozenset(Occasion)
+    mandatory: ClassVar[bool] = True
 
     def __init__(self, death: Death) -> None:
         self.books = strict.Books({"VCPU": 10**6, "MEMORY_MB": 10**12, "DISK_GB": 10**12})
@@ -66,16 +66,16 @@ class Service:
         except strict.Denied as denied:
             raise UsageDenied(str(denied)) from None
 
-    def tell(self, news: News) -> None:
+    def notify(self, notification: FilterNotification) -> None:
         self.death.step()
         try:
-            self.books.hear(f"/{news.occasion}", of_news(news), current().request_id)
+            self.books.hear(f"/{notification.occasion}", of_notification(notification), current().request_id)
         except strict.Denied as denied:
             raise Refused(str(denied)) from None
         self.death.step()
-        if self.loses and news.occasion is not Occasion.ENDED:
+        if self.loses and notification.occasion is not Occasion.ENDED:
             self.loses -= 1
-            raise Unheard("the answer is lost")
+            raise NotDelivered("the answer is lost")
 
 
 class House:
@@ -106,7 +106,7 @@ class House:
             self.world.clock.by(minutes=minutes)
             for _ in range(3):
                 self.other.manager.engine.run_due()
-                self.other.manager.notices.run_due()
+                self.other.manager.outbox.run_due()
 
     def agrees(self) -> None:
         """Nobody pays for what there is not, and all that there is is paid."""
@@ -119,7 +119,7 @@ class House:
             assert paid[id_].requests["VCPU"] == 16 * hosts
             assert paid[id_].end == lease.window.end.replace(tzinfo=None)
             assert paid[id_].start == lease.window.start.replace(tzinfo=None)
-        assert not self.other.store.due_notices(self.world.clock.now() + timedelta(days=9999), 9)
+        assert not self.other.store.due_messages(self.world.clock.now() + timedelta(days=9999), 9)
 
     def clear(self) -> None:
         for lease in self.other.manager.leases(None):

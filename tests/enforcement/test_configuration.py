@@ -39,7 +39,7 @@ def refusal(tmp_path, *lines: str) -> str:
 def test_there_are_no_filters_unless_some_are_enabled(tmp_path):
     made = assemble.enforcement(load(tmp_path), Identity())
     assert (made.enabled, made.needs_use) == (False, False)
-    assert not any(made.hears(occasion) for occasion in Occasion)
+    assert not any(made.listens_to(occasion) for occasion in Occasion)
 
 
 def test_filters_come_in_their_order_with_what_is_set_for_them(tmp_path):
@@ -67,7 +67,7 @@ class MoodFilter:
 
     needs_use: ClassVar[bool] = False
     options: ClassVar[list[cfg.Opt]] = [cfg.StrOpt("mood", default="good")]
-    hears: ClassVar[frozenset[Occasion]] = frozenset()
+    occasions: ClassVar[frozenset[Occasion]] = frozenset()
 
     def __init__(self, mood: str) -> None:
         self.mood = mood
@@ -79,7 +79,7 @@ class MoodFilter:
     def check(self, question):
         raise UsageDenied(f"the mood is {self.mood}")
 
-    def tell(self, news):
+    def notify(self, notification):
         pass
 
 
@@ -202,7 +202,7 @@ def test_an_endpoint_of_its_own_counts_more_than_the_base(tmp_path):
 def test_commits_are_told_only_where_they_have_an_endpoint(tmp_path):
     commit = "external_service_commit_create_endpoint = https://budgets.example/booked"
     (made,) = filters(tmp_path, EXTERNAL, BASE, commit)
-    assert made.hears == {Occasion.CREATED, Occasion.ENDED}
+    assert made.occasions == {Occasion.CREATED, Occasion.ENDED}
 
 
 def test_without_an_endpoint_the_filter_is_refused(tmp_path):

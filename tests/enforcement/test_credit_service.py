@@ -150,7 +150,7 @@ def test_of_ten_that_want_the_last_credit_one_has_it(engine, credits):
     assert bank.left == 0
     bank.run(minutes=5)
     assert set(credits.books.consumers) == {lease["id"]}
-    assert not bank.world.store.due_notices(bank.world.clock.now() + 99 * HOUR, 9)
+    assert not bank.world.store.due_messages(bank.world.clock.now() + 99 * HOUR, 9)
 
 
 def lost(handler, path):
@@ -262,7 +262,7 @@ def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_righ
     bank.world.clock.by(minutes=1)
     survivor.engine.run_due()
     bank.world.clock.by(minutes=2)
-    survivor.notices.run_due()
+    survivor.outbox.run_due()
     assert survivor.leases("physics") == ()
     assert bank.left == 100
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.context import scope
-from blazar.enforcement import Occasion, Refused, Unheard
+from blazar.enforcement import NotDelivered, Occasion, Refused
 from blazar.enforcement.external import (
     CHECK_CREATE,
     CHECK_UPDATE,
@@ -25,7 +25,7 @@ from blazar.enforcement.external import (
     StaticToken,
 )
 from blazar.model.errors import CloudUnavailable, EnforcementUnavailable, UsageDenied
-from tests.enforcement.builders import a_view, asking, hours, news
+from tests.enforcement.builders import a_view, asking, hours, notification
 from tests.enforcement.conftest import TOKEN
 
 EVERYTHING = (CHECK_CREATE, CHECK_UPDATE, *map(str, Occasion))
@@ -226,7 +226,7 @@ def test_a_hook_without_an_endpoint_is_skipped(service):
     assert service.asked == []
     rule.check(asking(before=a_view()))
     assert service.asked == ["check-update"]
-    assert rule.hears == frozenset()
+    assert rule.occasions == frozenset()
 
 
 def test_the_body_of_a_check_of_a_new_lease(service, rule):
@@ -316,7 +316,7 @@ def test_the_body_of_a_check_of_a_change_has_the_lease_before_and_all_of_it_afte
 
 
 def test_the_body_of_a_message(service, rule):
-    rule.tell(news(Occasion.ENDED))
+    rule.notify(notification(Occasion.ENDED))
     (body,) = service.bodies("on-end")
     assert sorted(body) == ["context", "lease", "lease_id", "occurred_at"]
     assert (body["lease_id"], body["occurred_at"]) == ("l-1", "2030-04-01T12:00:00")
@@ -327,17 +327,17 @@ def test_the_body_of_a_message(service, rule):
 def test_a_message_that_is_not_taken_is_an_error_for_whoever_tells(service, rule, status):
     service.answers(status)
     with pytest.raises(EnforcementUnavailable):
-        rule.tell(news(Occasion.ENDED))
+        rule.notify(notification(Occasion.ENDED))
     service.answers(200, b"fine")
-    rule.tell(news(Occasion.ENDED))
+    rule.notify(notification(Occasion.ENDED))
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 422])
 def test_a_message_is_refused_for_good_by_what_says_that_it_is_wrong(service, rule, status):
     service.answers(status, b'{"detail": "there is no such lease"}')
     with pytest.raises(Refused, match="^there is no such lease$") as refused:
-        rule.tell(news(Occasion.ENDED))
-    assert not refused.value.heard
+        rule.notify(notification(Occasion.ENDED))
+    assert not refused.value.maybe_accepted
     assert service.asked == ["on-end"]
 
 
@@ -352,28 +352,28 @@ def test_a_refusal_after_a_lost_answer_may_be_of_what_was_accepted(service, rule
 
     service.manners = [so]
     with pytest.raises(Refused) as refused:
-        rule.tell(news(Occasion.CREATED))
-    assert refused.value.heard
+        rule.notify(notification(Occasion.CREATED))
+    assert refused.value.maybe_accepted
 
 
 def test_it_is_known_whether_the_service_may_have_heard(service, rule):
     service.answers(500)
-    with pytest.raises(Unheard) as unheard:
-        rule.tell(news(Occasion.CREATED))
-    assert unheard.value.heard
+    with pytest.raises(NotDelivered) as unheard:
+        rule.notify(notification(Occasion.CREATED))
+    assert unheard.value.maybe_accepted
     service.sleeps(2)
-    with pytest.raises(Unheard) as unheard:
-        a_filter(service.url, seconds=0.2).tell(news(Occasion.CREATED))
-    assert unheard.value.heard
+    with pytest.raises(NotDelivered) as unheard:
+        a_filter(service.url, seconds=0.2).notify(notification(Occasion.CREATED))
+    assert unheard.value.maybe_accepted
     service.answers(429)
-    with pytest.raises(Unheard) as unheard:
-        rule.tell(news(Occasion.CREATED))
-    assert not unheard.value.heard
+    with pytest.raises(NotDelivered) as unheard:
+        rule.notify(notification(Occasion.CREATED))
+    assert not unheard.value.maybe_accepted
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with pytest.raises(Unheard) as unheard:
-        a_filter(f"http://127.0.0.1:{port}/").tell(news(Occasion.CREATED))
-    assert not unheard.value.heard
+    with pytest.raises(NotDelivered) as unheard:
+        a_filter(f"http://127.0.0.1:{port}/").notify(notification(Occasion.CREATED))
+    assert not unheard.value.maybe_accepted
 
 
 @pytest.mark.parametrize(
@@ -461,7 +461,7 @@ def test_no_secret_is_in_the_log_or_in_a_message(service, caplog):
             a_filter(url).check(asking())
         assert TOKEN not in refused.value.message
         with pytest.raises(EnforcementUnavailable) as refused:
-            a_filter(url).tell(news(Occasion.CREATED))
+            a_filter(url).notify(notification(Occasion.CREATED))
         assert TOKEN not in refused.value.message
     ours = [record for record in caplog.records if record.name.startswith("blazar")]
     assert ours

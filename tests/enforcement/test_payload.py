@@ -11,7 +11,7 @@ import pytest
 from blazar.api.render import lease as shown_by_the_api
 from blazar.cmd import config, standalone
 from blazar.enforcement import Identity, Occasion
-from blazar.enforcement.payload import of_news, of_question
+from blazar.enforcement.payload import of_notification, of_question
 from blazar.manager.notifications import payload as notified
 from tests.manager.test_enforcement import Bookkeeper
 from tests.manager.test_flavors import offer
@@ -32,7 +32,7 @@ def world(sqlite, books) -> World:
 
 
 def of_all(books: Bookkeeper) -> list[dict]:
-    return [*map(of_question, books.asked), *map(of_news, books.told)]
+    return [*map(of_question, books.asked), *map(of_notification, books.told)]
 
 
 def test_hosts_ask_for_the_sum_of_their_inventories(sqlite, books):
@@ -78,7 +78,7 @@ def test_a_change_names_what_was_asked_for_before_and_after(world, books):
     lease = world.lease(instances(1, vcpus=2), start=HOUR)
     world.resize(lease, amount=3)
     world.run()
-    for body in (of_question(books.asked[-1]), of_news(books.told[-1])):
+    for body in (of_question(books.asked[-1]), of_notification(books.told[-1])):
         assert [body[key]["resource_requests"]["VCPU"] for key in ("current_lease", "lease")] == [2, 6]
 
 
@@ -88,7 +88,7 @@ def test_every_body_has_its_requests_also_after_the_end(world, books):
     world.change(lease, end=NOON + HOUR)
     world.run_to(NOON + HOUR)
     bodies = of_all(books)
-    assert [str(news.occasion) for news in books.told] == ["commit-create", "commit-update", "on-end"]
+    assert [str(notification.occasion) for notification in books.told] == ["commit-create", "commit-update", "on-end"]
     for body in bodies:
         for key in {"lease", "current_lease"} & body.keys():
             assert body[key]["resource_requests"]["VCPU"] == 16 + 2
@@ -100,7 +100,7 @@ def test_ids_are_those_that_the_api_shows(world, books):
     world.run()
     shown = [{key: r[key] for key in IDS} for r in shown_by_the_api(world.now(lease))["reservations"]]
     assert [ids["flavor_id"] for ids in shown] == [r.id for r in lease.reservations]
-    told = of_news(books.told[-1])["lease"]["reservations"]
+    told = of_notification(books.told[-1])["lease"]["reservations"]
     assert [{key: r[key] for key in IDS} for r in told] == shown
     notified_of = notified(world.notifier.told[-1][1])["reservations"]
     assert [{key: r[key] for key in IDS} for r in notified_of] == shown
@@ -131,7 +131,7 @@ def test_all_occasions_are_told_with_the_same_members(world, books):
     world.change(lease, end=NOON + 9 * HOUR)
     world.manager.delete_lease(lease.id)
     world.run()
-    bodies = {str(news.occasion): of_news(news) for news in books.told}
+    bodies = {str(notification.occasion): of_notification(notification) for notification in books.told}
     common = {"context", "lease_id", "lease", "occurred_at"}
     assert {name: body.keys() - common for name, body in bodies.items()} == {
         str(Occasion.CREATED): set(),

@@ -66,8 +66,8 @@ def resized(world: World, lease, index: int = 0, **values):
 def start_of(world: World, lease):
     """Start the first reservation of a lease as a manager would, and let every error out."""
     worker = world.manager.engine._worker
-    (work, *_) = worker.works(world.now(lease))
-    return VirtualFloatingIp(world.simulated.cloud, HostSettings()).start(work)
+    (task, *_) = worker.tasks(world.now(lease))
+    return VirtualFloatingIp(world.simulated.cloud, HostSettings()).start(task)
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_the_parameters_are_kept_as_clients_know_them(world):
         "required_floatingips": ["203.0.113.10"],
         "before_end": "default",
     }
-    assert lease.reservations[0].artefacts == {}
+    assert lease.reservations[0].cloud_ids == {}
     assert (lease.status, promised(world, lease) >= {10}) == (LeaseStatus.PENDING, True)
     assert in_cloud(world) == {}
 

@@ -52,7 +52,7 @@ def created(before_end: bool) -> Lease:
 
 def looked_at(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -> Next:
     """Do what a manager does that finds an event due."""
-    match lifecycle.decide(lease, event, now, relook=RELOOK):
+    match lifecycle.decide(lease, event, now, recheck_interval=RELOOK):
         case lifecycle.Drop():
             return lifecycle.with_event(lease, replace(event, due_at=None)), wanted
         case lifecycle.Wait(until, reason):
@@ -112,13 +112,13 @@ def asked_for(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Nex
             window = replace(lease.window, end=end)
             again = _rearmed(lease, window, now)
             rearmed = again is not lease
-            events, _ = _new_timetable(again, window, None, now, anew=anew, saves=True, rearmed=rearmed)
+            events, _ = _new_timetable(again, window, None, now, newly_set=anew, saves=True, rearmed=rearmed)
             after = replace(again, window=window, events=events)
             yield after, wanted
             if lease.event(EventType.UPDATE) is None:
                 until = now + STEP
                 yield (
-                    lifecycle.begin_update(lease, event_id="update", memo={}, token="u", now=now, until=until),
+                    lifecycle.begin_update(lease, event_id="update", saved_state={}, token="u", now=now, until=until),
                     after,
                 )
 

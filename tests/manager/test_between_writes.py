@@ -62,11 +62,11 @@ class Credits(Strict):
     @property
     def held(self):
         held = {}
-        for news in self.told:
-            if news.occasion is Occasion.ENDED:
-                held.pop(news.view.lease.id, None)
+        for notification in self.told:
+            if notification.occasion is Occasion.ENDED:
+                held.pop(notification.view.lease.id, None)
             else:
-                held[news.view.lease.id] = (news.view.window.end, news.view.hosts)
+                held[notification.view.lease.id] = (notification.view.window.end, notification.view.hosts)
         return held
 
 
@@ -97,14 +97,14 @@ DIES, STANDS_STILL, DELETED = TURNS = ("dies", "stands still", "stands still, an
 FAST = {("create", DIES, "after")}
 
 
-PARTS = ("_leases", "_leases._updates", "_leases._booking", "engine", "engine._worker", "engine._worker._substitutes")
+PARTS = ("_leases", "_leases._updates", "_leases._booking", "engine", "engine._worker", "engine._worker._replacements")
 
 
 def give(manager, store) -> None:
     """Let a manager work with this store."""
     for path in PARTS:
         attrgetter(path)(manager)._store = store
-    manager.engine._worker.ahead._store = manager.notices._store = manager.claims._store = store
+    manager.engine._worker.read_ahead._store = manager.outbox._store = manager.claims._store = store
 
 
 def failing(world: World, survivor, operation: str, turn: str, between: Callable[..., Between]) -> bool:
@@ -122,7 +122,7 @@ def failing(world: World, survivor, operation: str, turn: str, between: Callable
                     survivor.delete_lease(found.id)
         world.clock.by(seconds=PAUSE.total_seconds())
         survivor.engine.run_due()
-        survivor.notices.run_due()
+        survivor.outbox.run_due()
 
     seen = between(store, happen)
     give(world.manager, seen)
@@ -158,7 +158,7 @@ def check(world: World, survivor, books: Credits) -> None:
     for _ in range(5):
         world.clock.by(seconds=65)
         survivor.engine.run_due()
-        survivor.notices.run_due()
+        survivor.outbox.run_due()
     leases = world.store.leases(None)
     assert {lease.status for lease in leases} <= lifecycle.STABLE
     assert books.held == {

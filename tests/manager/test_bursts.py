@@ -24,9 +24,9 @@ def start(world: World, *, between=lambda: None) -> list[bool]:
     """Look at all that is due, as a running engine would that reads it at once."""
     worker = world.manager.engine._worker
     due = world.store.due_events(world.clock.now(), 99)
-    worker.ahead.read(due)
+    worker.read_ahead.read(due)
     between()
-    return [worker.look_at(event.lease_id, event.event_id) for event in due if event.starts]
+    return [worker.process(event.lease_id, event.event_id) for event in due if event.starts]
 
 
 @pytest.fixture
@@ -50,10 +50,10 @@ def test_what_comes_next_is_read_with_a_burst_and_not_again(world):
     worker = world.manager.engine._worker
     due = world.store.due_events(world.clock.now(), 99)
     with counted(world.engine) as statements:
-        worker.ahead.read(due[:2], due)
+        worker.read_ahead.read(due[:2], due)
         for event in due:
-            worker.ahead.read([event], due)
-            assert worker.look_at(event.lease_id, event.event_id)
+            worker.read_ahead.read([event], due)
+            assert worker.process(event.lease_id, event.event_id)
     assert {world.now(lease).status for lease in leases} == {LeaseStatus.ACTIVE}
     assert statements.count == 6 + 5 * len(leases)
 
@@ -63,11 +63,11 @@ def test_what_was_read_long_ago_is_read_again(world, monkeypatch):
     world.clock.to(NOON + HOUR)
     worker = world.manager.engine._worker
     due = world.store.due_events(world.clock.now(), 99)
-    monkeypatch.setattr("blazar.manager.ahead.FRESH_SECONDS", 0)
-    worker.ahead.read(due[:2], due)
+    monkeypatch.setattr("blazar.manager.read_ahead.FRESH_SECONDS", 0)
+    worker.read_ahead.read(due[:2], due)
     world.change(leases[0], end=NOON + 3 * HOUR)
-    worker.ahead.read(due, ())
-    assert [worker.look_at(event.lease_id, event.event_id) for event in due] == [True] * 3
+    worker.read_ahead.read(due, ())
+    assert [worker.process(event.lease_id, event.event_id) for event in due] == [True] * 3
     assert {world.now(lease).status for lease in leases} == {LeaseStatus.ACTIVE}
 
 

@@ -242,19 +242,19 @@ class StandsStill:
 
 def looks_at_the_start(other, lease, stand_still):
     other.engine._worker._store = StandsStill(other._store, stand_still)
-    other.engine._worker.look_at(lease.id, lease.event(EventType.START).id)
+    other.engine._worker.process(lease.id, lease.event(EventType.START).id)
 
 
 def has_read_ahead(other, lease, stand_still):
     event = lease.event(EventType.START)
     worker = other.engine._worker
     found = worker._store.starts([lease.id], now=worker._clock.now())
-    worker.ahead._store = StandsStill(other._store, stand_still)
-    worker.ahead._store.starts = lambda *args, **more: found
+    worker.read_ahead._store = StandsStill(other._store, stand_still)
+    worker.read_ahead._store.starts = lambda *args, **more: found
     due = [DueEvent(id_, event.id, "start_lease", NOON, "physics", False) for id_ in (lease.id, "another")]
-    worker.ahead.read(due)
+    worker.read_ahead.read(due)
     stand_still()
-    worker.look_at(lease.id, event.id)
+    worker.process(lease.id, event.id)
 
 
 def deletes(other, lease, stand_still):
@@ -299,7 +299,7 @@ def test_an_undo_without_what_there_was_before_is_an_error_and_touches_nothing(w
     lease = world.now(lease)
     token = world.manager.claims.new().token
     updating = lifecycle.begin_update(
-        lease, event_id="e" * 36, memo={}, token=token, now=world.clock.now(), until=world.clock.now() - MINUTE
+        lease, event_id="e" * 36, saved_state={}, token=token, now=world.clock.now(), until=world.clock.now() - MINUTE
     )
     world.store.save(lease, updating, at=world.clock.now())
     world.run()
@@ -308,7 +308,7 @@ def test_an_undo_without_what_there_was_before_is_an_error_and_touches_nothing(w
     assert "not on record" in event.reason
     assert len(world.pool(lease.reservations[0].id)) == 2
     with pytest.raises(SavedStateMissing):
-        held_before(lease, replace(event, memo=None), {})
+        held_before(lease, replace(event, saved_state=None), {})
 
 
 def test_a_last_write_that_fails_leaves_the_event_to_whoever_comes(world, monkeypatch):

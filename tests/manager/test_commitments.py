@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.enforcement import Occasion, Refused, Unheard
+from blazar.enforcement import NotDelivered, Occasion, Refused
 from blazar.model.errors import ClaimLost, EnforcementUnavailable, UsageDenied, WrongState
 from blazar.model.lease import LeaseStatus
 from tests.manager.test_enforcement import Bookkeeper, Killed
@@ -20,17 +20,17 @@ MINUTE = timedelta(minutes=1)
 class Strict(Bookkeeper):
     """A bookkeeper without whose word nothing is granted. ``objects`` says what is raised on which occasion."""
 
-    insists = True
+    mandatory = True
 
     def __init__(self, **objects: Exception | None) -> None:
         super().__init__()
         self.objects = {Occasion[name]: error for name, error in objects.items()}
         self.meanwhile = lambda: None
 
-    def tell(self, news) -> None:
-        super().tell(news)
+    def notify(self, notification) -> None:
+        super().notify(notification)
         self.meanwhile()
-        if error := self.objects.get(news.occasion):
+        if error := self.objects.get(notification.occasion):
             raise error
 
 
@@ -39,8 +39,8 @@ class Second(Strict):
 
 
 NO = Refused("no credit is left")
-LOST = Unheard("no answer", heard=True)
-DOWN = Unheard("it can not be reached", heard=False)
+LOST = NotDelivered("no answer", maybe_accepted=True)
+DOWN = NotDelivered("it can not be reached", maybe_accepted=False)
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def nothing_is_there(world: World) -> bool:
 
 
 def outstanding(world: World) -> int:
-    return len(world.store.due_notices(NOON + timedelta(days=99), 99))
+    return len(world.store.due_messages(NOON + timedelta(days=99), 99))
 
 
 def test_who_accepts_a_lease_does_so_before_the_answer(world, books):
@@ -134,7 +134,7 @@ def test_what_nobody_can_have_heard_is_not_taken_back(world, books):
 
 
 def test_a_refusal_of_what_may_have_been_accepted_before_is_taken_back(world, books):
-    books.objects[Occasion.CREATED] = Refused("it is there already", heard=True)
+    books.objects[Occasion.CREATED] = Refused("it is there already", maybe_accepted=True)
     with pytest.raises(UsageDenied):
         world.lease()
     world.clock.by(minutes=2)
@@ -174,7 +174,7 @@ def test_who_does_not_insist_is_told_again_of_a_lease_that_stands(sqlite):
 
 def test_who_does_not_insist_may_refuse(sqlite):
     books = Strict(CREATED=NO)
-    books.insists = False
+    books.mandatory = False
     world = World(sqlite, filters=[books])
     with pytest.raises(UsageDenied):
         world.lease()
@@ -218,7 +218,7 @@ def test_whoever_takes_a_creation_over_from_one_who_died_after_it_was_accepted_t
     survivor.engine.run_due()
     assert nothing_is_there(world)
     world.clock.by(minutes=2)
-    survivor.notices.run_due()
+    survivor.outbox.run_due()
     assert books.heard == ["commit-create", "on-end"]
     assert outstanding(world) == 0
 
@@ -238,7 +238,7 @@ def test_whoever_takes_a_change_over_from_one_who_died_after_it_was_accepted_tak
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert len(world.hosts_of(lease)) == 1
     world.clock.by(minutes=2)
-    survivor.notices.run_due()
+    survivor.outbox.run_due()
     assert [(str(n.occasion), n.view.hosts) for n in books.told] == [
         ("commit-create", 1),
         ("commit-update", 2),
@@ -269,7 +269,7 @@ def test_a_lease_that_is_deleted_while_its_change_is_being_accepted_has_ended_af
     def delete() -> None:
         books.meanwhile = lambda: None
         world.manager.delete_lease(lease.id)
-        world.manager.notices.run_due()
+        world.manager.outbox.run_due()
         assert "on-end" not in books.heard
 
     books.meanwhile = delete
@@ -283,16 +283,16 @@ def test_a_lease_that_is_deleted_while_its_change_is_being_accepted_has_ended_af
 
 @pytest.mark.parametrize("seconds", [20, 120], ids=["nearly too long", "too long"])
 def test_a_manager_that_was_held_up_tells_nobody(world, books, seconds):
-    ahead = world.manager.notices.ahead
+    ahead = world.manager.outbox.planned
 
     def slowly(*arguments, **named):
         world.clock.by(seconds=seconds)
         return ahead(*arguments, **named)
 
-    world.manager.notices.ahead = slowly
+    world.manager.outbox.planned = slowly
     with pytest.raises(ClaimLost, match="held up"):
         world.lease()
-    world.manager.notices.ahead = ahead
+    world.manager.outbox.planned = ahead
     assert books.heard == []
     world.run()
     world.clock.by(minutes=2)

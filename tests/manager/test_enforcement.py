@@ -15,7 +15,7 @@ from typing import ClassVar
 import pytest
 import sqlalchemy as sa
 
-from blazar.enforcement import News, Occasion, Question, Refused, Unheard
+from blazar.enforcement import FilterNotification, NotDelivered, Occasion, Question, Refused
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter
 from blazar.enforcement.payload import of_question
@@ -31,7 +31,7 @@ from blazar.model.errors import (
 )
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import NOW, Actor, ReservationChange
-from blazar.store.tables import leases, notices
+from blazar.store.tables import leases, outbox
 from tests.statements import counted
 from tests.world import NOON, World, a_host, addresses, instances
 
@@ -46,27 +46,27 @@ class Bookkeeper:
     """A filter that remembers what it was asked and told, and objects as the test says."""
 
     needs_use: ClassVar[bool] = False
-    hears: frozenset[Occasion] = frozenset(Occasion)
+    occasions: frozenset[Occasion] = frozenset(Occasion)
     says: Callable[[Question], None] = lambda question: None
     deaf: int = 0
     asked: list[Question] = field(default_factory=list)
-    told: list[News] = field(default_factory=list)
+    told: list[FilterNotification] = field(default_factory=list)
     tries: int = 0
 
     def check(self, question: Question) -> None:
         self.asked.append(question)
         self.says(question)
 
-    def tell(self, news: News) -> None:
+    def notify(self, notification: FilterNotification) -> None:
         self.tries += 1
         if self.deaf:
             self.deaf -= 1
             raise EnforcementUnavailable("nobody listens")
-        self.told.append(news)
+        self.told.append(notification)
 
     @property
     def heard(self) -> list[str]:
-        return [str(news.occasion) for news in self.told]
+        return [str(notification.occasion) for notification in self.told]
 
 
 class Killed(BaseException):
@@ -134,7 +134,7 @@ def test_a_denied_lease_leaves_nothing_behind_and_the_cloud_is_not_called(world,
     calls = sum(world.faults.calls.values())
     with pytest.raises(UsageDenied, match="not today"):
         world.lease(a_host(3))
-    assert rows(world, leases) == rows(world, notices) == 0
+    assert rows(world, leases) == rows(world, outbox) == 0
     assert sum(world.faults.calls.values()) == calls
     books.says = lambda question: None
     assert len(world.hosts_of(world.lease(a_host(3)))) == 3
@@ -471,14 +471,18 @@ def test_what_was_booked_changed_and_ended_is_told_in_this_order_once(world, boo
     world.run_to(NOON + 6 * HOUR)
     assert books.heard == ["commit-create", "commit-update", "commit-update", "on-end"]
     created, moved, grown, ended = books.told
-    assert {news.view.lease.id for news in books.told} == {lease.id}
+    assert {notification.view.lease.id for notification in books.told} == {lease.id}
     assert created.view.lease.status is LeaseStatus.PENDING
     assert (moved.context.user_id, moved.view.window.end) == ("curie", NOON + 3 * HOUR)
-    assert [news.context.requested_by.user_id for news in (created, moved, grown)] == ["curie", "root", "curie"]
-    assert [news.before and news.before.window.end for news in books.told] == [
+    assert [notification.context.requested_by.user_id for notification in (created, moved, grown)] == [
+        "curie",
+        "root",
+        "curie",
+    ]
+    assert [notification.before and notification.before.window.end for notification in books.told] == [
         None, NOON + 2 * HOUR, NOON + 3 * HOUR, None
     ]  # fmt: skip
-    assert [news.view.hosts for news in books.told] == [1, 1, 2, 2]
+    assert [notification.view.hosts for notification in books.told] == [1, 1, 2, 2]
     assert (ended.at, ended.context.user_id) == (NOON + 3 * HOUR, "curie")
 
 
@@ -529,7 +533,7 @@ def test_a_lease_that_ended_while_no_manager_ran_is_told_of_when_one_runs_again(
     world.clock.by(days=3)
     survivor = world.another_manager()
     survivor.engine.run_due()
-    survivor.notices.run_due()
+    survivor.outbox.run_due()
     assert books.heard == ["commit-create", "on-end"]
 
 
@@ -575,10 +579,10 @@ def test_a_lease_deleted_while_it_was_created_is_told_of_neither_way(world, book
 
 
 def test_nobody_to_hear_means_nothing_is_kept(sqlite):
-    world = World(sqlite, filters=[Bookkeeper(hears=frozenset())])
+    world = World(sqlite, filters=[Bookkeeper(occasions=frozenset())])
     world.lease()
     world.run_to(NOON + 3 * HOUR)
-    assert rows(world, notices) == 0
+    assert rows(world, outbox) == 0
 
 
 # Whoever does not listen, or dies
@@ -592,7 +596,7 @@ def test_who_does_not_listen_delays_no_lease_and_is_told_again(world, books):
     assert books.tries == 1
     for wait in (1, 2, 4, 8):
         world.clock.by(seconds=wait)
-        world.manager.notices.run_due()
+        world.manager.outbox.run_due()
     assert (books.tries, books.heard) == (5, ["commit-create"])
 
 
@@ -613,16 +617,16 @@ def test_news_of_one_lease_keep_their_order_and_those_of_others_do_not_wait(worl
 
 
 def test_it_is_given_up_after_so_many_tries_and_the_reason_is_kept(sqlite, books, caplog):
-    world = World(sqlite, filters=[books], settings=Settings(notice_attempts=3))
+    world = World(sqlite, filters=[books], settings=Settings(outbox_attempts=3))
     books.deaf = 99
     lease = world.lease()
     for _ in range(9):
-        world.manager.notices.run_due()
+        world.manager.outbox.run_due()
         world.clock.by(minutes=1)
     assert books.tries == 3
     assert f"commit-create of lease {lease.id} is given up: Bookkeeper: nobody listens" in caplog.text
     with world.engine.connect() as connection:
-        kept = connection.execute(sa.select(notices)).one()
+        kept = connection.execute(sa.select(outbox)).one()
     assert (kept.due_at, kept.reason) == (None, "Bookkeeper: nobody listens")
     assert lease.id in kept.content
 
@@ -631,22 +635,22 @@ def test_a_message_keeps_the_names_that_the_database_has_for_what_was_granted(wo
     books.deaf = 1
     world.lease(instances(2))
     with world.engine.connect() as connection:
-        kept = json.loads(connection.execute(sa.select(notices.c.content)).scalars().one())
+        kept = json.loads(connection.execute(sa.select(outbox.c.content)).scalars().one())
     assert [(h["units"], h["unit"]["items"][0][0]) for h in kept["view"]["holdings"]] == [(2, "DISK_GB")]
     world.clock.by(seconds=1)
-    world.manager.notices.run_due()
+    world.manager.outbox.run_due()
     (told,) = books.told
     assert [(h.count, h.whole) for h in told.view.allocated_resources] == [(2, False)]
 
 
 def test_what_is_refused_for_good_is_told_once_and_the_next_follows(world, books):
-    def tell(news, tell=books.tell):
-        tell(news)
+    def notify(notification, notify=books.notify):
+        notify(notification)
         raise Refused("I know that already")
 
     books.deaf = 1
     lease = world.lease(start=HOUR)
-    books.tell = tell
+    books.notify = notify
     world.manager.delete_lease(lease.id)
     world.run_to(NOON + DAY)
     assert books.heard == ["commit-create", "on-end"]
@@ -657,13 +661,13 @@ def test_an_end_does_not_wait_long_behind_what_fails_where_the_service_can_be_re
     """A service that can not be reached at all hears of both, in their order, when it is back."""
     commits = []
 
-    def tell(news, tell=books.tell):
-        if news.occasion is Occasion.CREATED:
+    def notify(notification, notify=books.notify):
+        if notification.occasion is Occasion.CREATED:
             commits.append(world.clock.now())
-            raise Unheard("it answered 500", heard=heard)
-        tell(news)
+            raise NotDelivered("it answered 500", maybe_accepted=heard)
+        notify(notification)
 
-    books.tell = tell
+    books.notify = notify
     lease = world.lease(start=HOUR)
     world.run()
     world.clock.by(minutes=2)
@@ -682,8 +686,8 @@ def test_a_change_is_asked_about_when_all_before_it_is_told(world, books):
     world.clock.by(seconds=1)
     order = []
     books.says = lambda question: order.append("check")
-    tell = books.tell
-    books.tell = lambda news: (order.append(str(news.occasion)), tell(news))
+    notify = books.notify
+    books.notify = lambda notification: (order.append(str(notification.occasion)), notify(notification))
     world.change(lease, end=NOON + 9 * HOUR)
     world.change(lease, end=NOON + 5 * HOUR)
     world.run()
@@ -696,7 +700,7 @@ def test_a_change_does_not_wait_for_what_can_not_be_told(world, books):
     world.change(lease, end=NOON + 9 * HOUR)
     assert len(books.asked) == 2
     assert books.tries == 2
-    books.insists = True
+    books.mandatory = True
     with pytest.raises(EnforcementUnavailable, match="does not know the current state of lease .* yet"):
         world.change(lease, end=NOON + 5 * HOUR)
     assert len(books.asked) == 2
@@ -707,15 +711,15 @@ def test_a_change_waits_while_another_manager_tells(world, books):
     lease = world.lease(start=HOUR)
     world.clock.by(seconds=1)
     telling, may_go = threading.Event(), threading.Event()
-    tell = books.tell
+    notify = books.notify
 
-    def slowly(news):
+    def slowly(notification):
         telling.set()
         assert may_go.wait(10)
-        tell(news)
+        notify(notification)
 
-    books.tell = slowly
-    other = threading.Thread(target=world.another_manager().notices.run_due)
+    books.notify = slowly
+    other = threading.Thread(target=world.another_manager().outbox.run_due)
     other.start()
     assert telling.wait(10)
     books.says = lambda question: order.append(books.heard)
@@ -727,11 +731,11 @@ def test_a_change_waits_while_another_manager_tells(world, books):
 
 
 def test_a_bug_in_a_filter_is_like_not_listening(world, books):
-    def bug(news):
+    def bug(notification):
         books.tries += 1
         raise KeyError("oops")
 
-    books.tell = bug
+    books.notify = bug
     lease = world.lease()
     world.run_to(NOON + 3 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED
@@ -746,30 +750,30 @@ def test_each_filter_is_told_once_though_another_does_not_listen(sqlite):
     world = World(sqlite, filters=[deaf, hears])
     world.lease()
     for _ in range(4):
-        world.manager.notices.run_due()
+        world.manager.outbox.run_due()
         world.clock.by(seconds=10)
     assert (deaf.tries, deaf.heard) == (3, ["commit-create"])
     assert (hears.tries, hears.heard) == (1, ["commit-create"])
 
 
 def test_what_a_dead_manager_had_in_hand_is_told_by_another_and_not_before_its_time(world, books):
-    tell = books.tell
+    notify = books.notify
 
-    def die(news):
+    def die(notification):
         raise Killed
 
     books.deaf = 1
     world.lease()
     world.clock.by(seconds=1)
-    books.tell = die
+    books.notify = die
     with pytest.raises(Killed):
-        world.manager.notices.run_due()
-    books.tell = tell
+        world.manager.outbox.run_due()
+    books.notify = notify
     survivor = world.another_manager()
-    survivor.notices.run_due()
+    survivor.outbox.run_due()
     assert books.told == []
     world.clock.by(seconds=61)
-    survivor.notices.run_due()
+    survivor.outbox.run_due()
     assert books.heard == ["commit-create"]
 
 
@@ -800,14 +804,14 @@ def test_a_manager_that_dies_as_it_begins_an_end_leaves_one_message_or_none_yet(
 def test_of_two_managers_one_tells(sqlite, books):
     world = World(sqlite, filters=[books])
     other = world.another_manager()
-    tell = books.tell
+    notify = books.notify
 
-    def both(news):
-        books.tell = tell
-        other.notices.run_due()
-        tell(news)
+    def both(notification):
+        books.notify = notify
+        other.outbox.run_due()
+        notify(notification)
 
-    books.tell = both
+    books.notify = both
     world.lease()
     world.run()
     assert (books.tries, books.heard) == (1, ["commit-create"])
@@ -828,7 +832,7 @@ def test_a_running_manager_tells_without_being_asked_to(sqlite):
     heard = threading.Event()
 
     class Listener(Bookkeeper):
-        def tell(self, news):
+        def notify(self, notification):
             heard.set()
 
     world = World(sqlite, filters=[Listener()])

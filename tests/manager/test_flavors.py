@@ -282,7 +282,7 @@ def test_everything_changes_before_the_start(world):
     assert (after.policy, after.id != before.id) == ("anti-affinity", True)
     flavor = world.simulated.flavor(id_of(lease))
     assert (flavor.vcpus, flavor.extra_specs["a"], flavor.extra_specs["affinity_id"]) == (5, "1", after.id)
-    assert changed.reservations[0].artefacts["server_group_id"] == after.id
+    assert changed.reservations[0].cloud_ids["server_group_id"] == after.id
     assert sorted(promised(world, lease).values()) == [1, 1, 1]
     world.resize(lease, affinity=None)
     assert world.simulated.server_groups(f"reservation:{id_of(lease)}") == ()

@@ -619,7 +619,7 @@ def test_a_manager_that_is_asked_to_end_exchanges_no_more_than_it_has_begun(a_wo
     world.run()
     before = {lease.id: world.hosts_of(lease) for lease in leases}
     all_fail(world)
-    world.faults.on_call = lambda name, _: world.manager.take_no_more() if name == "add_host" else None
+    world.faults.on_call = lambda name, _: world.manager.begin_stop() if name == "add_host" else None
     world.manager.monitor.heal()
     assert [world.hosts_of(lease) != before[lease.id] for lease in leases].count(True) == 1
     assert {world.now(lease).status for lease in leases} == {LeaseStatus.ACTIVE}

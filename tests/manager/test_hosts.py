@@ -289,7 +289,7 @@ def test_a_refresh_writes_what_the_cloud_tells_by_now(world):
     resize(world, "node-1", vcpus=4, traits=["HW_CPU_X86_AVX2"])
     resize(world, "node-3", memory_mb=1024)
     world.clock.by(minutes=1)
-    host = world.host_service.refresh("1", came_back=lambda *_: None)
+    host = world.host_service.refresh("1", on_return=lambda *_: None)
     assert (host.attributes["vcpus"], host.capacity.get("VCPU"), host.traits) == (4, 4, {"HW_CPU_X86_AVX2"})
     assert host.updated_at == world.clock.now()
     assert world.host_service.refresh_all() == {"3"}
@@ -310,10 +310,10 @@ def test_a_host_that_the_cloud_does_not_tell_of_stays_as_it_was(world, monkeypat
     monkeypatch.setattr(world.simulated, "hypervisors", lambda: ())
     assert world.host_service.refresh_all() == frozenset()
     monkeypatch.setattr(world.simulated, "inventories", lambda _: {})
-    assert world.host_service.refresh("1", came_back=lambda *_: None) == before[0]
+    assert world.host_service.refresh("1", on_return=lambda *_: None) == before[0]
     assert world.manager.hosts() == before
     with pytest.raises(NotFound):
-        world.host_service.refresh("99", came_back=lambda *_: None)
+        world.host_service.refresh("99", on_return=lambda *_: None)
 
 
 def test_a_host_that_shrinks_below_what_is_promised_breaks_nothing(a_world):

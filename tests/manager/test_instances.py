@@ -90,7 +90,7 @@ def test_before_the_start_everything_exists_by_the_names_that_others_know_and_no
         "affinity_id": group.id,
         "blazar:owner": PROJECT,
     }
-    assert reservation.artefacts == {
+    assert reservation.cloud_ids == {
         "flavor_id": reservation.id,
         "aggregate_id": aggregate.id,
         "server_group_id": group.id,
@@ -100,7 +100,7 @@ def test_before_the_start_everything_exists_by_the_names_that_others_know_and_no
 
 def test_without_affinity_there_is_no_server_group(world):
     lease = world.lease(instances(affinity=None), start=HOUR)
-    assert lease.reservations[0].artefacts["server_group_id"] is None
+    assert lease.reservations[0].cloud_ids["server_group_id"] is None
     assert "affinity_id" not in world.simulated.flavor(id_of(lease)).extra_specs
 
 
@@ -466,14 +466,14 @@ def test_what_somebody_took_away_before_the_start_is_made_anew(world):
     lease = world.lease(instances(2, affinity=True), start=HOUR)
     world.simulated.delete_flavor(id_of(lease))
     world.simulated.delete_aggregate(world.simulated.aggregate(id_of(lease)).id)
-    world.simulated.delete_server_group(lease.reservations[0].artefacts["server_group_id"])
+    world.simulated.delete_server_group(lease.reservations[0].cloud_ids["server_group_id"])
     world.simulated.delete_resource_class(class_of(lease))
     world.run_to(NOON + HOUR)
     started = world.now(lease)
     assert started.status is LeaseStatus.ACTIVE
     (group,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
-    assert started.reservations[0].artefacts["server_group_id"] == group.id
-    assert started.reservations[0].artefacts["aggregate_id"] == world.simulated.aggregate(id_of(lease)).id
+    assert started.reservations[0].cloud_ids["server_group_id"] == group.id
+    assert started.reservations[0].cloud_ids["aggregate_id"] == world.simulated.aggregate(id_of(lease)).id
 
 
 # Changes
@@ -481,19 +481,19 @@ def test_what_somebody_took_away_before_the_start_is_made_anew(world):
 
 def test_before_the_start_everything_can_change_and_the_flavor_with_it(world):
     lease = world.lease(instances(2, vcpus=2, affinity=True), start=HOUR)
-    group = lease.reservations[0].artefacts["server_group_id"]
+    group = lease.reservations[0].cloud_ids["server_group_id"]
     changed = world.resize(lease, amount=3, vcpus=4, memory_mb=8192, disk_gb=40, affinity=False)
     flavor = world.simulated.flavor(id_of(lease))
     assert (flavor.vcpus, flavor.memory_mb, flavor.disk_gb) == (4, 8192, 40)
     (fresh,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
     assert (fresh.policy, fresh.id != group) == ("anti-affinity", True)
-    assert changed.reservations[0].artefacts["server_group_id"] == fresh.id
+    assert changed.reservations[0].cloud_ids["server_group_id"] == fresh.id
     assert flavor.extra_specs["affinity_id"] == fresh.id
     assert world.simulated.aggregate(id_of(lease)).metadata["affinity_id"] == fresh.id
     assert promised(world, lease) == {"node-1": 1, "node-2": 1, "node-3": 1}
 
     changed = world.resize(lease, affinity=None)
-    assert changed.reservations[0].artefacts["server_group_id"] is None
+    assert changed.reservations[0].cloud_ids["server_group_id"] is None
     assert world.simulated.server_groups(f"reservation:{id_of(lease)}") == ()
     assert "affinity_id" not in world.simulated.flavor(id_of(lease)).extra_specs
     assert "affinity_id" not in world.simulated.aggregate(id_of(lease)).metadata
@@ -508,7 +508,7 @@ def test_a_change_before_the_start_that_the_cloud_does_not_follow_is_undone(worl
     assert (undone.status, undone.reservations[0].parameters["vcpus"]) == (LeaseStatus.PENDING, 2)
     assert world.simulated.flavor(id_of(lease)).vcpus == 2
     (group,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
-    assert (group.id, group.policy) == (undone.reservations[0].artefacts["server_group_id"], "anti-affinity")
+    assert (group.id, group.policy) == (undone.reservations[0].cloud_ids["server_group_id"], "anti-affinity")
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.ACTIVE
 
@@ -617,7 +617,7 @@ def test_what_somebody_took_away_during_a_growth_is_made_again_by_its_undo(world
     restored = world.now(lease)
     assert restored.status is LeaseStatus.ACTIVE
     aggregate = world.simulated.aggregate(id_of(lease))
-    assert restored.reservations[0].artefacts["aggregate_id"] == aggregate.id
+    assert restored.reservations[0].cloud_ids["aggregate_id"] == aggregate.id
     assert set(aggregate.hosts) == set(promised(world, lease)) == set(slots(world, lease))
     boot(world, lease)
 

@@ -94,7 +94,7 @@ def test_leases_that_touch_follow_each_other_on_one_host_to_the_second(a_world):
 
 
 def test_a_start_waits_for_a_previous_user_who_is_slow_to_leave_and_for_nobody_else(a_world):
-    world = a_world(hosts=2, settings=Settings(relook=timedelta(seconds=10)))
+    world = a_world(hosts=2, settings=Settings(recheck_interval=timedelta(seconds=10)))
     world.simulated.deletion_takes = timedelta(minutes=5)
     slow = world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-1"]'))
     world.run()

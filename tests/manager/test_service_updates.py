@@ -140,14 +140,14 @@ def test_what_a_busy_lease_lacks_is_looked_at_again_soon_also_without_polling(a_
     world.run()
     (name,) = world.hosts_of(lease)
     world.simulated.host_returns(world.simulated.host_vanishes(name))
-    note_lost, busy = world.manager._healing.note_lost, [True, True]
+    record_missing, busy = world.manager._healing.record_missing, [True, True]
 
     def late(*arguments):
         if busy and busy.pop():
             raise Contention("somebody works on it")
-        return note_lost(*arguments)
+        return record_missing(*arguments)
 
-    monkeypatch.setattr(world.manager._healing, "note_lost", late)
+    monkeypatch.setattr(world.manager._healing, "record_missing", late)
     monitor = world.manager.monitor
     monitor.start()
     try:
@@ -159,7 +159,7 @@ def test_what_a_busy_lease_lacks_is_looked_at_again_soon_also_without_polling(a_
 
 def test_what_was_exchanged_in_vain_is_tried_again_when_it_has_rested(a_world, monkeypatch):
     world = watching(a_world, polling_interval=timedelta(0))
-    monkeypatch.setattr("blazar.manager.healing.FIRST_REST", timedelta(seconds=0.2))
+    monkeypatch.setattr("blazar.manager.healing.FIRST_BACKOFF", timedelta(seconds=0.2))
     lease = world.lease()
     world.run()
     (name,) = world.hosts_of(lease)

@@ -40,7 +40,7 @@ class AddressLife(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.engine = new_sqlite(Path(self.folder.name) / "blazar.sqlite")
         # What waits for a start that a stranger keeps from success is looked at for hours: not four times a second.
-        patient = Settings(claim_ttl=timedelta(seconds=30), relook=timedelta(minutes=1))
+        patient = Settings(claim_ttl=timedelta(seconds=30), recheck_interval=timedelta(minutes=1))
         self.world = World(self.engine, hosts=0, settings=patient)
         self.world.register_addresses(*range(FIRST, LAST + 1))
         self.strangers: dict[str, FloatingIp] = {}

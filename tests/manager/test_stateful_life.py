@@ -23,7 +23,7 @@ from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, Reser
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.model.resource import ResourceKind
 from blazar.resources.preemptibles import SPEC, is_preemptible
-from blazar.resources.slots import resource_class
+from blazar.resources.reserved_capacity import resource_class
 from tests.promises import check_promises
 from tests.tables import new_sqlite
 from tests.world import PROJECT, World, a_host, flavored, instances

@@ -112,12 +112,12 @@ def test_a_manager_that_stops_between_beginning_and_booking_does_not_book(a_worl
 
         options = []
         needs_use = False
-        hears = frozenset()
+        occasions = frozenset()
 
         def check(self, question):
             world.clock.by(seconds=TIMEOUT)
 
-        def tell(self, news):
+        def notify(self, notification):
             pass
 
     world: World = a_world(filters=[Slow()])

@@ -75,7 +75,7 @@ events = st.builds(
     claimed_at=maybe_instant,
     attempts=st.integers(0, 99),
     reason=maybe_text,
-    memo=st.none() | parameters,
+    saved_state=st.none() | parameters,
 )
 reservations = st.builds(
     Reservation,
@@ -88,7 +88,7 @@ reservations = st.builds(
     missing_resources=st.booleans(),
     resources_changed=st.booleans(),
     parameters=parameters,
-    artefacts=parameters,
+    cloud_ids=parameters,
 )
 leases = st.builds(
     Lease,

@@ -97,8 +97,8 @@ SETTINGS = Settings(
     first_retry=timedelta(milliseconds=200),
     longest_retry=timedelta(seconds=1),
     longest_sleep=timedelta(milliseconds=300),
-    notice_claim=timedelta(seconds=1),
-    notice_settling=timedelta(seconds=2),
+    outbox_claim=timedelta(seconds=1),
+    outbox_settling=timedelta(seconds=2),
     starters=4,
     enders=4,
 )
@@ -270,7 +270,7 @@ def settled(store: Store) -> tuple[Lease, ...]:
         quiet = due is None or due > datetime.now(UTC) + 3 * SETTINGS.claim_ttl
         # What has been begun, as images, may be looked at only after a while.
         begun = [e for lease in leases for e in lease.events if e.status is EventStatus.IN_PROGRESS]
-        told = store.next_notice() is None
+        told = store.next_message() is None
         if quiet and told and not begun and all(lease.status in stable for lease in leases):
             return leases
         time.sleep(0.2)

@@ -325,7 +325,7 @@ def _come_to_rest(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
                     admin.ask("DELETE", f"/v2/leases/{lease.id}")
             due = store.next_due()
             begun = [e for lease in leases for e in lease.events if e.status is EventStatus.IN_PROGRESS]
-            if begun or (due is not None and due < now + timedelta(seconds=1)) or store.next_notice() is not None:
+            if begun or (due is not None and due < now + timedelta(seconds=1)) or store.next_message() is not None:
                 raise AssertionError(f"there is still something to do: {begun or due}")
             check_at_rest(store, plan.cloud(), now=now, offered=OFFERED)
         except (AssertionError, BlazarError) as error:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from blazar.cmd.db_manage import main
 from blazar.model.lease import LeaseStatus
-from blazar.model.usage import Notice
+from blazar.model.usage import OutboxMessage
 from blazar.store import purge_queries
 from blazar.store.store import Store
 from blazar.store.tables import leases, metadata, reservations
@@ -107,8 +107,8 @@ def test_it_goes_in_steps_each_as_small_as_wanted(past, engine, url, monkeypatch
 def test_a_lease_of_which_somebody_is_still_to_be_told_stays(past, engine, url):
     world, ids = past
     ended = world.now_of(ids["ended"])
-    notice = Notice("n-1", ended.id, "{}", NOON, NOON + 30 * DAY, 0, ())
-    world.store.save(ended, replace(ended, name="told"), at=NOON, notices=[notice])
+    message = OutboxMessage("n-1", ended.id, "{}", NOON, NOON + 30 * DAY, 0, ())
+    world.store.save(ended, replace(ended, name="told"), at=NOON, messages=[message])
     assert purged(url, "2030-04-08") == 0
     assert ids["ended"] in there(engine)
     assert ids["deleted"] not in there(engine)

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from blazar.manager.flags import flagged, news
+from blazar.manager.flags import change_notification, flagged
 from blazar.manager.health import VANISHED, judge
 from blazar.manager.service_updates import compute_host
 from tests.unit.builders import NOON, a_host
@@ -49,7 +49,7 @@ def test_what_was_said_by_the_name_of_the_host_or_its_service_counts_at_once():
     service = replace(a_host(1), attributes={"service_name": "cn1"})
     for said in ({"node-1"}, {"cn1"}):
         assert judge([service], {"node-1": DOWN}, {}, needed=9, said=said).failed == {1: DOWN}
-        assert judge([failed(service)], {"node-1": None}, {}, needed=9, said=said).well == {1}
+        assert judge([failed(service)], {"node-1": None}, {}, needed=9, said=said).recovered == {1}
     assert judge([service], {"node-1": DOWN}, {}, needed=9, said={"node-10"}).failed == {}
 
 
@@ -62,7 +62,7 @@ def test_the_state_is_that_of_the_last_so_many_looks_that_agreed(looks, needed):
         counts = verdict.counts
         if verdict.failed:
             host = failed(host)
-        elif verdict.well:
+        elif verdict.recovered:
             host = a_host(1)
         run = [*run, well] if run and run[-1] == well else [well]
         if len(run) >= needed:
@@ -108,7 +108,7 @@ def test_the_world_hears_of_what_gets_worse_and_of_the_end_of_it(world):
         ((False, True), (False, True)): None,
     }
     for (before, after), notification in cases.items():
-        assert news(with_flags(*before), with_flags(*after)) == notification, (before, after)
+        assert change_notification(with_flags(*before), with_flags(*after)) == notification, (before, after)
 
 
 def test_flags_that_say_it_already_change_nothing(world):

@@ -56,7 +56,7 @@ def test_what_is_offered_later_takes_the_place_of_what_waits():
     turns.offer([due("b")], shuffled=True)
     assert [event.event_id for event in all_taken(turns)] == ["b-0"]
     assert not turns.waits
-    assert set(turns.at_hand) == {"b-0"}
+    assert set(turns.running) == {"b-0"}
 
 
 def test_who_comes_next_is_told_of_every_project():
@@ -81,7 +81,7 @@ def test_every_event_has_its_turn_and_no_more_have_one_than_there_are_threads(th
         at_hand += taken
         waiting = [event for event in waiting if event not in taken]
         assert len(at_hand) <= threads
-        assert set(turns.at_hand) == {event.event_id for event in at_hand}
+        assert set(turns.running) == {event.event_id for event in at_hand}
         turns.done(at_hand.pop(data.draw(st.integers(0, len(at_hand) - 1))))
     assert len(set(seen)) == len(seen) == len(wanted)
 
@@ -91,5 +91,5 @@ def test_what_is_put_back_has_its_turn_before_the_rest_of_its_project():
     turns.offer([due("many", number) for number in range(6)])
     first, *rest = all_taken(turns)
     turns.put_back(rest)
-    assert set(turns.at_hand) == {first.event_id}
+    assert set(turns.running) == {first.event_id}
     assert [event.event_id for event in all_taken(turns)] == ["many-1", "many-2"]

@@ -19,9 +19,9 @@ from blazar.clouds.ports import Aggregate, Cloud, Flavor, Server
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import Parameters, ReservationStatus
 from blazar.model.resource import Resource
-from blazar.resources.base import Work
+from blazar.resources.base import Task
 from blazar.resources.parameters import not_among, service_names
-from blazar.resources.pools import HostPools, NotAtHand, PoolNames
+from blazar.resources.pools import HostPools, NotInFreepool, PoolNames
 from blazar.resources.preemptibles import Preemptibles
 
 LOG = logging.getLogger(__name__)
@@ -55,11 +55,11 @@ class Opened:
     At the start these are preemptible servers: while any is left, the project has no access to the flavor.
     """
 
-    artefacts: Parameters
+    cloud_ids: Parameters
     evicted: int
 
 
-class Slots:
+class ReservedCapacity:
     """Ensures what instance reservations have in the cloud."""
 
     def __init__(self, cloud: Cloud, names: PoolNames) -> None:
@@ -69,74 +69,74 @@ class Slots:
         self._pools = HostPools(cloud.compute, names)
         self._preemptibles = Preemptibles(cloud)
 
-    def prepare(self, work: Work, template: Template, *, starting: bool) -> Parameters:
+    def prepare(self, task: Task, template: Template, *, starting: bool) -> Parameters:
         """Ensure everything that does not depend on hosts; return its cloud ids.
 
         A flavor that a project has access to is replaced only if the reservation is ``starting``.
         """
-        group, affinity = self._ensure_named(work, template, starting=starting)
-        found = self._compute.aggregate(work.reservation.id)
-        return _ids(work, group, self._ensure_aggregate(work, found, affinity))
+        group, affinity = self._ensure_named(task, template, starting=starting)
+        found = self._compute.aggregate(task.reservation.id)
+        return _ids(task, group, self._ensure_aggregate(task, found, affinity))
 
-    def open(self, work: Work, template: Template, *, starting: bool) -> Opened:
+    def open(self, task: Task, template: Template, *, starting: bool) -> Opened:
         """Ensure what ``prepare`` does, the promised capacity on the hosts and nowhere else, and access to the flavor.
 
         Raises Conflict if capacity to remove is in use, and NotAtHand.
         """
-        group, affinity = self._ensure_named(work, template, starting=starting)
+        group, affinity = self._ensure_named(task, template, starting=starting)
         # Read once, and late: in a burst of starts the list of all aggregates takes longest.
         aggregates = self._compute.aggregates()
-        found = next((aggregate for aggregate in aggregates if aggregate.name == work.reservation.id), None)
-        aggregate = self._ensure_aggregate(work, found, affinity)
-        self._ensure_slots(work, aggregate, aggregates)
-        left = sum(self._preemptibles.make_room(resource) for resource in work.resources)
+        found = next((aggregate for aggregate in aggregates if aggregate.name == task.reservation.id), None)
+        aggregate = self._ensure_aggregate(task, found, affinity)
+        self._ensure_capacity(task, aggregate, aggregates)
+        left = sum(self._preemptibles.make_room(resource) for resource in task.resources)
         if not left:
             # Last, so that a project that can boot finds capacity.
-            self._give_access(work, starting=starting)
-        return Opened(_ids(work, group, aggregate), left)
+            self._give_access(task, starting=starting)
+        return Opened(_ids(task, group, aggregate), left)
 
-    def in_use(self, work: Work) -> Mapping[int, int]:
+    def in_use(self, task: Task) -> Mapping[int, int]:
         """Return how much reserved capacity is in use on each host, by calendar id."""
-        name = resource_class(work.reservation.id)
-        found = {resource.id: self._placement.reserved_capacity(resource.name, name) for resource in work.resources}
+        name = resource_class(task.reservation.id)
+        found = {resource.id: self._placement.reserved_capacity(resource.name, name) for resource in task.resources}
         return {id_: inventory.used for id_, inventory in found.items() if inventory}
 
-    def servers(self, work: Work) -> tuple[Server, ...]:
+    def servers(self, task: Task) -> tuple[Server, ...]:
         """Return the reservation's servers, newest first, including those without a host."""
-        reservation_id = work.reservation.id
+        reservation_id = task.reservation.id
         if self._compute.flavor(reservation_id) is not None:
             return self._compute.servers_of_flavor(reservation_id)
         # Somebody deleted the flavor; its servers still show its name.
-        hosts = self._hosts(work, self._compute.aggregate(reservation_id))
+        hosts = self._hosts(task, self._compute.aggregate(reservation_id))
         on_hosts = (server for host in hosts for server in self._compute.servers_on(host))
         return tuple(server for server in on_hosts if server.flavor == flavor_name(reservation_id))
 
-    def restore(self, work: Work, surplus: Collection[Resource]) -> Opened:
-        """Ensure exactly the reserved capacity of ``work`` after a failed change; ``surplus`` came with the change.
+    def restore(self, task: Task, surplus: Collection[Resource]) -> Opened:
+        """Ensure exactly the reserved capacity of ``task`` after a failed change; ``surplus`` came with the change.
 
         A resource class or aggregate that somebody deleted meanwhile is created again. Servers that came with the
         change are deleted: those beyond what was promised on a host before, newest first. A server on a host on which
         nothing was promised, neither before nor by the change, was put there by an operator and stays. Hosts that
         Placement or Nova no longer knows are left out, so that the undo does not wait for them.
         """
-        name = resource_class(work.reservation.id)
+        name = resource_class(task.reservation.id)
         self._placement.create_resource_class(name)
         lost = set()
-        for resource in work.resources:
+        for resource in task.resources:
             try:
-                self._set(resource.name, name, work.counts[resource.id])
+                self._set(resource.name, name, task.counts[resource.id])
             except NotFound as error:
                 LOG.warning(
                     "Reservation %s has no reserved capacity on %s: %s",
-                    work.reservation.id,
+                    task.reservation.id,
                     resource.name,
                     error.message,
                 )
                 lost.add(resource.id)
         room = dict.fromkeys(service_names(surplus), 0)
-        room |= {str(r.attributes["service_name"]): work.counts[r.id] for r in work.resources}
+        room |= {str(r.attributes["service_name"]): task.counts[r.id] for r in task.resources}
         left = 0
-        for server in reversed(self.servers(work)):
+        for server in reversed(self.servers(task)):
             if server.host not in room:
                 continue
             room[server.host] -= 1
@@ -144,39 +144,39 @@ class Slots:
                 self._compute.delete_server(server.id)
                 left += 1
         if left:
-            return Opened(work.reservation.artefacts, left)
-        there = replace(work, resources=tuple(r for r in work.resources if r.id not in lost))
+            return Opened(task.reservation.cloud_ids, left)
+        there = replace(task, resources=tuple(r for r in task.resources if r.id not in lost))
         try:
-            aggregate = self._ensure_slots_again(there)
-        except NotAtHand as error:
-            LOG.warning("Reservation %s goes on without some of its hosts: %s", work.reservation.id, error.message)
+            aggregate = self._ensure_capacity_again(there)
+        except NotInFreepool as error:
+            LOG.warning("Reservation %s goes on without some of its hosts: %s", task.reservation.id, error.message)
             there = replace(there, resources=not_among(there.resources, error.reasons))
-            aggregate = self._ensure_slots_again(there)
-        return Opened(_ids(work, work.reservation.artefacts.get("server_group_id"), aggregate), 0)
+            aggregate = self._ensure_capacity_again(there)
+        return Opened(_ids(task, task.reservation.cloud_ids.get("server_group_id"), aggregate), 0)
 
-    def close(self, work: Work) -> int:
+    def close(self, task: Task) -> int:
         """Ensure that nothing is left; return how many servers are, as the rest stays until they are gone."""
-        reservation_id = work.reservation.id
+        reservation_id = task.reservation.id
         self._take_access(reservation_id)
-        servers = self.servers(work)
+        servers = self.servers(task)
         for server in servers:
             self._compute.delete_server(server.id)
-        if servers and (left := len(self.servers(work))):
+        if servers and (left := len(self.servers(task))):
             return left
         aggregate = self._compute.aggregate(reservation_id)
-        in_use = self._drop_inventories(work, aggregate)
+        in_use = self._drop_inventories(task, aggregate)
         # Checked again: one may have been booting when access was removed.
-        if in_use or (servers := self.servers(work)):
+        if in_use or (servers := self.servers(task)):
             return in_use or len(servers)
         self._delete_class(reservation_id)
-        for group in self._groups(work):
+        for group in self._groups(task):
             self._delete_group(group)
         self._delete_flavor(reservation_id)
         if aggregate is not None:
             self._pools.dissolve(aggregate)
         return 0
 
-    def traces(self) -> frozenset[str]:
+    def reservations_in_cloud(self) -> frozenset[str]:
         """Return the ids of the reservations that have a flavor, a server group, an aggregate or a resource class."""
         names = [*self._compute.flavor_names().values(), *(group.name for group in self._compute.server_groups())]
         prefix = flavor_name("")
@@ -191,19 +191,19 @@ class Slots:
 
     # Before the start
 
-    def _ensure_named(self, work: Work, template: Template, *, starting: bool) -> tuple[str | None, Mapping[str, str]]:
+    def _ensure_named(self, task: Task, template: Template, *, starting: bool) -> tuple[str | None, Mapping[str, str]]:
         """Ensure what does not depend on hosts; return the server group, and the metadata that names it."""
-        group = self._ensure_group(work, template.policy)
+        group = self._ensure_group(task, template.policy)
         affinity = {} if group is None else {AFFINITY_ID: group}
-        self._ensure_flavor(work.reservation.id, template, affinity, starting=starting)
-        self._placement.create_resource_class(resource_class(work.reservation.id))
+        self._ensure_flavor(task.reservation.id, template, affinity, starting=starting)
+        self._placement.create_resource_class(resource_class(task.reservation.id))
         return group, affinity
 
-    def _ensure_group(self, work: Work, policy: str | None) -> str | None:
-        known = work.reservation.artefacts.get("server_group_id")
+    def _ensure_group(self, task: Task, policy: str | None) -> str | None:
+        known = task.reservation.cloud_ids.get("server_group_id")
         if policy is None and known is None:
             return None
-        name = flavor_name(work.reservation.id)
+        name = flavor_name(task.reservation.id)
         groups = self._compute.server_groups(name)
         fitting = sorted(group.id for group in groups if group.policy == policy)
         if policy is None:
@@ -211,7 +211,7 @@ class Slots:
         elif fitting:
             kept = known if known in fitting else fitting[0]
         else:
-            kept = self._compute.create_server_group(name, policy, work.lease.project_id)
+            kept = self._compute.create_server_group(name, policy, task.lease.project_id)
         for group in groups:
             # It has the policy from before a change, or was created twice because a response was lost.
             if group.id != kept:
@@ -241,9 +241,9 @@ class Slots:
             self._compute.set_flavor_specs(reservation_id, specs)
         return None
 
-    def _ensure_aggregate(self, work: Work, found: Aggregate | None, affinity: Mapping[str, str]) -> Aggregate:
+    def _ensure_aggregate(self, task: Task, found: Aggregate | None, affinity: Mapping[str, str]) -> Aggregate:
         """Ensure the reservation's aggregate; ``found`` is its last known state, None if it did not exist."""
-        reservation_id, project_id = work.reservation.id, work.lease.project_id
+        reservation_id, project_id = task.reservation.id, task.lease.project_id
         metadata = {
             "reservation": reservation_id,
             "filter_tenant_id": project_id,
@@ -264,8 +264,8 @@ class Slots:
 
     # While it is active
 
-    def _give_access(self, work: Work, *, starting: bool) -> None:
-        reservation_id, project_id = work.reservation.id, work.lease.project_id
+    def _give_access(self, task: Task, *, starting: bool) -> None:
+        reservation_id, project_id = task.reservation.id, task.lease.project_id
         # At the first start no project has access, so there is nothing to read.
         if not starting and project_id in self._compute.flavor_access(reservation_id):
             return
@@ -275,25 +275,25 @@ class Slots:
             if project_id not in self._compute.flavor_access(reservation_id):
                 raise
 
-    def _ensure_slots_again(self, work: Work) -> Aggregate:
+    def _ensure_capacity_again(self, task: Task) -> Aggregate:
         aggregates = self._compute.aggregates()
-        found = next((aggregate for aggregate in aggregates if aggregate.name == work.reservation.id), None)
-        group = work.reservation.artefacts.get("server_group_id")
-        aggregate = self._ensure_aggregate(work, found, {} if group is None else {AFFINITY_ID: group})
-        self._ensure_slots(work, aggregate, aggregates)
+        found = next((aggregate for aggregate in aggregates if aggregate.name == task.reservation.id), None)
+        group = task.reservation.cloud_ids.get("server_group_id")
+        aggregate = self._ensure_aggregate(task, found, {} if group is None else {AFFINITY_ID: group})
+        self._ensure_capacity(task, aggregate, aggregates)
         return aggregate
 
-    def _ensure_slots(self, work: Work, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+    def _ensure_capacity(self, task: Task, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         """Ensure the reserved capacity on the hosts, and these in the aggregate; ``aggregates`` were just read."""
-        hosts = service_names(work.resources)
+        hosts = service_names(task.resources)
         self._pools.admit(aggregate, hosts=hosts, aggregates=aggregates)
-        name = resource_class(work.reservation.id)
-        for resource in work.resources:
-            self._ensure_inventory(resource, name, work.counts[resource.id])
+        name = resource_class(task.reservation.id)
+        for resource in task.resources:
+            self._ensure_inventory(resource, name, task.counts[resource.id])
         leaving = [host for host in aggregate.hosts if host not in hosts]
         for host, hypervisor in self._hypervisors(leaving).items():
             if not self._drop(hypervisor, name):
-                raise Conflict(f"host {host} runs servers of reservation {work.reservation.id}; delete them first")
+                raise Conflict(f"host {host} runs servers of reservation {task.reservation.id}; delete them first")
             self._pools.dismiss(aggregate, hosts=(host,))
 
     def _ensure_inventory(self, resource: Resource, name: str, total: int) -> None:
@@ -330,12 +330,12 @@ class Slots:
             with suppress(NotFound):
                 self._compute.take_flavor(reservation_id, project_id)
 
-    def _drop_inventories(self, work: Work, aggregate: Aggregate | None) -> int:
+    def _drop_inventories(self, task: Task, aggregate: Aggregate | None) -> int:
         """Delete the reserved capacity on all hosts; return on how many it is in use."""
-        names = {str(r.attributes["service_name"]): r.name for r in work.resources}
-        hosts = self._hosts(work, aggregate)
+        names = {str(r.attributes["service_name"]): r.name for r in task.resources}
+        hosts = self._hosts(task, aggregate)
         others = self._hypervisors(host for host in hosts if host not in names)
-        name = resource_class(work.reservation.id)
+        name = resource_class(task.reservation.id)
         return sum(1 for host in hosts if not self._drop(names.get(host) or others[host], name))
 
     def _drop(self, hypervisor: str, name: str) -> bool:
@@ -348,11 +348,11 @@ class Slots:
             return False
         return True
 
-    def _hosts(self, work: Work, aggregate: Aggregate | None) -> list[str]:
+    def _hosts(self, task: Task, aggregate: Aggregate | None) -> list[str]:
         """Return the hosts on which the reservation may have capacity: before the start those in its aggregate."""
         inside = aggregate.hosts if aggregate else ()
-        began = work.reservation.status is not ReservationStatus.PENDING
-        return sorted({*inside, *(service_names(work.resources) if began else ())})
+        began = task.reservation.status is not ReservationStatus.PENDING
+        return sorted({*inside, *(service_names(task.resources) if began else ())})
 
     def _delete_class(self, reservation_id: str) -> None:
         name = resource_class(reservation_id)
@@ -375,9 +375,9 @@ class Slots:
         except Conflict as error:
             raise CloudUnavailable(f"resource class {name} cannot be deleted yet: {error.message}") from error
 
-    def _groups(self, work: Work) -> list[str]:
-        found = [group.id for group in self._compute.server_groups(flavor_name(work.reservation.id))]
-        known = work.reservation.artefacts.get("server_group_id")
+    def _groups(self, task: Task) -> list[str]:
+        found = [group.id for group in self._compute.server_groups(flavor_name(task.reservation.id))]
+        known = task.reservation.cloud_ids.get("server_group_id")
         return found if known is None or known in found else [*found, known]
 
     def _delete_group(self, group_id: str) -> None:
@@ -397,9 +397,9 @@ class Slots:
         return {host: found.get(host, host) for host in sorted(wanted)}
 
 
-def _ids(work: Work, group: str | None, aggregate: Aggregate) -> Parameters:
+def _ids(task: Task, group: str | None, aggregate: Aggregate) -> Parameters:
     """Return the cloud ids to store."""
-    return {"flavor_id": work.reservation.id, "aggregate_id": aggregate.id, "server_group_id": group}
+    return {"flavor_id": task.reservation.id, "aggregate_id": aggregate.id, "server_group_id": group}
 
 
 def resource_class(reservation_id: str) -> str:

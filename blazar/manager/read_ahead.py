@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from blazar.manager.works import works_of
+from blazar.manager.tasks import tasks_of
 from blazar.model.clock import Clock
 from blazar.model.lease import EventType, Lease
-from blazar.resources.base import Work
+from blazar.resources.base import Task
 from blazar.store.store import DueEvent, LeaseAtStart, Store
 
 FEWEST = 2
@@ -27,7 +27,7 @@ FRESH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReadStart:
     """A lease as read ``at`` an instant; to be used before ``until`` (``time.monotonic``)."""
 
     seen: LeaseAtStart
@@ -35,7 +35,7 @@ class Found:
     until: float
 
 
-class Ahead:
+class ReadAhead:
     """Keeps leases that were read a moment ago, each for one use by the thread that processes its start.
 
     Decisions on them are written against their revision, as always: if the lease has changed since, the write fails
@@ -45,7 +45,7 @@ class Ahead:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._read: dict[str, Found] = {}
+        self._read: dict[str, ReadStart] = {}
         self._here = threading.local()
 
     def read(self, events: Iterable[DueEvent], coming: Iterable[DueEvent] = ()) -> None:
@@ -65,7 +65,7 @@ class Ahead:
             return
         at = self._clock.now()
         starts = self._store.starts(wanted.keys(), now=at)
-        self._read |= {wanted[id_]: Found(seen, at, now + FRESH_SECONDS) for id_, seen in starts.items()}
+        self._read |= {wanted[id_]: ReadStart(seen, at, now + FRESH_SECONDS) for id_, seen in starts.items()}
 
     @contextmanager
     def taken(self, event_id: str) -> Iterator[tuple[Lease, datetime] | None]:
@@ -82,12 +82,12 @@ class Ahead:
         found = self._found()
         return found is not None and found.lease is lease and not found.late
 
-    def works(self, lease: Lease) -> tuple[Work, ...] | None:
+    def tasks(self, lease: Lease) -> tuple[Task, ...] | None:
         """Return the reservations of a lease with its resources; None if more than its claim was written since."""
         found = self._found()
         if found is None or (found.lease.id, found.lease.revision + 1) != (lease.id, lease.revision):
             return None
-        return works_of(lease, found.allocations, found.resources)
+        return tasks_of(lease, found.allocations, found.resources)
 
     def _missing(self, events: Iterable[DueEvent]) -> dict[str, str]:
         """Return the event ids, by lease, of the starts that are not read yet."""

@@ -23,50 +23,50 @@ from blazar.resources.addresses import (
     mark,
     reservation_of,
 )
-from blazar.resources.base import Unusable, Work
+from blazar.resources.base import Task, Unusable
 
 
-class Handover:
+class FloatingIpAssignment:
     """Ensures the floating IPs of address reservations."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self._registration = AddressRegistration(network)
 
-    def give(self, work: Work) -> None:
+    def give(self, task: Task) -> None:
         """Ensure that the project has exactly these addresses of the reservation as tagged floating IPs.
 
         Raises Unusable for those that it cannot have, after the others were assigned; Conflict if one to remove is
         attached.
         """
-        wanted = {address_of(resource): resource for resource in work.resources}
-        held = {found.address: found for found in self._at(work.resources)}
-        mine = {address: found for address, found in held.items() if _is_ours(found, work)}
+        wanted = {address_of(resource): resource for resource in task.resources}
+        held = {found.address: found for found in self._at(task.resources)}
+        mine = {address: found for address, found in held.items() if _is_ours(found, task)}
         missing = [resource for address, resource in wanted.items() if address not in held]
         reasons = dict(self._registration.obstacles(missing)) if missing else {}
         for resource in missing:
             if resource.id not in reasons:
-                made = self._create(work, resource)
+                made = self._create(task, resource)
                 held[made.address] = made
-                if _is_ours(made, work):
+                if _is_ours(made, task):
                     mine[made.address] = made
         for found in mine.values():
-            tags = found.tags | {BLAZAR, mark(work.reservation.id)}
+            tags = found.tags | {BLAZAR, mark(task.reservation.id)}
             if found.tags != tags:
                 self._tag(found, tags)
         for address in held.keys() - mine.keys():
             reasons[wanted[address].id] = f"{address} is a floating IP of project {held[address].project_id}"
         if reasons:
             raise Unusable(reasons)
-        surplus = [f for f in self._network.floating_ips(tag=mark(work.reservation.id)) if f.address not in wanted]
-        self._take([found for found in surplus if _is_ours(found, work)], work, unless_attached=True)
+        surplus = [f for f in self._network.floating_ips(tag=mark(task.reservation.id)) if f.address not in wanted]
+        self._take([found for found in surplus if _is_ours(found, task)], task, unless_attached=True)
 
-    def take(self, work: Work, resources: Collection[Resource] | None = None) -> None:
+    def take(self, task: Task, resources: Collection[Resource] | None = None) -> None:
         """Ensure that the project no longer has the addresses (None: all of the reservation)."""
-        found = {f.id: f for f in self._at(work.resources if resources is None else resources)}
+        found = {f.id: f for f in self._at(task.resources if resources is None else resources)}
         if resources is None:
-            found |= {f.id: f for f in self._network.floating_ips(tag=mark(work.reservation.id))}
-        self._take([f for f in found.values() if _is_ours(f, work)], work, unless_attached=False)
+            found |= {f.id: f for f in self._network.floating_ips(tag=mark(task.reservation.id))}
+        self._take([f for f in found.values() if _is_ours(f, task)], task, unless_attached=False)
 
     def reservations(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the ids of the reservations that have floating IPs."""
@@ -75,10 +75,10 @@ class Handover:
             found += self._network.floating_ips(network_id=network_id, addresses=here)
         return frozenset(id_ for floating_ip in found if (id_ := reservation_of(floating_ip)))
 
-    def attached(self, work: Work) -> Mapping[int, int]:
+    def attached(self, task: Task) -> Mapping[int, int]:
         """Return a count of 1 for each attached address, by calendar id."""
-        ids = {address_of(resource): resource.id for resource in work.resources}
-        return {ids[f.address]: 1 for f in self._at(work.resources) if f.attached and _is_ours(f, work)}
+        ids = {address_of(resource): resource.id for resource in task.resources}
+        return {ids[f.address]: 1 for f in self._at(task.resources) if f.attached and _is_ours(f, task)}
 
     def _at(self, resources: Iterable[Resource]) -> tuple[FloatingIp, ...]:
         """Return all projects' floating IPs at the addresses of one reservation, which are on one network."""
@@ -88,15 +88,15 @@ class Handover:
         network_id = str(next(iter(resources)).attributes[NETWORK])
         return self._network.floating_ips(network_id=network_id, addresses=addresses)
 
-    def _create(self, work: Work, resource: Resource) -> FloatingIp:
+    def _create(self, task: Task, resource: Resource) -> FloatingIp:
         """Create the floating IP of an address and return it, or the one that somebody else created first."""
         try:
             return self._network.create_floating_ip(
                 network_id=str(resource.attributes[NETWORK]),
                 subnet_id=str(resource.attributes[SUBNET]),
                 address=address_of(resource),
-                project_id=work.lease.project_id,
-                description=mark(work.reservation.id),
+                project_id=task.lease.project_id,
+                description=mark(task.reservation.id),
             )
         except Conflict:
             late = self._at([resource])
@@ -112,12 +112,12 @@ class Handover:
             # Its user deleted it; a retry creates it again.
             raise CloudUnavailable(f"{found.address} was deleted while it was being assigned") from error
 
-    def _take(self, found: Collection[FloatingIp], work: Work, *, unless_attached: bool) -> None:
+    def _take(self, found: Collection[FloatingIp], task: Task, *, unless_attached: bool) -> None:
         """Delete all floating IPs, even if some fail; then raise the first failure."""
         attached = [f.address for f in found if f.attached]
         if attached and unless_attached:
             raise Conflict(
-                f"{', '.join(sorted(attached))} of reservation {work.reservation.id} is attached to a port and would "
+                f"{', '.join(sorted(attached))} of reservation {task.reservation.id} is attached to a port and would "
                 f"be deleted; detach it first"
             )
         failures: list[BlazarError] = []
@@ -134,6 +134,6 @@ class Handover:
             raise failures[0]
 
 
-def _is_ours(found: FloatingIp, work: Work) -> bool:
-    sign = mark(work.reservation.id)
-    return found.project_id == work.lease.project_id and (sign in found.tags or found.description == sign)
+def _is_ours(found: FloatingIp, task: Task) -> bool:
+    sign = mark(task.reservation.id)
+    return found.project_id == task.lease.project_id and (sign in found.tags or found.description == sign)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds ``Work`` values: the reservations of a lease with their allocated resources."""
+"""Builds ``Task`` values: the reservations of a lease with their allocated resources."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from collections.abc import Collection, Mapping
 from blazar.model.demand import Allocation
 from blazar.model.lease import Lease
 from blazar.model.resource import Resource
-from blazar.resources.base import Work
+from blazar.resources.base import Task
 from blazar.store.store import Store
 
 
-def works_with(store: Store, lease: Lease, allocations: Collection[Allocation]) -> tuple[Work, ...]:
+def tasks_with(store: Store, lease: Lease, allocations: Collection[Allocation]) -> tuple[Task, ...]:
     """Return the reservations of a lease, each with the resources of its part of the allocations."""
     resources = store.resources_by_id({a.resource_id for a in allocations}) if allocations else {}
-    return works_of(lease, allocations, resources)
+    return tasks_of(lease, allocations, resources)
 
 
-def works_of(lease: Lease, allocations: Collection[Allocation], resources: Mapping[int, Resource]) -> tuple[Work, ...]:
+def tasks_of(lease: Lease, allocations: Collection[Allocation], resources: Mapping[int, Resource]) -> tuple[Task, ...]:
     """Return the reservations of a lease, each with the resources of its part of the allocations."""
-    works = []
+    tasks = []
     for reservation in lease.reservations:
         counts: Counter[int] = Counter()
         for allocation in allocations:
             if allocation.reservation_id == reservation.id:
                 counts[allocation.resource_id] += allocation.count
-        works.append(Work(lease, reservation, tuple(resources[id_] for id_ in counts), counts))
-    return tuple(works)
+        tasks.append(Task(lease, reservation, tuple(resources[id_] for id_ in counts), counts))
+    return tuple(tasks)
