@@ -136,5 +136,5 @@ def test_all_calls_that_change_something_pass_the_check_of_the_claim():
     ]
     assert {name for name, how in opened if how == "changing"} == CHANGES
     assert not {name for name, how in opened if how == "reading"} & CHANGES
-    ports = {name for port in (Compute, Placement, Network) for name in vars(port) if not name.startswith("_")}
+    ports = {name for port in (Compute, Placement, Network) for name in dir(port) if not name.startswith("_")}
     assert {name for name, _ in opened} == ports

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The small interfaces through which the life cycle acts on a cloud.
+
+Every call may raise ``CloudUnavailable`` (a passing fault) besides what it names. Calls are not idempotent by
+themselves; the *ensures* of the resource types are, by looking before they act and by bearing a ``Conflict`` or
+``NotFound`` that says that somebody was faster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blazar.clouds.ports import compute, network, placement
+from blazar.clouds.ports.compute import (
+    Aggregate,
+    Aggregates,
+    Compute,
+    Flavor,
+    Flavors,
+    Hypervisor,
+    Hypervisors,
+    Image,
+    Images,
+    Migration,
+    Migrations,
+    MigrationState,
+    Server,
+    ServerGroup,
+    ServerGroups,
+    Servers,
+)
+from blazar.clouds.ports.network import FloatingIp, Network, NetworkInfo, Subnet
+from blazar.clouds.ports.placement import Placement, ReservedCapacity
+
+__all__ = [
+    "Aggregate",
+    "Aggregates",
+    "CHANGES",
+    "Cloud",
+    "Compute",
+    "Flavor",
+    "Flavors",
+    "FloatingIp",
+    "Hypervisor",
+    "Hypervisors",
+    "Image",
+    "Images",
+    "Migration",
+    "MigrationState",
+    "Migrations",
+    "Network",
+    "NetworkInfo",
+    "Placement",
+    "ReservedCapacity",
+    "Server",
+    "ServerGroup",
+    "ServerGroups",
+    "Servers",
+    "Subnet",
+]
+
+CHANGES = compute.CHANGES | placement.CHANGES | network.CHANGES
+"""The calls of all ports that change the cloud."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The services of one cloud."""
+
+    compute: Compute
+    placement: Placement
+    network: Network

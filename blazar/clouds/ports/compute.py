@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compute port: Nova, and Glance for the snapshots of servers. One protocol for each role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from blazar.model.amounts import Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Hypervisor:
+    """A compute node as Nova tells of it. ``memory_mb`` in MiB, ``local_gb`` in GiB, ``cpu_info`` JSON text.
+
+    ``service_name`` is the host of the nova-compute service: the name by which aggregates know the node.
+    ``availability_zone`` is the zone the cloud shows for it ('' if it shows none).
+    """
+
+    id: str
+    hypervisor_hostname: str
+    service_name: str
+    hypervisor_type: str
+    hypervisor_version: int
+    vcpus: int
+    memory_mb: int
+    local_gb: int
+    cpu_info: str
+    availability_zone: str
+    up: bool = True
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A host aggregate. ``hosts`` are service names; the zone is in ``availability_zone``, not in ``metadata``."""
+
+    id: int
+    name: str
+    availability_zone: str | None
+    hosts: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """An instance. ``host`` is the service name of the host it is on (None: on none, as when shelved).
+
+    ``flavor`` is the name of its flavor, which may be gone by now; ``extra_specs`` and ``amounts`` are what that said
+    when the server was booted or resized. ``created_at`` is ISO 8601.
+    """
+
+    id: str
+    name: str
+    project_id: str
+    user_id: str
+    host: str | None
+    status: str
+    locked: bool = False
+    flavor: str | None = None
+    extra_specs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    amounts: Amounts = field(default_factory=Amounts)
+    created_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """A flavor. ``memory_mb`` in MiB, ``disk_gb`` and ``ephemeral_gb`` in GiB, ``swap_mb`` in MiB.
+
+    One that is not ``public`` can be used by the projects that have access to it.
+    """
+
+    id: str
+    name: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+    rxtx_factor: float = 1.0
+    public: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroup:
+    """Servers that are to lie together (``affinity``) or apart (``anti-affinity``)."""
+
+    id: str
+    name: str
+    policy: str
+
+
+class MigrationState(StrEnum):
+    """How far a move of a server has come."""
+
+    RUNNING = "running"
+    TO_CONFIRM = "to confirm"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A move of a server to a host (its service name), live or cold."""
+
+    host: str | None
+    live: bool
+    state: MigrationState
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A snapshot of a server."""
+
+    id: str
+    name: str
+    project_id: str
+    status: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+CHANGES = frozenset(
+    {
+        "create_aggregate",
+        "set_aggregate_metadata",
+        "delete_aggregate",
+        "add_host",
+        "remove_host",
+        "create_flavor",
+        "set_flavor_specs",
+        "delete_flavor",
+        "give_flavor",
+        "take_flavor",
+        "create_server_group",
+        "delete_server_group",
+        "delete_server",
+        "snapshot_server",
+        "give_image",
+        "migrate_server",
+        "confirm_migration",
+    }
+)
+"""The calls that change something: an adapter makes ``context.check_change`` before each."""
+
+
+class Hypervisors(Protocol):
+    """Nova's hypervisors."""
+
+    def hypervisors(self) -> tuple[Hypervisor, ...]:
+        """Return all hypervisors."""
+
+    def hypervisor(self, *, id: str | None = None, hostname: str | None = None) -> Hypervisor:
+        """Return the hypervisor with exactly this id or hostname; NotFound if there is none."""
+
+
+class Aggregates(Protocol):
+    """Nova's host aggregates."""
+
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Return all aggregates."""
+
+    def aggregate(self, name: str) -> Aggregate | None:
+        """Return the aggregate with exactly this name."""
+
+    def create_aggregate(self, name: str, availability_zone: str | None, metadata: Mapping[str, str]) -> Aggregate:
+        """Create an aggregate without hosts. Conflict if there is one of this name."""
+
+    def set_aggregate_metadata(self, aggregate_id: int, metadata: Mapping[str, str | None]) -> None:
+        """Set keys, and take away those whose value is None; other keys stay. NotFound."""
+
+    def delete_aggregate(self, aggregate_id: int) -> None:
+        """Delete an aggregate. NotFound; Conflict if it still has hosts."""
+
+    def add_host(self, aggregate_id: int, service_name: str) -> None:
+        """Add a host to an aggregate.
+
+        NotFound (no such aggregate or host); Conflict if it is in there already, if another aggregate gives it
+        another zone, or if it runs servers and its zone would change.
+        """
+
+    def remove_host(self, aggregate_id: int, service_name: str) -> None:
+        """Take a host out of an aggregate. NotFound (aggregate, or host not in it); Conflict if it runs
+        servers and its zone would change."""
+
+
+class Servers(Protocol):
+    """Servers of all projects."""
+
+    def servers_on(self, service_name: str) -> tuple[Server, ...]:
+        """Return every server of every project that occupies the host, whatever its state."""
+
+    def stranded_servers(self, reservation_id: str, project_id: str) -> tuple[Server, ...]:
+        """Return the project's servers that were booted into the reservation and are on no host: shelved, or failed."""
+
+    def servers_of_flavor(self, flavor_id: str) -> tuple[Server, ...]:
+        """Return every server of every project that has a flavor, whatever its state, the newest second first."""
+
+    def delete_server(self, server_id: str) -> None:
+        """Begin to force-delete a server, also a locked or broken one. It is gone when it is no longer listed.
+        A server that does not exist is no error."""
+
+
+class Migrations(Protocol):
+    """Moves of servers to other hosts."""
+
+    def migrate_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+        """Begin to move a server to a host. NotFound; Conflict or CloudRefused if it can not be moved like that."""
+
+    def confirm_migration(self, server_id: str) -> None:
+        """Let a server that was moved cold stay where it is. NotFound; Conflict if it was not."""
+
+    def moves_to_confirm(self, service_name: str) -> tuple[str, ...]:
+        """Return the ids of the servers that were moved cold away from a host and wait to be confirmed."""
+
+    def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
+        """Return the moves of a server, the oldest first."""
+
+
+class Images(Protocol):
+    """Snapshots of servers."""
+
+    def snapshot_server(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
+        """Begin to make an image of a server, owned by the server's project. NotFound; Conflict by its state."""
+
+    def give_image(self, image_id: str, project_id: str) -> None:
+        """Make a project the owner of an image. NotFound."""
+
+    def images_of_reservation(self, reservation_id: str) -> tuple[Image, ...]:
+        """Return the images whose metadata ``blazar:reservation`` is this id, finished or not."""
+
+
+class Flavors(Protocol):
+    """Nova's flavors, and the access of projects to them."""
+
+    def flavor(self, flavor_id: str) -> Flavor | None:
+        """Return the flavor with this id."""
+
+    def create_flavor(self, flavor: Flavor) -> None:
+        """Create a private flavor that nobody has access to. Conflict if there is one with its id or name."""
+
+    def set_flavor_specs(self, flavor_id: str, specs: Mapping[str, str | None]) -> None:
+        """Set extra specs, and take away those whose value is None; others stay. NotFound."""
+
+    def delete_flavor(self, flavor_id: str) -> None:
+        """Delete a flavor; servers keep what it said. NotFound."""
+
+    def flavor_access(self, flavor_id: str) -> frozenset[str]:
+        """Return the projects that may boot servers with a private flavor. NotFound, also for a public one."""
+
+    def give_flavor(self, flavor_id: str, project_id: str) -> None:
+        """Let a project boot servers with a private flavor. NotFound; Conflict if it may already."""
+
+    def take_flavor(self, flavor_id: str, project_id: str) -> None:
+        """Let a project no longer boot servers with a private flavor. NotFound (flavor, or it could not before)."""
+
+    def flavor_names(self) -> Mapping[str, str]:
+        """Return the names of all flavors, private ones too, by id."""
+
+
+class ServerGroups(Protocol):
+    """Nova's server groups."""
+
+    def server_groups(self, name: str | None = None) -> tuple[ServerGroup, ...]:
+        """Return the server groups of all projects with exactly this name (None: all)."""
+
+    def create_server_group(self, name: str, policy: str, project_id: str) -> str:
+        """Create a server group with the policy ``affinity`` or ``anti-affinity``; return its id.
+
+        It belongs to the project, whose users alone can name it, or to us where the cloud does not let us act for it.
+        """
+
+    def delete_server_group(self, group_id: str) -> None:
+        """Delete a server group; its servers stay. NotFound."""
+
+
+class Compute(Hypervisors, Aggregates, Servers, Migrations, Images, Flavors, ServerGroups, Protocol):
+    """What we need of Nova (and of Glance, for snapshots of servers)."""

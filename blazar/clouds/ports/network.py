@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network port: external networks, and the floating IPs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    """A part of a network. ``pools`` are the ranges (first and last address) from which the cloud itself gives out."""
+
+    id: str
+    cidr: str
+    gateway: str | None = None
+    pools: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkInfo:
+    """A network with its subnets. Only an ``external`` one can have floating IPs."""
+
+    id: str
+    name: str
+    external: bool
+    subnets: tuple[Subnet, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FloatingIp:
+    """A floating IP that a project has. ``attached``: to a port, or by the forwarding of single ports."""
+
+    id: str
+    network_id: str
+    address: str
+    project_id: str
+    attached: bool = False
+    tags: frozenset[str] = frozenset()
+    description: str = ""
+
+
+CHANGES = frozenset(
+    {
+        "create_floating_ip",
+        "tag_floating_ip",
+        "detach_floating_ip",
+        "delete_floating_ip",
+    }
+)
+"""The calls that change something: an adapter makes ``context.check_change`` before each."""
+
+
+class Network(Protocol):
+    """What we need of Neutron. Addresses are texts in their shortest form, as ``ipaddress`` writes them."""
+
+    def network(self, network_id: str) -> NetworkInfo | None:
+        """Return a network with its subnets."""
+
+    def floating_ips(
+        self, *, network_id: str | None = None, addresses: Collection[str] | None = None, tag: str | None = None
+    ) -> tuple[FloatingIp, ...]:
+        """Return the floating IPs of all projects; narrowed to a network, to addresses, to those that have a tag."""
+
+    def users_of(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
+        """Return which addresses of a network (None: all) something has that is no floating IP, and what: words."""
+
+    def create_floating_ip(
+        self, *, network_id: str, subnet_id: str, address: str, project_id: str, description: str
+    ) -> FloatingIp:
+        """Create a floating IP of a project with exactly this address, free and without tags.
+
+        NotFound (network or subnet); Conflict if somebody has the address, or the project may have no more;
+        CloudRefused if the network can not have it.
+        """
+
+    def tag_floating_ip(self, floating_ip_id: str, tags: Collection[str]) -> None:
+        """Give a floating IP these tags, and no others.
+
+        NotFound if it is gone; or CloudUnavailable, as Neutron (29) fails then.
+        """
+
+    def detach_floating_ip(self, floating_ip_id: str) -> None:
+        """Take a floating IP from its port; one without is no error. NotFound."""
+
+    def delete_floating_ip(self, floating_ip_id: str) -> None:
+        """Delete a floating IP with all that forwards from it. NotFound."""

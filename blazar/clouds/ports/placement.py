@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The placement port: inventories and traits of hosts, and the capacity that is reserved on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from blazar.model.resource import ResourceInventory
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedCapacity:
+    """How much of a resource class a provider has, and how much of it is used."""
+
+    total: int
+    used: int
+
+
+CHANGES = frozenset(
+    {
+        "create_reservation_provider",
+        "create_resource_class",
+        "delete_resource_class",
+        "set_inventory",
+        "delete_inventory",
+    }
+)
+"""The calls that change something: an adapter makes ``context.check_change`` before each."""
+
+
+class Placement(Protocol):
+    """What we need of Placement."""
+
+    def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
+        """Return what hosts have to share out, by hypervisor hostname; hosts unknown to Placement are left out.
+
+        Of every class ``int((total - reserved) * allocation_ratio)``, of the host's own provider and those nested in
+        it, but for the reservation provider and our own classes. A class that several of them have (GPUs, say) is
+        added up, and then a unit can take but one of it, which never has to come from two of them. The traits are
+        those of the host's own provider.
+        """
+
+    def reservation_provider(self, hypervisor_hostname: str) -> str | None:
+        """Return the uuid of the host's reservation provider ``blazar_<hypervisor_hostname>``, None if absent."""
+
+    def create_reservation_provider(self, hypervisor_hostname: str) -> str:
+        """Create that provider as a child of the host's own. NotFound (host unknown to Placement); Conflict."""
+
+    def create_resource_class(self, name: str) -> None:
+        """Ensure that there is a resource class of this name."""
+
+    def delete_resource_class(self, name: str) -> None:
+        """Delete a resource class. NotFound; Conflict while a provider has an inventory of it."""
+
+    def resource_classes(self) -> frozenset[str]:
+        """Return the names of all resource classes."""
+
+    def reserved_capacity(self, hypervisor_hostname: str, resource_class: str) -> ReservedCapacity | None:
+        """Return what a host's reservation provider has of a class; None if it has none, or is absent."""
+
+    def reserved_totals(self, hypervisor_hostname: str) -> Mapping[str, int]:
+        """Return the totals of all classes that a host's reservation provider has; none if it is absent."""
+
+    def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
+        """Give a host's reservation provider so much of a class, to be taken one by one; its other classes stay.
+
+        Less than is used is no error. NotFound (provider); CloudRefused (class); CloudUnavailable if others keep
+        changing the provider.
+        """
+
+    def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
+        """Take a class away from a host's reservation provider. NotFound; Conflict while it is used."""
+
+    def hosts_with_free(self, resource_class: str) -> frozenset[str]:
+        """Return the hypervisor hostnames whose reservation provider has some of a class that is not used.
+
+        None if there is no such class.
+        """
+
+    def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
+        """Return the hypervisor hostnames that could take, beside all that they have, what a server takes now."""
