@@ -1,34 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that the handlers share: the manager, the policy and the caller."""
+"""What a handler gets: the services of the application, and the call that it handles."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
-from flask import current_app, g, request
+from flask import current_app, request
 
+from blazar.api.bodies import read_object
 from blazar.api.identity import Caller, Identity
-from blazar.api.policy import Policy
-from blazar.api.rendered import RenderedLeases
+from blazar.api.leases.rendered import RenderedLeases
+from blazar.api.routes import Route
+from blazar.api.served import Served
+from blazar.api.shapes import Json
+from blazar.api.validation import check
 from blazar.rpc.interface import Manager
 
 EXTENSION = "blazar"
 _PLAUSIBLE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
+class Authorizer(Protocol):
+    """Decides by rule, caller and target; ``Policy`` does so."""
+
+    def allows(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> bool:
+        """Return whether the rule allows the caller to act on the target (default: the caller's own project)."""
+
+    def check(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> None:
+        """Raise Denied, which names the rule, if the rule does not allow it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts of an application and the API versions it serves; ``rendered`` has a lease cache per version."""
+    """The parts of an application, and what it serves; ``rendered`` has the caches of rendered leases by format."""
 
     manager: Manager
     identity: Identity
-    policy: Policy
+    policy: Authorizer
     rendered: Mapping[str, RenderedLeases]
-    enable_v1: bool
-    v2_controllers: frozenset[str]
+    served: Served
 
 
 def services() -> Services:
@@ -36,14 +49,40 @@ def services() -> Services:
     return cast(Services, current_app.extensions[EXTENSION])
 
 
-def caller() -> Caller:
-    """Return the caller of this request."""
-    return cast(Caller, g.caller)
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request whose caller is known, and the route that serves it."""
 
+    services: Services
+    caller: Caller
+    route: Route
 
-def speaks_v2() -> bool:
-    """Return whether the path of the request belongs to version 2."""
-    return request.path == "/v2" or request.path.startswith("/v2/")
+    @property
+    def manager(self) -> Manager:
+        """The manager to ask."""
+        return self.services.manager
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of the query."""
+        return request.args
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the caller is an operator."""
+        return self.services.policy.allows("admin", self.caller)
+
+    def authorize(self, target: Mapping[str, str] | None = None) -> None:
+        """Raise Denied unless the route's rule allows the caller to act on the target (default: the own project)."""
+        if self.route.rule is not None:
+            self.services.policy.check(self.route.rule.name, self.caller, target)
+
+    def body(self) -> Json:
+        """Return the body; BadFrame or InvalidInput if it does not match the schema of the route."""
+        body = read_object(request)
+        if self.route.body is not None:
+            check(body, self.route.body.schema)
+        return body
 
 
 def identifier(text: str) -> str:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse dates in requests."""
+"""Parse dates in requests and format instants in responses."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from blazar.model.errors import InvalidInput
 from blazar.model.requests import NOW, Moment
@@ -40,3 +41,22 @@ def instant(text: str, field: str) -> datetime:
             f"{field}: {text} is an invalid date. Required format: {FORMAT}, or ISO 8601 to the second, for example "
             f"2030-04-01T08:00:00Z"
         ) from None
+
+
+# All instants are UTC, so the zone after the fraction, or after the second, is constant and can be cut off.
+# The same instants recur (a lease's end is also its event's time), and formatting one is the most expensive step.
+@lru_cache(maxsize=8192)
+def iso(instant: datetime) -> str:
+    """Return an instant in ISO format with six fractional digits, which clients parse."""
+    return instant.isoformat("T", "microseconds")[:26]
+
+
+@lru_cache(maxsize=8192)
+def spaced(instant: datetime) -> str:
+    """Return an instant to the second, with a space between date and time."""
+    return instant.isoformat(" ", "seconds")[:19]
+
+
+def spaced_or_none(instant: datetime | None) -> str | None:
+    """Return an instant as ``spaced`` does; None for None."""
+    return None if instant is None else spaced(instant)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from flask import Response, current_app, g, jsonify
+from flask import Response, current_app, g, jsonify, request
 from werkzeug.exceptions import (
     BadRequest,
     ClientDisconnected,
@@ -20,7 +20,6 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from blazar.api.context import speaks_v2
 from blazar.model.errors import BlazarError
 
 LOG = logging.getLogger(__name__)
@@ -36,6 +35,11 @@ class BadFrame(Exception):
         super().__init__(message)
         self.status = status
         self.message = message
+
+
+def speaks_v2() -> bool:
+    """Return whether the path of the request belongs to version 2."""
+    return request.path == "/v2" or request.path.startswith("/v2/")
 
 
 def application_error(error: BlazarError) -> Response:

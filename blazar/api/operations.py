@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build operations of the OpenAPI document: headers, parameters, responses and errors."""
+"""Operations of the OpenAPI document, made from routes: headers, parameters, responses and errors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
-from blazar.api.components import Json, ref
+from blazar.api.microversion import MIN_VERSION, as_text
+from blazar.api.routes import Parameter, Root, Route
+from blazar.api.shapes import Json, ref
 
 _TEXT: Json = {"type": "string"}
 _A, _B, _C, _D = ref("ApplicationError"), ref("FrameError"), ref("AuthenticationError"), ref("RoutingError")
@@ -53,60 +55,72 @@ _VERSION_HEADERS: Json = {
 _CHALLENGE: Json = {"WWW-Authenticate": {"schema": _TEXT, "description": "the URI of Keystone"}}
 
 
-def open_operation(name: str, summary: str, answers: dict[int, Json], *, errors: tuple[int, ...] = ()) -> Json:
-    """Return an operation that needs no token."""
-    refusals = _refusals(_ERRORS, {400, *errors})
-    successes = {str(status): _response(summary, schema, _HEADERS) for status, schema in answers.items()}
-    return {
-        "operationId": name,
-        "summary": summary,
-        "parameters": [_REQUEST_ID],
-        "responses": {**successes, **refusals},
-    }
+def operation(rows: Sequence[Route], shared: Sequence[Parameter]) -> Json:
+    """Return the operation of a method of a path, from its rows for each range of microversions.
 
-
-def operation(
-    name: str,
-    summary: str,
-    status: int,
-    answer: Json | None,
-    *,
-    body: str | None = None,
-    errors: tuple[int, ...] = (),
-) -> Json:
-    """Return an operation of version 1; ``answer`` is a schema, ``body`` is the name of a schema."""
-    refused = _refusals(_ERRORS, {400, 401, 403, 406, 500, 503, *errors, *((413,) if body else ())})
-    responses = {str(status): _response(summary, answer, {**_HEADERS, **_VERSION_HEADERS}), **refused}
-    return _described(name, summary, [_TOKEN, _VERSION, _REQUEST_ID], responses, body)
-
-
-def operation_of_v2(
-    name: str,
-    summary: str,
-    status: int,
-    answer: Json | None,
-    *,
-    body: str | None = None,
-    errors: tuple[int, ...] = (),
-) -> Json:
-    """Return an operation of version 2, which has no microversions and is deprecated."""
-    refused = _refusals(_ERRORS_OF_V2, {400, 401, 403, 500, 503, *errors, *((413,) if body else ())})
-    responses = {str(status): _response(summary, answer, _HEADERS), **refused}
-    return {**_described(name, summary, [_TOKEN, _REQUEST_ID], responses, body), "deprecated": True}
-
-
-def _described(name: str, summary: str, parameters: list[Json], responses: Json, body: str | None) -> Json:
-    described: Json = {"operationId": name, "summary": summary, "parameters": parameters, "responses": responses}
-    if body:
-        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": ref(body)}}}
+    ``shared`` are the parameters that the path describes for all its methods. Where ranges differ, the operation
+    allows the schemas of all of them.
+    """
+    row = rows[-1]
+    described: Json = {"operationId": row.name, "summary": row.summary}
+    if sentence := _range(rows):
+        described["description"] = sentence
+    own = {each.name: each for each in row.parameters if each not in shared}
+    described["parameters"] = [*_headers(row), *(parameter(each) for each in own.values())]
+    described["responses"] = _responses(rows)
+    bodies = _distinct([ref(each.body.name) for each in rows if each.body is not None])
+    if bodies:
+        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": _any_of(bodies)}}}
+    if row.root is Root.V2:
+        described["deprecated"] = True
     return described
 
 
-def _refusals(errors: Mapping[int, tuple[str, Json]], statuses: set[int]) -> Json:
+def parameter(given: Parameter) -> Json:
+    """Return the description of a parameter."""
+    required = {"required": True} if given.place == "path" else {}
+    return {"name": given.name, "in": given.place, **required, "schema": _TEXT, "description": given.description}
+
+
+def _range(rows: Sequence[Route]) -> str:
+    """Return a sentence about the microversions that have the operation; empty if all have it."""
+    first, last = min(row.since for row in rows), rows[-1].until
+    since = f"Since version {as_text(first)}." if first > MIN_VERSION else ""
+    until = f"Until version {as_text(last)}." if last is not None else ""
+    return " ".join(filter(None, (since, until)))
+
+
+def _headers(row: Route) -> list[Json]:
+    if row.is_open:
+        return [_REQUEST_ID]
+    return [_TOKEN, _REQUEST_ID] if row.root is Root.V2 else [_TOKEN, _VERSION, _REQUEST_ID]
+
+
+def _responses(rows: Sequence[Route]) -> Json:
+    row = rows[-1]
+    headers = _HEADERS if row.is_open or row.root is Root.V2 else {**_HEADERS, **_VERSION_HEADERS}
+    schemas: dict[int, list[Json]] = {}
+    for each in rows:
+        for status, schema in each.answers.items():
+            schemas.setdefault(status, []).extend([schema] if schema is not None else [])
+    answers = {
+        str(status): _response(row.summary, _any_of(_distinct(found)) if found else None, headers)
+        for status, found in schemas.items()
+    }
+    return {**answers, **_refusals(rows)}
+
+
+def _refusals(rows: Sequence[Route]) -> Json:
+    row = rows[-1]
+    texts = _ERRORS_OF_V2 if row.root is Root.V2 else _ERRORS
+    usual = {400} if row.is_open else {400, 401, 403, 500, 503} | ({406} if row.root is Root.V1 else set())
+    too_large = {413} if any(each.body for each in rows) else set()
+    statuses = usual | too_large | {status for each in rows for status in each.errors}
+
     def headers(status: int) -> Json:
         return {**_HEADERS, **_CHALLENGE} if status == 401 else _HEADERS
 
-    return {str(status): _response(*errors[status], headers(status)) for status in sorted(statuses)}
+    return {str(status): _response(*texts[status], headers(status)) for status in sorted(statuses)}
 
 
 def _response(description: str, schema: Json | None, headers: Json) -> Json:
@@ -116,11 +130,9 @@ def _response(description: str, schema: Json | None, headers: Json) -> Json:
     return response
 
 
-def in_path(name: str, description: str) -> Json:
-    """Return a path parameter."""
-    return {"name": name, "in": "path", "required": True, "schema": _TEXT, "description": description}
+def _distinct(schemas: Sequence[Json]) -> list[Json]:
+    return [schema for number, schema in enumerate(schemas) if schema not in schemas[:number]]
 
 
-def query(name: str, description: str) -> Json:
-    """Return an optional query parameter."""
-    return {"name": name, "in": "query", "schema": _TEXT, "description": description}
+def _any_of(schemas: Sequence[Json]) -> Json:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}

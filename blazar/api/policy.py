@@ -7,13 +7,16 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from oslo_config import cfg
 from oslo_policy import policy
 
 from blazar.api.identity import Caller
+from blazar.api.microversion import MAX_VERSION
+from blazar.api.parts import installed
+from blazar.api.routes import Part, Route, Rule, up_to
 from blazar.model.errors import Denied, InvalidInput
 
 LOG = logging.getLogger(__name__)
@@ -21,10 +24,6 @@ LOG = logging.getLogger(__name__)
 LOOK_AGAIN = 1.0
 """Minimum seconds between two checks for changed policy files."""
 
-ADMIN = "admin"
-_ADMIN = "rule:admin"
-_READER = "rule:project_reader_or_admin"
-_MEMBER = "rule:project_member_or_admin"
 _SCOPE = ["project"]
 _ADMIN_OR_OWNER = policy.DeprecatedRule(
     "admin_or_owner",
@@ -35,27 +34,40 @@ _ADMIN_OR_OWNER = policy.DeprecatedRule(
 """Applies only if an operator sets ``[oslo_policy] enforce_new_defaults`` to false."""
 
 
-def _rule(name: str, check: str, description: str, *operations: tuple[str, str]) -> policy.RuleDefault:
-    return policy.DocumentedRuleDefault(
-        name,
-        check,
-        description,
-        [{"method": method, "path": path} for method, path in operations],
-        scope_types=_SCOPE,
-    )
+def _rule(rule: Rule, operations: Iterable[tuple[str, str]]) -> policy.RuleDefault:
+    described: list[policy.Operation] = [{"method": method, "path": path} for method, path in operations]
+    if not described:
+        return policy.RuleDefault(rule.name, rule.check, rule.description, scope_types=_SCOPE)
+    return policy.DocumentedRuleDefault(rule.name, rule.check, rule.description, described, scope_types=_SCOPE)
 
 
-def _both(method: str, path: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return an operation in both versions of the API."""
-    return (method, f"/v1{path}"), (method, f"/v2{path}")
+def _operations(parts: Iterable[Part]) -> dict[Rule, list[tuple[str, str]]]:
+    """Return the methods and paths of each rule; a path that several versions have stands once for each of them."""
+    by_rule: dict[Rule, dict[str, list[tuple[str, str]]]] = {}
+    for row in (row for part in parts for row in part.routes):
+        if row.rule is not None:
+            found = by_rule.setdefault(row.rule, {}).setdefault(row.path, [])
+            if (operation := (row.method, _path(row))) not in found:
+                found.append(operation)
+    return {rule: [each for found in paths.values() for each in found] for rule, paths in by_rule.items()}
+
+
+def _path(row: Route) -> str:
+    path = row.url
+    for parameter in row.parameters:
+        if parameter.policy_name is not None:
+            path = path.replace(f"{{{parameter.name}}}", f"{{{parameter.policy_name}}}")
+    return path
 
 
 def _persona(name: str, check: str, description: str) -> policy.RuleDefault:
     return policy.RuleDefault(name, check, description, deprecated_rule=_ADMIN_OR_OWNER)
 
 
-def list_rules() -> list[policy.RuleDefault]:
-    """Return all rules with their defaults."""
+def list_rules(parts: Sequence[Part] | None = None) -> list[policy.RuleDefault]:
+    """Return all rules of these parts (default: of all that are installed) with their defaults."""
+    parts = up_to(installed() if parts is None else parts, MAX_VERSION)
+    operations = _operations(parts)
     return [
         policy.RuleDefault("admin", "is_admin:True or role:admin", "An operator."),
         policy.RuleDefault(
@@ -67,70 +79,7 @@ def list_rules() -> list[policy.RuleDefault]:
         _persona("project_reader_api", "role:reader and project_id:%(project_id)s", "A reader of the project."),
         _persona("project_member_or_admin", "rule:project_member_api or rule:admin", "A member, or an operator."),
         _persona("project_reader_or_admin", "rule:project_reader_api or rule:admin", "A reader, or an operator."),
-        _rule(
-            "blazar:leases:get",
-            _READER,
-            "List and show leases.",
-            *_both("GET", "/leases"),
-            *_both("GET", "/leases/{lease_id}"),
-        ),
-        _rule("blazar:leases:post", _MEMBER, "Create a lease.", *_both("POST", "/leases")),
-        _rule("blazar:leases:put", _MEMBER, "Update a lease.", *_both("PUT", "/leases/{lease_id}")),
-        _rule("blazar:leases:delete", _MEMBER, "Delete a lease.", *_both("DELETE", "/leases/{lease_id}")),
-        _rule(
-            "blazar:oshosts:get",
-            _ADMIN,
-            "List and show hosts.",
-            *_both("GET", "/os-hosts"),
-            *_both("GET", "/os-hosts/{host_id}"),
-        ),
-        _rule("blazar:oshosts:post", _ADMIN, "Register a host.", *_both("POST", "/os-hosts")),
-        _rule(
-            "blazar:oshosts:put",
-            _ADMIN,
-            "Update a host's capabilities, disabled flag and authorized projects.",
-            *_both("PUT", "/os-hosts/{host_id}"),
-        ),
-        _rule("blazar:oshosts:delete", _ADMIN, "Unregister a host.", *_both("DELETE", "/os-hosts/{host_id}")),
-        _rule(
-            "blazar:oshosts:get_allocations",
-            _ADMIN,
-            "List and show allocations of hosts.",
-            ("GET", "/v1/os-hosts/allocations"),
-            ("GET", "/v1/os-hosts/{host_id}/allocation"),
-        ),
-        _rule(
-            "blazar:oshosts:reallocate",
-            _ADMIN,
-            "Move a reservation to another host.",
-            ("PUT", "/v1/os-hosts/{host_id}/allocation"),
-        ),
-        _rule(
-            "blazar:oshosts:refresh",
-            _ADMIN,
-            "Refresh a host's data from the cloud.",
-            ("POST", "/v1/os-hosts/{host_id}/refresh"),
-        ),
-        _rule(
-            "blazar:oshosts:get_resource_properties", _ADMIN, "List capabilities.", ("GET", "/v1/os-hosts/properties")
-        ),
-        _rule(
-            "blazar:oshosts:update_resource_properties",
-            _ADMIN,
-            "Make a capability public or private.",
-            ("PATCH", "/v1/os-hosts/properties/{property_name}"),
-        ),
-        _rule(
-            "blazar:floatingips:get",
-            _READER,
-            "List and show the addresses that can be reserved.",
-            ("GET", "/v1/floatingips"),
-            ("GET", "/v1/floatingips/{floatingip_id}"),
-        ),
-        _rule("blazar:floatingips:post", _ADMIN, "Register an address.", ("POST", "/v1/floatingips")),
-        _rule(
-            "blazar:floatingips:delete", _ADMIN, "Unregister an address.", ("DELETE", "/v1/floatingips/{floatingip_id}")
-        ),
+        *(_rule(rule, operations.get(rule, ())) for part in parts for rule in part.rules),
     ]
 
 
@@ -138,20 +87,23 @@ _UNNAMED = (cfg.Locations.opt_default, cfg.Locations.set_default)
 
 
 class Policy:
-    """Authorizes by rule, caller and target. Raises InvalidInput on construction if a policy file is invalid.
+    """Authorizes by rule, caller and target, with the rules of ``parts`` (default: of all that are installed).
+
+    Raises InvalidInput on construction if a policy file is invalid.
 
     A changed file is reloaded. If a file disappears or becomes invalid, that is logged once and the last rules stay
     in force. A configured file that does not exist is logged too; the default rules apply then.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
+    def __init__(self, conf: cfg.ConfigOpts | None = None, *, parts: Sequence[Part] | None = None) -> None:
         if conf is None:
             conf = cfg.ConfigOpts()
             conf([], project="blazar", default_config_files=[], default_config_dirs=[])
         self._conf = conf
+        self._parts = parts
         self._lock = threading.Lock()
         # The library registers its options when the first Enforcer is created.
-        self._enforcer = _enforcer(conf)
+        self._enforcer = _enforcer(conf, self._parts)
         self._seen = self._files()
         self._looked = time.monotonic()
         self._load(self._enforcer)
@@ -192,7 +144,7 @@ class Policy:
             if gone := sorted(before.keys() - files.keys()):
                 LOG.error("Policy file %s has disappeared; the last rules stay in force", ", ".join(gone))
                 return self._enforcer
-            fresh = _enforcer(self._conf)
+            fresh = _enforcer(self._conf, self._parts)
             try:
                 self._load(fresh)
             except InvalidInput as error:
@@ -233,8 +185,8 @@ class Policy:
         return found
 
 
-def _enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
+def _enforcer(conf: cfg.ConfigOpts, parts: Sequence[Part] | None) -> policy.Enforcer:
     enforcer = policy.Enforcer(conf)
     enforcer.suppress_deprecation_warnings = True
-    enforcer.register_defaults(list_rules())
+    enforcer.register_defaults(list_rules(parts))
     return enforcer

@@ -16,7 +16,9 @@ from oslo_config import cfg
 from blazar.api.app import create_app
 from blazar.api.identity import KeystoneIdentity
 from blazar.api.middleware import ExchangeLog, Wsgi, behind_keystone
+from blazar.api.parts import installed
 from blazar.api.policy import Policy
+from blazar.api.served import Served
 from blazar.cmd import config, memory, web
 from blazar.cmd.config import ConfigurationError
 from blazar.model.errors import BlazarError
@@ -63,8 +65,7 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
         identity=KeystoneIdentity(),
         policy=Policy(conf),
         auth_uri=None,
-        enable_v1=conf.enable_v1_api,
-        v2_controllers=conf.api.api_v2_controllers,
+        served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
     )
     try:
         served = behind_keystone(app, conf)

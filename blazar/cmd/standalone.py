@@ -24,7 +24,9 @@ from oslo_policy import opts
 from blazar import __version__
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
+from blazar.api.parts import installed
 from blazar.api.policy import Policy
+from blazar.api.served import Served
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config, memory, web
@@ -86,8 +88,7 @@ def _run(options: argparse.Namespace) -> int:
         manager,
         identity=StandaloneIdentity(),
         policy=Policy(_with_own_policy(conf, data)),
-        enable_v1=conf.enable_v1_api,
-        v2_controllers=conf.api.api_v2_controllers,
+        served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
     )
     server = web.server(app, listener=listener, threads=THREADS, trusts_proxy=False)
 

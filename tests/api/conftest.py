@@ -17,12 +17,10 @@ from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 from werkzeug.test import TestResponse
 
-from blazar.api import v1
 from blazar.api.app import create_app
 from blazar.api.context import EXTENSION, Services
 from blazar.api.identity import Identity, StandaloneIdentity
-from blazar.api.rendered import RenderedLeases
-from blazar.api.v2 import forms as v2
+from blazar.api.leases.routes import new_caches
 from blazar.rpc.interface import Manager
 from tests.world import World
 
@@ -71,8 +69,7 @@ def app_of(manager: Manager, identity: Identity | None = None, *, auth_uri: str 
     """Return the application over a manager. Its routes are those of the first one: making them takes long."""
     app = copy.copy(_first_app(auth_uri))
     services: Services = app.extensions[EXTENSION]
-    rendered = {form.version: RenderedLeases(form.shown) for form in (v1.LEASES, v2.LEASES)}
-    services = replace(services, manager=manager, identity=identity or StandaloneIdentity(), rendered=rendered)
+    services = replace(services, manager=manager, identity=identity or StandaloneIdentity(), rendered=new_caches())
     app.extensions = {EXTENSION: services}
     return app
 

@@ -7,12 +7,17 @@ import json
 from datetime import timedelta
 
 import pytest
-from flask.testing import FlaskClient
 
-from blazar.api import lease_requests, microversion, openapi, schemas
+from blazar.api import openapi
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
-from blazar.api.rendered import RenderedLeases
+from blazar.api.kinds.hosts.schemas import HOST_CREATE
+from blazar.api.leases import requests
+from blazar.api.leases.rendered import RenderedLeases
+from blazar.api.leases.schemas import LEASE_CREATE
+from blazar.api.parts import installed
+from blazar.api.served import Served
+from blazar.api.validation import check
 from blazar.model.errors import InvalidInput
 from tests.api.conftest import token
 from tests.api.test_rest_v1 import LEASE, ROOM, create
@@ -82,7 +87,7 @@ def test_no_answer_is_kept_by_a_cache_or_taken_for_something_else(http, method, 
 def test_the_api_document_is_made_once(world, monkeypatch):
     made = []
     original = openapi.document
-    monkeypatch.setattr(openapi, "document", lambda url, **more: made.append(url) or original(url, **more))
+    monkeypatch.setattr(openapi, "document", lambda url, *more: made.append(url) or original(url, *more))
     http = create_app(world.manager, identity=StandaloneIdentity()).test_client()
     documents = [http.get("/openapi.json", headers={"Host": host}).json for host in ("one.example", "two.example:1234")]
     assert [d["servers"] for d in documents] == [
@@ -139,7 +144,7 @@ def test_a_change_brings_no_lease_beyond_the_text_that_it_may_have(http, world):
 def test_a_lease_that_has_too_much_text_already_can_be_changed_and_shortened(http, world, monkeypatch):
     lease = create(http, reservations=[{**ROOM, "resource_properties": json.dumps([">", "$vcpus", "1"])}])
     url = f"/v1/leases/{lease['id']}"
-    monkeypatch.setattr(lease_requests, "MOST_TEXT", 50)
+    monkeypatch.setattr(requests, "MOST_TEXT", 50)
     assert http.put(url, json={"end_date": "2030-04-03 08:00"}).status_code == 200
     assert http.put(url, json={"name": lease["name"] + "!"}).status_code == 400
     shorter = {"id": lease["reservations"][0]["id"], "resource_properties": ""}
@@ -160,11 +165,10 @@ def test_a_lease_that_would_be_over_already_is_refused(http, world):
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_from_1_1_on_a_lease_of_others_does_not_exist(app, http, monkeypatch, method):
-    monkeypatch.setattr(microversion, "MAX_VERSION", (1, 1))
+def test_from_1_1_on_a_lease_of_others_does_not_exist(world, http, method):
     lease = create(http)
-    plain = app.test_client()
-    plain.__class__ = FlaskClient
+    served = Served(installed(), newest=(1, 1))
+    plain = create_app(world.manager, identity=StandaloneIdentity(), served=served).test_client()
 
     def told(lease_id, version):
         headers = {**token("frida", "art"), "OpenStack-API-Version": f"reservation {version}"}
@@ -196,16 +200,16 @@ class Watched(list):
 def test_the_length_of_a_list_is_checked_before_its_items(key):
     items = Watched([{"resource_type": 5}] * 101)
     with pytest.raises(InvalidInput, match=f"^{key} is a list of 101, which is invalid"):
-        schemas.check({**LEASE, key: items}, schemas.LEASE_CREATE)
+        check({**LEASE, key: items}, LEASE_CREATE)
     assert not items.looked_into
 
 
 def test_the_number_of_keys_is_checked_before_what_is_in_them():
     capabilities = {f"key {number}" * 100: [] for number in range(501)}
     with pytest.raises(InvalidInput, match="at most 500 keys"):
-        schemas.check(capabilities, schemas.HOST_CREATE)
+        check(capabilities, HOST_CREATE)
 
 
 def test_the_length_of_a_text_is_checked_before_its_characters():
     with pytest.raises(InvalidInput, match="id is too long"):
-        schemas.check({"id": "x" * 256}, schemas.HOST_CREATE)
+        check({"id": "x" * 256}, HOST_CREATE)

@@ -10,6 +10,8 @@ import pytest
 from blazar.api.app import create_app
 from blazar.api.dates import instant
 from blazar.api.identity import StandaloneIdentity
+from blazar.api.parts import installed
+from blazar.api.served import Served
 from blazar.model.errors import InvalidInput, StoreUnavailable
 from tests.api.conftest import client_of, token
 from tests.world import NOON
@@ -253,7 +255,9 @@ def test_a_database_that_is_away_is_a_503(http, world, monkeypatch):
     ids=["leases", "oshosts", "none"],
 )
 def test_what_is_no_controller_is_not_there(world, controllers, statuses):
-    http = client_of(create_app(world.manager, identity=StandaloneIdentity(), v2_controllers=controllers))
+    http = client_of(
+        create_app(world.manager, identity=StandaloneIdentity(), served=Served(installed(), v2_controllers=controllers))
+    )
     paths = ("/v2/leases", "/v2/os-hosts", "/v2")
     assert tuple(http.get(path).status_code for path in paths) == statuses
     documented = http.get("/openapi.json").json["paths"]
@@ -264,7 +268,9 @@ def test_what_is_no_controller_is_not_there(world, controllers, statuses):
 
 
 def test_version_2_may_be_all_there_is(world):
-    http = client_of(create_app(world.manager, identity=StandaloneIdentity(), enable_v1=False))
+    http = client_of(
+        create_app(world.manager, identity=StandaloneIdentity(), served=Served(installed(), enable_v1=False))
+    )
     (version,) = http.get("/").json["versions"]
     assert (version["id"], version["links"][0]["href"]) == ("v2.0", "http://localhost/v2")
     for path in ("/v1", "/v1/", "/v1/leases", "/v1/os-hosts", "/v1/os-hosts/allocations"):

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.api.render import lease as shown_by_the_api
+from blazar.api.leases.render import lease as shown_by_the_api
 from blazar.cmd import config, standalone
 from blazar.enforcement import Identity, Occasion
 from blazar.enforcement.payload import of_notification, of_question

@@ -26,7 +26,7 @@ from oslo_config import cfg
 
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
-from blazar.api.lease_requests import MOST_TEXT
+from blazar.api.leases.requests import MOST_TEXT
 from blazar.cmd import config
 from blazar.model.errors import ManagerUnavailable
 from blazar.model.lease import Lease, LeaseRevision, LeaseStatus, Reservation, ReservationStatus

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.api import render
+from blazar.api.leases import render
 from blazar.model.lease import Lease
 from blazar.rpc.interface import Manager
 

@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse capabilities, flags and projects in requests about hosts, for all versions."""
+"""Parse requests about hosts: capabilities for all versions, and what only version 1 has."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from blazar.api.context import identifier
+from blazar.api.kinds.hosts import schemas
+from blazar.api.routes import in_path
+from blazar.api.shapes import Json
 from blazar.model.errors import InvalidInput
+from blazar.model.requests import HostChange, HostRequest
+from blazar.model.resource import ResourceKind, unknown
+
+HOST_ID = in_path("host_id", "the host's id, the number of its hypervisor in Nova")
 
 _SHADOWS = frozenset({"name", "trust_id", "disabled", "authorized_projects", "failure", "failed_since"})
 """Keys of a host in version 1 that do not come from the cloud; capabilities of these names would hide them."""
@@ -43,3 +51,34 @@ def projects(given: object) -> tuple[str, ...] | None:
     if not found:
         raise InvalidInput("authorized_projects names no project; give project ids, or null for all projects")
     return found
+
+
+def host_id(text: str) -> str:
+    """Return the host id from a path; NotFound if it cannot be an id."""
+    key = identifier(text)
+    if key == "-":
+        raise unknown(ResourceKind.HOST, text)
+    return key
+
+
+def request(body: Json) -> HostRequest:
+    """Return the request to register a host."""
+    given = {key: value for key, value in body.items() if key not in schemas.HOST_CREATE["properties"]}
+    return HostRequest(
+        body.get("name"),
+        str(int(body["id"])) if "id" in body else None,
+        capabilities(given),
+        disabled=flag(body.get("disabled", False)),
+        open_to=projects(body.get("authorized_projects")),
+    )
+
+
+def change(body: Json) -> HostChange:
+    """Return the change of a host that the body describes."""
+    given = {key: value for key, value in body.items() if key not in schemas.HOST_UPDATE["properties"]}
+    return HostChange(
+        capability_changes(given),
+        disabled=flag(body["disabled"]) if "disabled" in body else None,
+        open_to=projects(body.get("authorized_projects")),
+        sets_projects="authorized_projects" in body,
+    )

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from blazar.api.forms import Json, LeaseForm
 from blazar.api.identity import Caller
-from blazar.api.schemas import READ_ONLY
+from blazar.api.leases.formats import LeaseFormat
+from blazar.api.shapes import Json
+from blazar.api.validation import READ_ONLY
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import REQUEST_EVENTS, Lease
 from blazar.model.requests import (
@@ -89,25 +90,25 @@ def _text(value: object) -> int:
     return total
 
 
-def new_lease(body: Json, form: LeaseForm, caller: Caller, *, operator: bool) -> LeaseRequest:
+def new_lease(body: Json, dates: LeaseFormat, caller: Caller, *, operator: bool) -> LeaseRequest:
     """Return the request for a new lease; its user and project are always those of the caller."""
     before_end = body.get("before_end_date")
     return LeaseRequest(
         name=body["name"],
         user_id=caller.user_id,
         project_id=caller.project_id,
-        start=form.moment(body["start_date"], "start_date"),
-        end=form.moment(body["end_date"], "end_date"),
-        before_end=form.date(before_end, "before_end_date") if before_end else None,
+        start=dates.moment(body["start_date"], "start_date"),
+        end=dates.moment(body["end_date"], "end_date"),
+        before_end=dates.date(before_end, "before_end_date") if before_end else None,
         reservations=tuple(
             ReservationRequest(item["resource_type"], _parameters(item)) for item in body.get("reservations", [])
         ),
-        events=tuple(_event(item, form) for item in body.get("events", [])),
+        events=tuple(_event(item, dates) for item in body.get("events", [])),
         operator=operator,
     )
 
 
-def lease_change(body: Json, form: LeaseForm, caller: Caller, *, operator: bool) -> LeaseChange:
+def lease_change(body: Json, dates: LeaseFormat, caller: Caller, *, operator: bool) -> LeaseChange:
     """Return the change of a lease that the caller asks for."""
     items = body.get("reservations", [])
     if any("id" not in item for item in items):
@@ -118,9 +119,9 @@ def lease_change(body: Json, form: LeaseForm, caller: Caller, *, operator: bool)
     before_end = body.get("before_end_date")
     return LeaseChange(
         name=body.get("name"),
-        start=form.moment(body["start_date"], "start_date") if "start_date" in body else None,
-        end=form.moment(body["end_date"], "end_date") if "end_date" in body else None,
-        before_end=form.date(before_end, "before_end_date") if before_end else None,
+        start=dates.moment(body["start_date"], "start_date") if "start_date" in body else None,
+        end=dates.moment(body["end_date"], "end_date") if "end_date" in body else None,
+        before_end=dates.date(before_end, "before_end_date") if before_end else None,
         reservations=tuple(
             ReservationChange(item["id"], _parameters(item), item.get("resource_type")) for item in items
         ),
@@ -128,11 +129,11 @@ def lease_change(body: Json, form: LeaseForm, caller: Caller, *, operator: bool)
     )
 
 
-def _event(item: Json, form: LeaseForm) -> EventRequest:
+def _event(item: Json, dates: LeaseFormat) -> EventRequest:
     texts = {text for key in ("event_date", "time") if (text := item.get(key)) is not None}
     if len(texts) > 1:
         raise InvalidInput("events: event_date and time are aliases and differ; give one of them")
-    return EventRequest(item["event_type"], form.date(texts.pop(), "event_date") if texts else None)
+    return EventRequest(item["event_type"], dates.date(texts.pop(), "event_date") if texts else None)
 
 
 def _parameters(item: Json) -> dict[str, Any]:

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Register routes in Flask, and choose the route of a request by its microversion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from flask import Flask, Response, current_app, g, jsonify, request
+from flask.globals import request_ctx
+from werkzeug.exceptions import MethodNotAllowed, NotFound
+
+from blazar.api import microversion
+from blazar.api.context import Call, services
+from blazar.api.errors import speaks_v2
+from blazar.api.identity import Caller
+from blazar.api.routes import Route
+
+_NOBODY = Caller("", "", ())
+"""The caller of a route that needs no token."""
+
+
+def register(app: Flask, routes: Iterable[Route]) -> None:
+    """Add the routes to the application: a rule of Flask for each URL."""
+    by_url: dict[str, list[Route]] = {}
+    for route in routes:
+        for url in (route.url, f"{route.url}.json") if route.json_twin else (route.url,):
+            by_url.setdefault(url, []).append(route)
+    for url, rows in by_url.items():
+        methods = [*dict.fromkeys(row.method for row in rows), "OPTIONS"]
+        rule = url.replace("{", "<").replace("}", ">")
+        app.add_url_rule(rule, url, _View(rows), methods=methods, provide_automatic_options=False)
+
+
+def choose_version() -> None:
+    """Set the microversion of the request.
+
+    What does not exist in that version is refused as if it did not exist at all: 404 for the URL, 405 for the method.
+    """
+    rows = _rows()
+    is_known = request.url_rule is not None
+    if speaks_v2() or not (is_known or any(row.is_limited for row in rows)):
+        return
+    version = microversion.requested(request.headers.get(microversion.HEADER), services().served.newest)
+    if rows and not any(row.serves(version) for row in rows):
+        raise NotFound
+    if not is_known or request.method in _missing(rows, version):
+        raise MethodNotAllowed(_allowed(rows, version))
+    g.version = version
+
+
+def _rows() -> tuple[Route, ...]:
+    """Return the routes of the request's URL for all its methods and versions."""
+    error = request.routing_exception
+    if request.url_rule is not None:
+        endpoint = request.url_rule.endpoint
+    elif isinstance(error, MethodNotAllowed) and error.valid_methods and request_ctx.url_adapter is not None:
+        endpoint, _ = request_ctx.url_adapter.match(method=next(iter(error.valid_methods)))
+    else:
+        return ()
+    view = current_app.view_functions.get(endpoint)
+    return view.rows if isinstance(view, _View) else ()
+
+
+def _missing(rows: Iterable[Route], version: microversion.Version | None) -> set[str]:
+    """Return the methods that rows have in other versions only."""
+    rows = tuple(rows)
+    missing = {row.method for row in rows} - {row.method for row in rows if row.serves(version)}
+    return missing | ({"HEAD"} if "GET" in missing else set())
+
+
+def _allowed(rows: Iterable[Route], version: microversion.Version | None) -> list[str]:
+    """Return the methods that the request's URL has in a version."""
+    adapter = request_ctx.url_adapter
+    methods = set(adapter.allowed_methods() if adapter is not None else ())
+    return sorted(methods - _missing(rows, version))
+
+
+class _View:
+    """Serves a URL by the row for the method and the microversion of the request."""
+
+    def __init__(self, rows: Iterable[Route]) -> None:
+        self.rows = tuple(rows)
+
+    def __call__(self, **parameters: str) -> Any:
+        if request.method == "OPTIONS":
+            return self._options()
+        method = "GET" if request.method == "HEAD" else request.method
+        row = next(row for row in self.rows if row.method == method and row.serves(g.version))
+        call = Call(services(), g.get("caller", _NOBODY), row)
+        if not row.on_target:
+            call.authorize()
+        found = row.handler(call, **parameters)
+        if isinstance(found, Response):
+            return found
+        return "" if row.render is None else jsonify(row.render(found)), row.status
+
+    def _options(self) -> Response:
+        response = Response()
+        response.allow.update(_allowed(self.rows, g.version))
+        return response

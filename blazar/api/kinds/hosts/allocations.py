@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocations of hosts, and the move of a reservation to another host, in version 1 only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from blazar.api.context import Call, identifier
+from blazar.api.kinds.hosts import render
+from blazar.api.kinds.hosts.requests import HOST_ID
+from blazar.api.kinds.hosts.requests import host_id as parsed
+from blazar.api.kinds.hosts.schemas import ALLOCATION_UPDATE
+from blazar.api.routes import ADMIN, Body, Root, Route, Rule, in_query
+from blazar.api.shapes import RESERVATION_ID, Json, a_list, an_object, ref
+from blazar.model.allocations import ResourceAllocations
+
+GET = Rule("blazar:oshosts:get_allocations", ADMIN, "List and show allocations of hosts.")
+MOVE = Rule("blazar:oshosts:reallocate", ADMIN, "Move a reservation to another host.")
+RULES = (GET, MOVE)
+
+_NARROWING = (
+    in_query("lease_id", "only allocations of this lease"),
+    in_query("reservation_id", "only allocations of this reservation"),
+)
+
+
+def index(call: Call) -> Sequence[ResourceAllocations]:
+    """List the allocations of all hosts."""
+    return call.manager.host_allocations(**_narrowed(call))
+
+
+def show(call: Call, host_id: str) -> ResourceAllocations:
+    """Show the allocations of one host."""
+    return call.manager.host_allocations(host_id=parsed(host_id), **_narrowed(call))[0]
+
+
+def move(call: Call, host_id: str) -> ResourceAllocations:
+    """Move a reservation from this host to another."""
+    key = parsed(host_id)
+    call.manager.host(key)
+    return call.manager.move_reservation(key, identifier(call.body()["reservation_id"]))
+
+
+def _narrowed(call: Call) -> dict[str, str]:
+    return {each.name: identifier(call.query[each.name]) for each in _NARROWING if each.name in call.query}
+
+
+def _shown(found: ResourceAllocations) -> Json:
+    return {"allocation": render.allocation(found)}
+
+
+_on_host = partial(Route, root=Root.V1, path="/os-hosts/{host_id}/allocation", json_twin=True)
+
+ROUTES = (
+    Route(
+        root=Root.V1,
+        method="GET",
+        path="/os-hosts/allocations",
+        name="list_allocations",
+        summary="List the allocations of all hosts",
+        handler=index,
+        rule=GET,
+        render=lambda found: {"allocations": [render.allocation(each) for each in found]},
+        answers={200: an_object({"allocations": a_list(ref("Allocation"))})},
+        parameters=_NARROWING,
+        json_twin=True,
+    ),
+    _on_host(
+        method="GET",
+        name="show_allocation",
+        summary="Show the allocations of a host",
+        handler=show,
+        rule=GET,
+        render=_shown,
+        answers={200: an_object({"allocation": ref("Allocation")})},
+        errors=(404,),
+        parameters=(HOST_ID, *_NARROWING),
+    ),
+    _on_host(
+        method="PUT",
+        name="move_reservation",
+        summary="Move a reservation from this host to another",
+        handler=move,
+        rule=MOVE,
+        body=Body("AllocationUpdate", ALLOCATION_UPDATE, ({"reservation_id": RESERVATION_ID},)),
+        render=_shown,
+        answers={200: an_object({"allocation": ref("Allocation")})},
+        errors=(404, 409),
+        # The query is ignored here; the document of 1.0 has it for both methods.
+        parameters=(HOST_ID, *_NARROWING),
+    ),
+)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``/v1/os-hosts`` and ``/v2/os-hosts``: the same handlers and rules, each with the format of its version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from blazar.api.context import Call
+from blazar.api.kinds.hosts import allocations, components, formats, properties, v2
+from blazar.api.kinds.hosts.formats import HostFormat
+from blazar.api.kinds.hosts.requests import HOST_ID
+from blazar.api.routes import ADMIN, Part, Root, Route, Rule
+from blazar.api.shapes import a_list, enclosed, in_envelope, ref
+from blazar.model.resource import Resource
+
+GET = Rule("blazar:oshosts:get", ADMIN, "List and show hosts.")
+POST = Rule("blazar:oshosts:post", ADMIN, "Register a host.")
+PUT = Rule("blazar:oshosts:put", ADMIN, "Update a host's capabilities, disabled flag and authorized projects.")
+DELETE = Rule("blazar:oshosts:delete", ADMIN, "Unregister a host.")
+REFRESH = Rule("blazar:oshosts:refresh", ADMIN, "Refresh a host's data from the cloud.")
+
+
+class Hosts:
+    """Handlers of hosts in one format."""
+
+    def __init__(self, form: HostFormat) -> None:
+        self._form = form
+
+    def index(self, call: Call) -> Sequence[Resource]:
+        """List hosts."""
+        return call.manager.hosts()
+
+    def create(self, call: Call) -> Resource:
+        """Register a host."""
+        return call.manager.create_host(self._form.request(call.body()))
+
+    def show(self, call: Call, host_id: str) -> Resource:
+        """Show a host."""
+        return call.manager.host(self._form.host_id(host_id))
+
+    def update(self, call: Call, host_id: str) -> Resource:
+        """Set and remove capabilities."""
+        key = self._form.host_id(host_id)
+        call.manager.host(key)
+        return call.manager.update_host(key, self._form.change(call.body()))
+
+    def delete(self, call: Call, host_id: str) -> None:
+        """Unregister a host."""
+        call.manager.delete_host(self._form.host_id(host_id))
+
+    def refresh(self, call: Call, host_id: str) -> Resource:
+        """Refresh a host's data from the cloud."""
+        return call.manager.refresh_host(self._form.host_id(host_id))
+
+
+def _routes(root: Root, form: HostFormat) -> tuple[Route, ...]:
+    """Return the routes of hosts that every version has, in one format."""
+    handlers = Hosts(form)
+    suffix = "_v2" if root is Root.V2 else ""
+    one, many = in_envelope(form.one, ref(form.component)), in_envelope(form.many, a_list(ref(form.component)))
+
+    def shown(host: Resource) -> Any:
+        return enclosed(form.one, form.shown(host))
+
+    def listed(hosts: Sequence[Resource]) -> Any:
+        return enclosed(form.many, [form.shown(host) for host in hosts])
+
+    on_list = partial(Route, root=root, path="/os-hosts", json_twin=True)
+    on_host = partial(Route, root=root, path="/os-hosts/{host_id}", parameters=(HOST_ID,))
+    return (
+        on_list(
+            method="GET",
+            name=f"list_hosts{suffix}",
+            summary="List hosts",
+            handler=handlers.index,
+            rule=GET,
+            render=listed,
+            answers={200: many},
+        ),
+        on_list(
+            method="POST",
+            name=f"create_host{suffix}",
+            summary="Register a host",
+            handler=handlers.create,
+            rule=POST,
+            body=form.created,
+            render=shown,
+            answers={201: one},
+            errors=(404, 409),
+        ),
+        on_host(
+            method="GET",
+            name=f"show_host{suffix}",
+            summary="Show a host",
+            handler=handlers.show,
+            rule=GET,
+            render=shown,
+            answers={200: one},
+            errors=(404,),
+        ),
+        on_host(
+            method="PUT",
+            name=f"update_host{suffix}",
+            summary="Set and remove capabilities",
+            handler=handlers.update,
+            rule=PUT,
+            body=form.changed,
+            render=shown,
+            answers={200: one},
+            errors=(404, 409),
+        ),
+        on_host(
+            method="DELETE",
+            name=f"delete_host{suffix}",
+            summary="Unregister a host",
+            handler=handlers.delete,
+            rule=DELETE,
+            answers={204: None},
+            errors=(404, 409),
+        ),
+    )
+
+
+_REFRESH = Route(
+    root=Root.V1,
+    method="POST",
+    path="/os-hosts/{host_id}/refresh",
+    name="refresh_host",
+    summary="Refresh a host's data from the cloud",
+    handler=Hosts(formats.V1).refresh,
+    rule=REFRESH,
+    render=lambda host: {"host": formats.V1.shown(host)},
+    answers={200: in_envelope("host", ref("Host"))},
+    errors=(404, 409),
+    parameters=(HOST_ID,),
+    json_twin=True,
+)
+
+PART = Part(
+    "hosts",
+    routes=(
+        *_routes(Root.V1, formats.V1),
+        *allocations.ROUTES,
+        _REFRESH,
+        *properties.ROUTES,
+        *_routes(Root.V2, formats.V2),
+    ),
+    rules=(GET, POST, PUT, DELETE, *allocations.RULES, REFRESH, *properties.RULES),
+    components={**components.COMPONENTS, **v2.COMPONENTS},
+    reservations=components.RESERVATIONS,
+    controller="oshosts",
+)

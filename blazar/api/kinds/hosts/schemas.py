@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON schemas of requests about hosts, as data."""
+
+from __future__ import annotations
+
+from blazar.api.validation import Schema
+
+_CAPABILITY: Schema = {
+    "type": ["string", "integer", "number", "boolean"],
+    "maxLength": 65535,
+    "description": "a capability's value: a string, a number, true or false (stored as a string)",
+}
+
+OPERATORS_WORD: Schema = {
+    "disabled": {
+        "enum": [True, False, "true", "false", "True", "False"],
+        "description": "true (the host takes no new leases) or false",
+    },
+    "authorized_projects": {
+        "type": ["array", "string", "null"],
+        "minItems": 1,
+        "maxItems": 1000,
+        "minLength": 1,
+        "maxLength": 65535,
+        "items": {"type": "string", "minLength": 1, "maxLength": 255, "description": "the id of a project"},
+        "description": "a list of project ids (or a comma-separated string), or null for all projects",
+    },
+}
+"""Fields that are sent beside capabilities and are not capabilities."""
+
+_ANSWERED_BY_THE_CLOUD = (
+    "availability_zone",
+    "hypervisor_hostname",
+    "service_name",
+    "vcpus",
+    "cpu_info",
+    "hypervisor_type",
+    "hypervisor_version",
+    "memory_mb",
+    "local_gb",
+    "trust_id",
+)
+"""Fields that a client may send when it registers a host, and that are read from Nova instead."""
+
+HOST_CREATE: Schema = {
+    "type": "object",
+    "maxProperties": 500,
+    "description": "an object of at most 500 keys",
+    "properties": {
+        "name": {"type": "string", "maxLength": 255, "description": "the hypervisor's hostname"},
+        "id": {
+            "type": ["string", "integer"],
+            "pattern": "^[0-9]+$",
+            "minimum": 0,
+            "maxLength": 255,
+            "description": "the number of the hypervisor in Nova",
+        },
+        **OPERATORS_WORD,
+        **dict.fromkeys(_ANSWERED_BY_THE_CLOUD, {"description": "read from Nova; a value in the request is ignored"}),
+    },
+    "additionalProperties": _CAPABILITY,
+}
+
+HOST_UPDATE: Schema = {
+    "type": "object",
+    "minProperties": 1,
+    "maxProperties": 500,
+    "description": 'an object with at least one capability, for example {"gpu": "A100"}',
+    "properties": OPERATORS_WORD,
+    "additionalProperties": {
+        **_CAPABILITY,
+        "type": [*_CAPABILITY["type"], "null"],
+        "description": "a capability's value: a string, a number, true or false; or null to remove the capability",
+    },
+}
+
+ALLOCATION_UPDATE: Schema = {
+    "type": "object",
+    "required": ["reservation_id"],
+    "additionalProperties": False,
+    "properties": {
+        "reservation_id": {
+            "type": "string",
+            "maxLength": 255,
+            "description": "the id of the reservation to move to another host",
+        }
+    },
+}
+
+PROPERTY_UPDATE: Schema = {
+    "type": "object",
+    "required": ["private"],
+    "additionalProperties": False,
+    "properties": {"private": {"type": "boolean", "description": "true or false"}},
+}

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts in version 2: numeric ids, capabilities in a separate map, no envelope; handlers are those of version 1."""
+
+from __future__ import annotations
+
+import re
+
+from blazar.api.kinds.hosts import render, schemas
+from blazar.api.kinds.hosts.components import COMPONENTS as V1
+from blazar.api.kinds.hosts.requests import capabilities, capability_changes
+from blazar.api.shapes import FLAG, TEXT, Json, an_object
+from blazar.api.validation import Schema
+from blazar.model.errors import InvalidInput
+from blazar.model.requests import HostChange, HostRequest
+from blazar.model.resource import Resource
+
+HOST_KEYS = (
+    "id",
+    "hypervisor_hostname",
+    "hypervisor_type",
+    "vcpus",
+    "hypervisor_version",
+    "memory_mb",
+    "local_gb",
+    "cpu_info",
+    "trust_id",
+    "extra_capas",
+    "created_at",
+    "updated_at",
+)
+FACTS_AMONG_CAPABILITIES = ("service_name", "availability_zone", "reservable")
+"""Attributes of a host that are shown in ``extra_capas`` although they are not capabilities."""
+
+_NAME = {"type": "string", "maxLength": 255, "description": "the hypervisor's hostname"}
+
+HOST_CREATE: Schema = {
+    "type": "object",
+    "description": "an object",
+    "additionalProperties": False,
+    "properties": {
+        **{
+            key: value
+            for key, value in schemas.HOST_CREATE["properties"].items()
+            if key not in FACTS_AMONG_CAPABILITIES and key not in schemas.OPERATORS_WORD
+        },
+        "name": {**_NAME, "description": "alias of hypervisor_hostname"},
+        "hypervisor_hostname": _NAME,
+        "extra_capas": {
+            "type": "object",
+            "maxProperties": 500,
+            "description": 'an object of at most 500 capabilities, for example {"gpu": "A100"}',
+            "additionalProperties": schemas.HOST_CREATE["additionalProperties"],
+        },
+    },
+}
+
+HOST_UPDATE: Schema = {
+    "type": "object",
+    "required": ["extra_capas"],
+    "description": "an object",
+    "additionalProperties": False,
+    "properties": {
+        "extra_capas": {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 500,
+            "description": 'an object of 1 to 500 capabilities, for example {"gpu": "A100"}; null removes a capability',
+            "additionalProperties": schemas.HOST_UPDATE["additionalProperties"],
+        }
+    },
+}
+
+_PROPERTIES: Json = {
+    **V1["Host"]["properties"],
+    "id": {"type": "integer"},
+    "extra_capas": an_object(
+        {key: FLAG if key == "reservable" else TEXT for key in FACTS_AMONG_CAPABILITIES},
+        more={**TEXT, "description": "a capability"},
+    ),
+}
+_V1_EXAMPLE: Json = V1["Host"]["examples"][0]
+_EXAMPLE: Json = {
+    **_V1_EXAMPLE,
+    "id": 12,
+    "extra_capas": {"rack": "r7", **{key: _V1_EXAMPLE[key] for key in FACTS_AMONG_CAPABILITIES}},
+}
+
+COMPONENTS: Json = {
+    "HostV2": an_object(
+        {key: _PROPERTIES[key] for key in HOST_KEYS}, example={key: _EXAMPLE[key] for key in HOST_KEYS}
+    ),
+}
+
+_NUMBER = re.compile(r"[0-9]{1,64}")
+
+
+def host_id(text: str) -> str:
+    """Return the host id from a path; InvalidInput if it is not a number."""
+    text = text.removesuffix(".json")
+    if not _NUMBER.fullmatch(text):
+        raise InvalidInput(
+            f"the host id {text[:80]!r} is not a number; give the number of its hypervisor, as in /v2/os-hosts/12"
+        )
+    return str(int(text))
+
+
+def request(body: Json) -> HostRequest:
+    """Return the request to register a host."""
+    names = {body[key] for key in ("name", "hypervisor_hostname") if key in body}
+    if len(names) > 1:
+        raise InvalidInput("name and hypervisor_hostname are aliases and differ; give one of them")
+    given_id = str(int(body["id"])) if "id" in body else None
+    return HostRequest(next(iter(names), None), given_id, capabilities(body.get("extra_capas", {})))
+
+
+def change(body: Json) -> HostChange:
+    """Return the change of a host that the body describes."""
+    return HostChange(capability_changes(body["extra_capas"]))
+
+
+def host(value: Resource) -> Json:
+    """Render a host, with a numeric id and its capabilities in a separate map."""
+    known = render.host(value)
+    facts = {key: known[key] for key in FACTS_AMONG_CAPABILITIES}
+    known |= {"id": int(value.external_id), "extra_capas": {**value.capabilities, **facts}}
+    return {key: known[key] for key in HOST_KEYS}

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations of instances on shared hosts, by size or by flavor. They have no routes of their own."""
+
+from __future__ import annotations
+
+from blazar.api.routes import Part
+from blazar.api.shapes import BEFORE_END, COUNT, RESERVATION_ID, TEXT, TEXT_OR_NULL, Json, a_reservation
+
+_EXAMPLE: Json = {
+    "amount": 3,
+    "vcpus": 2,
+    "memory_mb": 4096,
+    "disk_gb": 20,
+    "affinity": False,
+    "resource_properties": "",
+    "before_end": "default",
+    "flavor_id": RESERVATION_ID,
+    "aggregate_id": 17,
+    "server_group_id": "5a5b5c5d-6666-4777-8888-9999aaaabbbb",
+}
+_SOURCE_FLAVOR = (
+    '{"id": "3", "name": "m1.medium", "vcpus": 2, "ram": 4096, "disk": 20, "OS-FLV-EXT-DATA:ephemeral": 0, "swap": "", '
+    '"rxtx_factor": 1.0, "os-flavor-access:is_public": true, "OS-FLV-DISABLED:disabled": false, '
+    '"extra_specs": {"hw:cpu_policy": "dedicated"}}'
+)
+
+_RESERVATIONS: Json = {
+    "InstanceReservation": a_reservation(
+        "virtual:instance",
+        {
+            "amount": COUNT,
+            "vcpus": COUNT,
+            "memory_mb": {**COUNT, "description": "MiB"},
+            "disk_gb": {"type": "integer", "minimum": 0, "description": "GiB"},
+            "affinity": {"type": ["boolean", "null"]},
+            "resource_properties": TEXT_OR_NULL,
+            "before_end": BEFORE_END,
+            "flavor_id": {**TEXT_OR_NULL, "description": "the flavor to boot servers with; null until it exists"},
+            "aggregate_id": {"type": ["integer", "null"]},
+            "server_group_id": {**TEXT_OR_NULL, "description": "null without affinity"},
+        },
+        _EXAMPLE,
+    ),
+    "FlavorReservation": a_reservation(
+        "flavor:instance",
+        {
+            "amount": COUNT,
+            "vcpus": {**COUNT, "description": "of the source flavor"},
+            "memory_mb": {**COUNT, "description": "of the source flavor, in MiB"},
+            "disk_gb": {"type": "integer", "minimum": 0, "description": "the root disk of the source flavor, in GiB"},
+            "affinity": {"type": ["boolean", "null"]},
+            "resource_properties": {
+                **TEXT,
+                "description": "JSON: the source flavor at the time of the request, with the keys of Nova",
+            },
+            "before_end": BEFORE_END,
+            "flavor_id": {
+                **TEXT_OR_NULL,
+                "description": "the flavor to boot servers with (not the source flavor); null until it exists",
+            },
+            "aggregate_id": {"type": ["integer", "null"]},
+            "server_group_id": {**TEXT_OR_NULL, "description": "null without affinity"},
+        },
+        {**_EXAMPLE, "resource_properties": _SOURCE_FLAVOR},
+    ),
+}
+
+PART = Part("instances", reservations=_RESERVATIONS)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON schemas of requests about leases, as data."""
+
+from __future__ import annotations
+
+from blazar.api.validation import Schema
+from blazar.model.lease import EventType
+
+_DATE: Schema = {
+    "type": "string",
+    "maxLength": 64,
+    "description": "a date in UTC. Required format: %Y-%m-%d %H:%M, for example 2030-04-01 08:00, or 'now'",
+}
+_OPTIONAL_DATE: Schema = {
+    "type": ["string", "null"],
+    "maxLength": 64,
+    "description": "a date in UTC strictly inside the lease. Required format: %Y-%m-%d %H:%M, or null or '' for the "
+    "default",
+}
+_EVENT_DATE: Schema = {**_OPTIONAL_DATE, "description": "a date. Required format: %Y-%m-%d %H:%M"}
+_KEYS: Schema = {"maxLength": 255, "description": "an object whose keys have at most 255 characters"}
+_OF_TYPES: Schema = {
+    "min": {"description": "physical:host: the minimum number of hosts, a whole number from 1"},
+    "max": {"description": "physical:host: the maximum number of hosts, not less than min"},
+    "hypervisor_properties": {
+        "description": 'physical:host: requirements on each host, for example [">=", "$vcpus", "16"]'
+    },
+    "resource_properties": {
+        "description": "requirements as in hypervisor_properties; both must hold. A JSON string, or '' for any host"
+    },
+    "before_end": {
+        "description": "action before the end: default (the operator's choice), none, notification (or ''), "
+        "snapshot (an image of every server) or, for physical:host, migration (servers move to hosts outside the "
+        "freepool and reservation aggregates)"
+    },
+    "before_end_action": {"description": "alias of before_end"},
+    "flavor_id": {"description": "flavor:instance: the id of a flavor that your project can access"},
+    "amount": {
+        "description": "virtual:instance, flavor:instance: the number of servers, virtual:floatingip: the number of "
+        "addresses; a whole number from 1"
+    },
+    "vcpus": {"description": "virtual:instance: the VCPUs of a server, a whole number from 1"},
+    "memory_mb": {"description": "virtual:instance: the memory of a server in MiB, a whole number from 1"},
+    "disk_gb": {"description": "virtual:instance: the disk of a server in GiB, a whole number; 0 to boot from volumes"},
+    "affinity": {
+        "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on its own "
+        "host) or null (no constraint); also as a string: 'True', 'yes', '1' or 'None'"
+    },
+    "network_id": {"description": "virtual:floatingip: the id of the external network; it cannot be changed"},
+    "required_floatingips": {"description": "virtual:floatingip: a list of addresses that the reservation must get"},
+}
+"""Described here and validated by the resource type, because their meaning depends on ``resource_type``."""
+
+_NAME: Schema = {"type": "string", "maxLength": 80, "description": "a string of at most 80 characters"}
+
+LEASE_CREATE: Schema = {
+    "type": "object",
+    "required": ["name", "start_date", "end_date"],
+    "additionalProperties": False,
+    "properties": {
+        "name": _NAME,
+        "start_date": _DATE,
+        "end_date": _DATE,
+        "before_end_date": _OPTIONAL_DATE,
+        "reservations": {
+            "type": "array",
+            "maxItems": 100,
+            "description": "a list of at most 100 reservations",
+            "items": {
+                "type": "object",
+                "required": ["resource_type"],
+                "maxProperties": 100,
+                "propertyNames": _KEYS,
+                "description": "an object with resource_type (for example 'physical:host') and the fields of that type",
+                "properties": {
+                    "resource_type": {
+                        "type": "string",
+                        "maxLength": 66,
+                        "description": "a string, for example 'physical:host'",
+                    },
+                    **_OF_TYPES,
+                },
+            },
+        },
+        "events": {
+            "type": "array",
+            "maxItems": 100,
+            "description": "a list of at most 100 custom events; they are stored and trigger no action",
+            "items": {
+                "type": "object",
+                "required": ["event_type"],
+                "additionalProperties": False,
+                "description": "an object with event_type and event_date (or its alias time)",
+                "properties": {
+                    "event_type": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": 66,
+                        # A client's event with the type of one of the service's own events would be processed as such.
+                        "not": {"enum": [kind.value for kind in EventType]},
+                        "description": "a string other than the types of the service's own events, such as end_lease",
+                    },
+                    "event_date": _EVENT_DATE,
+                    "time": _EVENT_DATE,
+                },
+            },
+        },
+    },
+}
+
+LEASE_UPDATE: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": _NAME,
+        "start_date": _DATE,
+        "end_date": _DATE,
+        "before_end_date": _OPTIONAL_DATE,
+        "reservations": {
+            "type": "array",
+            "maxItems": 100,
+            "description": "a list of the lease's reservations, each with its id and the fields to change",
+            "items": {
+                "type": "object",
+                "maxProperties": 100,
+                "propertyNames": _KEYS,
+                "description": "an object with the reservation's id and the fields to change",
+                "properties": {
+                    "id": {
+                        "type": "string",
+                        "maxLength": 255,
+                        "description": "the id of one of the lease's reservations",
+                    },
+                    "resource_type": {"type": "string", "maxLength": 66, "description": "the reservation's type"},
+                    **_OF_TYPES,
+                },
+            },
+        },
+    },
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of the API: those of this package, and those of other packages, found by entry point.
+
+A package that brings a kind of resource names a ``routes.Part`` in the entry point group ``blazar.api.routes``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint
+
+from blazar.api import service
+from blazar.api.kinds import instances
+from blazar.api.kinds.floating_ips import routes as floating_ips
+from blazar.api.kinds.hosts import routes as hosts
+from blazar.api.leases import routes as leases
+from blazar.api.routes import Part
+from blazar.model import extensions
+from blazar.model.errors import InvalidInput
+
+NAMESPACE = "blazar.api.routes"
+BUILTIN: tuple[Part, ...] = (service.PART, leases.PART, hosts.PART, instances.PART, floating_ips.PART)
+
+
+@cache
+def installed() -> tuple[Part, ...]:
+    """Return all parts; InvalidInput, with the reason, if one of another package cannot be used."""
+    found = list(BUILTIN)
+    for point in extensions.offered(NAMESPACE).values():
+        part = extensions.load(point, Part, named=f"entry point group {NAMESPACE}", advice="docs/contributing")
+        _check(point, part, found)
+        found.append(part)
+    return tuple(found)
+
+
+def _check(point: EntryPoint, part: Part, others: list[Part]) -> None:
+    """Raise InvalidInput if a part has a name, a route, a rule or a component that another part has."""
+    for what, names in _names(part).items():
+        for other in others:
+            if taken := sorted(names & _names(other)[what]):
+                raise InvalidInput(
+                    f"The entry point {point.name} of group {NAMESPACE} brings the {what} {taken[0]}, which the part "
+                    f"{other.name} of the API has, too; uninstall one of them"
+                )
+
+
+def _names(part: Part) -> dict[str, set[str]]:
+    return {
+        "part": {part.name},
+        "route": {f"{row.method} {row.url}" for row in part.routes} | {row.name for row in part.routes},
+        "policy rule": {rule.name for rule in part.rules},
+        "component": {*part.components, *part.reservations, *(row.body.name for row in part.routes if row.body)},
+    }

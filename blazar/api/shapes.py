@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building blocks of schemas in the OpenAPI document, and the components that several nouns share.
+
+A component is a schema with a valid example; ``ref`` refers to it by name.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from blazar.model.lease import ReservationStatus
+from blazar.resources.actions import CHOICES
+
+Json = dict[str, Any]
+
+TEXT: Json = {"type": "string"}
+TEXT_OR_NULL: Json = {"type": ["string", "null"]}
+NUMBER: Json = {"type": "integer"}
+COUNT: Json = {"type": "integer", "minimum": 1}
+FLAG: Json = {"type": "boolean"}
+ISO: Json = {
+    "type": "string",
+    "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}$",
+    "description": "UTC",
+    "examples": ["2030-04-01T08:00:00.000000"],
+}
+ISO_OR_NULL: Json = {**ISO, "type": ["string", "null"]}
+SPACED: Json = {
+    "type": "string",
+    "pattern": r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$",
+    "description": "UTC",
+    "examples": ["2030-03-30 11:22:33"],
+}
+SPACED_OR_NULL: Json = {**SPACED, "type": ["string", "null"]}
+BEFORE_END: Json = {"enum": list(CHOICES)}
+TIMESTAMPS: Json = {"created_at": SPACED, "updated_at": SPACED_OR_NULL}
+
+LEASE_ID = "9f0d0a3e-6f0e-4f57-9d0a-0e1f2a3b4c5d"
+RESERVATION_ID = "1b2c3d4e-0a1b-4c2d-8e3f-405162738495"
+EXAMPLE_TIMESTAMPS: Json = {"created_at": "2030-03-30 11:22:33", "updated_at": None}
+
+
+def an_object(properties: Json, *, optional: tuple[str, ...] = (), more: object = False, example: Any = None) -> Json:
+    """Return the schema of an object with these keys; other keys must match ``more``."""
+    required = [name for name in properties if name not in optional]
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": more}
+    return schema if example is None else {**schema, "examples": [example]}
+
+
+def a_list(item: Json) -> Json:
+    """Return the schema of an array."""
+    return {"type": "array", "items": item}
+
+
+def ref(name: str) -> Json:
+    """Return a reference to a component."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def in_envelope(key: str | None, schema: Json) -> Json:
+    """Return the schema of what ``enclosed`` returns."""
+    return schema if key is None else an_object({key: schema})
+
+
+def enclosed(key: str | None, value: Any) -> Any:
+    """Return a value in an envelope with this key; the value itself if the key is None."""
+    return value if key is None else {key: value}
+
+
+def one_of(states: type[Enum], *more: object) -> Json:
+    """Return the schema of the values of an enum, and more values."""
+    return {"enum": [*(state.value for state in states), *more]}
+
+
+def with_examples(schema: Json, *examples: Json) -> Json:
+    """Return a schema with examples, which must be valid."""
+    return {**schema, "examples": list(examples)}
+
+
+def a_reservation(resource_type: str, properties: Json, example: Json) -> Json:
+    """Return the schema of a reservation of a type: the keys of every reservation, and ``properties``."""
+    return an_object(
+        {
+            "id": TEXT,
+            "lease_id": TEXT,
+            "resource_id": TEXT_OR_NULL,
+            "status": one_of(ReservationStatus),
+            "missing_resources": {**FLAG, "description": "fewer resources are allocated than were reserved"},
+            "resources_changed": {**FLAG, "description": "failed resources were replaced by others"},
+            **TIMESTAMPS,
+            "resource_type": {"enum": [resource_type]},
+            **properties,
+        },
+        example={
+            **example,
+            "id": RESERVATION_ID,
+            "lease_id": LEASE_ID,
+            "resource_id": "22223333-4444-4555-8666-777788889999",
+            "resource_type": resource_type,
+            "status": "pending",
+            "missing_resources": False,
+            "resources_changed": False,
+            **EXAMPLE_TIMESTAMPS,
+        },
+    )
+
+
+ERRORS: Json = {
+    "ApplicationError": an_object(
+        {"error_code": NUMBER, "error_message": TEXT, "error_name": {"type": ["integer", "string"]}},
+        example={
+            "error_code": 404,
+            "error_message": f"Lease with {{'lease_id': '{LEASE_ID}'}} not found",
+            "error_name": 404,
+        },
+    ),
+    "FrameError": an_object(
+        {"error": NUMBER, "error_message": TEXT},
+        example={"error": 400, "error_message": "The body is not UTF-8; send JSON in UTF-8."},
+    ),
+    "RoutingError": an_object(
+        {"code": NUMBER, "title": TEXT, "description": TEXT},
+        example={"code": 404, "title": "Not Found", "description": "This URL does not exist."},
+    ),
+    "AuthenticationError": an_object(
+        {"error": an_object({"code": NUMBER, "title": TEXT, "message": TEXT})},
+        example={
+            "error": {
+                "code": 401,
+                "title": "Unauthorized",
+                "message": "The request you have made requires authentication.",
+            }
+        },
+    ),
+}

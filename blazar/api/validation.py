@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Validate request bodies by JSON schemas. Error messages quote a property's description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+
+from blazar.api.shapes import Json
+from blazar.model.errors import InvalidInput
+
+Schema = Json
+
+Check = Callable[[Any, Any, Any, dict[str, Any]], Iterator[ValidationError] | None]
+
+_BOUNDS = {"maxItems": list, "maxProperties": dict, "maxLength": str}
+_OF_CONTENT = ("items", "properties", "additionalProperties", "propertyNames", "pattern", "enum", "not")
+
+
+def _too_long(value: object, schema: dict[str, Any]) -> bool:
+    return any(key in schema and isinstance(value, kind) and len(value) > schema[key] for key, kind in _BOUNDS.items())
+
+
+def _unless_too_long(check: Check) -> Check:
+    def checked(validator: Any, wanted: Any, value: Any, schema: dict[str, Any]) -> Iterator[ValidationError]:
+        if not _too_long(value, schema):
+            yield from check(validator, wanted, value, schema) or ()
+
+    return checked
+
+
+BoundedValidator: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    {name: _unless_too_long(Draft202012Validator.VALIDATORS[name]) for name in _OF_CONTENT},
+)
+"""Checks the length of a value before its content: for a value that is too long, only that error is reported.
+
+Otherwise a list of a hundred thousand items is validated item by item before it is rejected for its length.
+"""
+
+READ_ONLY = frozenset(
+    {"id", "status", "degraded", "user_id", "project_id", "trust_id", "created_at", "updated_at", "lease_id"}
+)
+
+MOST_ERRORS = 50
+"""Validation stops after this number of errors: finding all errors in a body of a megabyte can take seconds."""
+
+_VALIDATORS: dict[int, Draft202012Validator] = {}
+
+
+def check(body: dict[str, Any], schema: Schema) -> None:
+    """Raise InvalidInput, which names the field and what would fit, if the body does not match the schema."""
+    validator = _VALIDATORS.setdefault(id(schema), BoundedValidator(schema))
+    errors = sorted(
+        islice(validator.iter_errors(body), MOST_ERRORS),
+        key=lambda e: (len(e.absolute_path), e.validator != "required", e.message),
+    )
+    if not errors:
+        return
+    missing = [e for e in errors if e.validator == "required" and not e.absolute_path]
+    if missing:
+        wanted = [name for name in schema["required"] if name not in body]
+        raise InvalidInput(f"Missing parameter {', '.join(wanted)}")
+    raise InvalidInput(_sentence(errors[0]))
+
+
+def _sentence(error: ValidationError) -> str:
+    field = _field(error)
+    schema: Any = error.schema
+    limit: Any = error.validator_value
+    help_text = schema.get("description", "")
+    if "propertyNames" in error.schema_path:
+        return f"{field} has the key {_shown(error.instance)}, which is invalid; give {help_text}"
+    match error.validator:
+        case "required":
+            wanted = [name for name in limit if name not in _keys(error)]
+            return f"Missing parameter {', '.join(wanted)} in {field}; give {help_text}"
+        case "additionalProperties":
+            known = sorted(schema["properties"])
+            unknown = sorted(set(_keys(error)) - set(known))
+            what = "is set by the service and cannot be given" if unknown[0] in READ_ONLY else "is unknown"
+            return f"{_path(error, unknown[0])} {what}; the allowed fields are: {', '.join(known)}"
+        case "maxLength":
+            return f"{field} is too long ({len(str(error.instance))} characters, at most {limit}); give {help_text}"
+    if field == "the body":
+        return f"The body is invalid; send {help_text}."
+    return f"{field} is {_shown(error.instance)}, which is invalid; give {help_text}"
+
+
+def _field(error: ValidationError) -> str:
+    return _path(error) or "the body"
+
+
+def _path(error: ValidationError, *more: str) -> str:
+    text = ""
+    for part in (*error.absolute_path, *more):
+        text += f"[{part}]" if isinstance(part, int) else f".{str(part)[:80]}"
+    return text.lstrip(".")
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return f"a list of {len(value)}"
+        case dict():
+            return "an object"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _keys(error: ValidationError) -> list[str]:
+    return list(error.instance) if isinstance(error.instance, dict) else []
