@@ -18,7 +18,7 @@ from sqlalchemy.engine import Engine
 from bench.kinds import FLAVOR, KINDS, Kind
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
-from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, of_size
+from blazar.clouds.simulated import Durations, Faults, MemoryStorage, SimulatedCloud, of_size
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
@@ -106,9 +106,9 @@ class Ground:
         state.networks["public"] = NetworkState("public", "public", subnets=[SUBNET])
         state.aggregates[1].hosts = [host.service_name for host in state.hosts.values()]
         self.simulated = SimulatedCloud(
-            MemoryStorage(state), clock=self.clock, faults=faults, deletion_takes=deletion_takes
+            MemoryStorage(state), clock=self.clock, faults=faults, durations=Durations(deletion=deletion_takes)
         )
-        self.simulated.offer_flavor(FLAVOR)
+        self.simulated.operators.offer_flavor(FLAVOR)
         cloud = self.simulated.cloud
         host_settings = HostSettings()
         registration = HostRegistration(cloud, host_settings.pools)
@@ -134,10 +134,10 @@ class Ground:
         self.filled = 0
 
     def _hosts(self, registration: HostRegistration) -> Iterator[Found]:
-        hypervisors = self.simulated.hypervisors()
+        hypervisors = self.simulated.compute.hypervisors()
         details = registration.details_of(hypervisors)
         for hypervisor in hypervisors:
-            self.simulated.create_reservation_provider(hypervisor.hypervisor_hostname)
+            self.simulated.placement.create_reservation_provider(hypervisor.hypervisor_hostname)
             yield hypervisor.id, hypervisor.hypervisor_hostname, details[hypervisor.hypervisor_hostname]
 
     def _addresses(self, count: int) -> Iterator[Found]:

@@ -104,9 +104,9 @@ def beside_slow_ends(kind: str, starts: int = 10, ends: int = 3) -> dict[str, ob
         left = json.dumps(["in", "$hypervisor_hostname", [f"node-{number}" for number in range(1, ends + 1)]])
         ending = [create(ground, begin, turn, needs=left) for _ in range(ends)]
         ground.manager.engine.run_due()
-        for aggregate in ground.simulated.aggregates():
+        for aggregate in ground.simulated.compute.aggregates():
             for host in aggregate.hosts if (aggregate.availability_zone or "").startswith("blazar_") else ():
-                ground.simulated.boot_server("busy", project_id="p", user_id="u", host=host)
+                ground.simulated.users.boot_server("busy", project_id="p", user_id="u", host=host)
         for _ in range(starts):
             create(ground, turn, needs=f'["not", {left}]')
         faults.latency = LATENCY

@@ -153,17 +153,17 @@ class Stage:
             match reservation.resource_type:
                 case "physical:host":
                     for host in sorted(self.world.pool(reservation.id)):
-                        server = self.cloud.boot_server(
+                        server = self.cloud.users.boot_server(
                             "work", project_id=lease.project_id, user_id="u", host=host, hint=reservation.id
                         )
                         booted.append(server.id)
                 case "virtual:floatingip":
-                    for found in self.cloud.floating_ips(tag=mark(reservation.id))[:1]:
-                        self.cloud.attach(found.id)
+                    for found in self.cloud.network.floating_ips(tag=mark(reservation.id))[:1]:
+                        self.cloud.users.attach(found.id)
                 case _:
                     with suppress(BlazarError):
                         for _ in range(most):
-                            server = self.cloud.boot_reserved(reservation.id, project_id=lease.project_id)
+                            server = self.cloud.users.boot_reserved(reservation.id, project_id=lease.project_id)
                             booted.append(server.id)
         return booted
 
@@ -171,7 +171,11 @@ class Stage:
         """Return what these projects have in the cloud."""
         leases = [lease for lease in self.store.leases(None) if lease.project_id in projects]
         ids = {r.id for lease in leases for r in lease.reservations if lease.status is LeaseStatus.ACTIVE}
-        servers = {s.id: s.host for s in self.cloud.list_servers() if s.project_id in projects and s.status == "ACTIVE"}
+        servers = {
+            s.id: s.host
+            for s in self.cloud.operators.list_servers()
+            if s.project_id in projects and s.status == "ACTIVE"
+        }
         with self.cloud.inspect() as state:
             hosts = {a.name: frozenset(a.hosts) for a in state.aggregates.values() if a.name in ids}
             access = {f.id: frozenset(f.projects) for f in state.flavors.values() if f.id in ids}
@@ -204,11 +208,11 @@ def template(folder: Path) -> Template:
     world = World(engine, hosts=3, state=of_size(4), settings=SETTINGS)
     world.register_addresses(10, 11)
     for flavor in OFFERED:
-        world.simulated.offer_flavor(flavor)
+        world.simulated.operators.offer_flavor(flavor)
     beside = world.lease(a_host(), project=BESIDE, end=NOON + timedelta(days=2))
     world.run()
     (host,) = world.hosts_of(beside)
-    world.simulated.boot_server("work", project_id=BESIDE, user_id="u", host=host, hint=beside.reservations[0].id)
+    world.simulated.users.boot_server("work", project_id=BESIDE, user_id="u", host=host, hint=beside.reservations[0].id)
     with world.simulated.inspect() as made:
         pass
     with engine.connect() as connection:
@@ -377,7 +381,7 @@ def check_usable(stage: Stage) -> None:
         if lease.status is LeaseStatus.ACTIVE and all(
             r.resource_type not in (HOST, ADDRESS) for r in lease.reservations
         ):
-            has = [s for s in stage.cloud.list_servers() if s.project_id == lease.project_id]
+            has = [s for s in stage.cloud.operators.list_servers() if s.project_id == lease.project_id]
             room = sum(a.count for a in stage.store.lease_allocations(lease.id))
             assert len(stage.use(lease)) == room - len(has), "the users of an active lease can not boot servers"
 
@@ -477,7 +481,7 @@ def _event(
     def expect(stage: Stage) -> None:
         is_(status)(stage)
         if name == "snapshot":
-            names = [image.metadata["blazar:server"] for image in stage.cloud.images()]
+            names = [image.metadata["blazar:server"] for image in stage.cloud.operators.images()]
             assert sorted(names) == sorted(stage.photo("physics").servers), "not one image of every server"
 
     return Story(name, rooms, set_up, act, expect, **more)
@@ -531,7 +535,7 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
         stage.run(stage.first, stage.clock.now())
         (stage.notes["host"],) = stage.world.hosts_of(lease_of(stage))
         if name == "heal":
-            stage.cloud.host_down(stage.notes["host"])
+            stage.cloud.operators.host_down(stage.notes["host"])
             hosts = {host.name: host.id for host in stage.first.hosts()}
             stage.store.set_failed(ResourceKind.HOST, {hosts[stage.notes["host"]]: "down"}, at=stage.clock.now())
 
@@ -543,7 +547,7 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
 
     def meanwhile(stage: Stage) -> None:
         if name == "heal":
-            stage.cloud.host_up(stage.notes["host"])
+            stage.cloud.operators.host_up(stage.notes["host"])
             hosts = {host.name: host.id for host in stage.first.hosts()}
             stage.store.set_recovered(ResourceKind.HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
 

@@ -27,7 +27,7 @@ def check_at_rest(store: Store, cloud: SimulatedCloud, *, now: datetime, offered
     leases = store.leases(None)
     check_events(store, leases)
     check_promises(store, since=now)
-    working = cloud.list_servers()
+    working = cloud.operators.list_servers()
     live = [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED]
     with cloud.inspect() as state:
         check_cloud(store, state, working, live, offered=offered)

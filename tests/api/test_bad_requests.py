@@ -62,21 +62,21 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
     used = world.lease(instances(3, vcpus=1, memory_mb=512, disk_gb=1, needs=on_one), hours=24 * 400)
     world.run()
     for _ in range(2):
-        world.simulated.boot_reserved(used.reservations[0].id, project_id="physics")
+        world.simulated.users.boot_reserved(used.reservations[0].id, project_id="physics")
     pending = world.lease(instances(), start=timedelta(days=40))
     for flavor in FLAVORS:
-        world.simulated.offer_flavor(flavor, projects=() if flavor.public else ["art"])
+        world.simulated.operators.offer_flavor(flavor, projects=() if flavor.public else ["art"])
     of_flavor = world.lease(flavored(), start=timedelta(days=40))
     foreign = world.lease(start=timedelta(days=80), project="art")
     free, *_ = world.register_addresses(*range(10, 16))
     with world.simulated.change_state() as state:
         private = replace(state.networks["public"], id="private", name="private", external=False)
         state.networks["private"] = private
-    world.simulated.take_address("public", "203.0.113.66")
+    world.simulated.operators.take_address("public", "203.0.113.66")
     holding = world.lease(addresses(3, required=[11, 12]), hours=24 * 400)
     world.run()
-    for found in world.simulated.floating_ips():
-        world.simulated.attach(found.id)
+    for found in world.simulated.network.floating_ips():
+        world.simulated.users.attach(found.id)
     planned = world.lease(addresses(2, required=[13]), start=timedelta(days=40))
     names = {
         "lease": lease.id,
@@ -125,7 +125,7 @@ def test_there_are_at_least_150_of_them():
 @pytest.mark.parametrize("bad", ALL, ids=lambda bad: bad.name)
 def test_a_bad_request_is_refused_with_a_sentence_and_changes_nothing(place, bad: Bad):
     world, http, names = place
-    before = contents(world), world.simulated.aggregates(), world.simulated.floating_ips()
+    before = contents(world), world.simulated.compute.aggregates(), world.simulated.network.floating_ips()
     data = bad.raw if bad.raw is not None else (None if bad.body is None else filled(bad.body, names))
     headers = {"Content-Type": "application/json", **bad.headers} if data is not None else bad.headers
     answer = http.open(filled(bad.path, names), method=bad.method, data=data, headers=headers)
@@ -147,7 +147,7 @@ def test_a_bad_request_is_refused_with_a_sentence_and_changes_nothing(place, bad
         assert bad.says in body["error_message"]
         assert len(body["error_message"]) < 600
     assert "Traceback" not in answer.text
-    assert (contents(world), world.simulated.aggregates(), world.simulated.floating_ips()) == before
+    assert (contents(world), world.simulated.compute.aggregates(), world.simulated.network.floating_ips()) == before
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def offered(world):
         Flavor("3", "m1.medium", 2, 4096, 20, 5, 512, specs, public=True),
         Flavor("theirs", "x1.theirs", 1, 512, 1),
     ):
-        world.simulated.offer_flavor(flavor, projects=() if flavor.public else ["art"])
+        world.simulated.operators.offer_flavor(flavor, projects=() if flavor.public else ["art"])
 
 
 # As the client of the command line makes it, and as Tempest adds to it.
@@ -516,7 +516,7 @@ def test_an_operator_disables_a_host_and_says_whom_it_is_for(http):
 
 
 def test_a_failed_host_says_so(http, world):
-    world.simulated.host_down("node-1")
+    world.simulated.operators.host_down("node-1")
     world.manager.monitor.hear("node-1")
     world.manager.monitor.run_once()
     shown = http.get("/v1/os-hosts/1").json["host"]
@@ -535,5 +535,5 @@ def test_an_operator_moves_a_reservation_off_a_host_and_reads_a_host_anew(http, 
     with world.simulated.change_state() as state:
         state.hosts["1"].vcpus = 5
     assert http.post("/v1/os-hosts/1/refresh").json["host"]["vcpus"] == 5
-    world.simulated.host_vanishes("node-2")
+    world.simulated.operators.host_vanishes("node-2")
     assert http.post("/v1/os-hosts/2/refresh").status_code == 404

@@ -75,7 +75,7 @@ def cost_of_everything(world: World, root: str) -> dict[str, int]:
     of_flavor = {"resource_type": "flavor:instance", "flavor_id": "small", "amount": 2, "affinity": None}
     for flavor_id in ("small", "large"):
         flavor = Flavor(flavor_id, flavor_id, 2, 512, 1, extra_specs={"resources:DISK_GB": "1"}, public=True)
-        world.simulated.offer_flavor(flavor)
+        world.simulated.operators.offer_flavor(flavor)
     chosen = ask("create with a flavor", "POST", "/leases", {**later, "reservations": [of_flavor]})
     both = [{**room, "min": 1, "max": 1}, servers]
     ask("create with hosts and instances", "POST", "/leases", {**later, "reservations": both})

@@ -46,10 +46,10 @@ class SimulatedOutside:
     cidr: str = "203.0.113.0/24"
 
     def attach(self, floating_ip_id: str) -> None:
-        self.simulated.attach(floating_ip_id)
+        self.simulated.users.attach(floating_ip_id)
 
     def take_address(self, address: str) -> None:
-        self.simulated.take_address(self.id, address)
+        self.simulated.operators.take_address(self.id, address)
 
 
 @dataclass
@@ -122,10 +122,10 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
     simulated = SimulatedCloud(storage, clock=ManualClock())
 
     def boot(host: str, **more: Any) -> Server:
-        return simulated.boot_server("work", project_id="p", user_id="u", host=host, **more)
+        return simulated.users.boot_server("work", project_id="p", user_id="u", host=host, **more)
 
     def boot_reserved(flavor_id: str) -> str:
-        return simulated.boot_reserved(flavor_id, project_id="p").id
+        return simulated.users.boot_reserved(flavor_id, project_id="p").id
 
     def inventories(host: str) -> Mapping[str, Mapping[str, Any]]:
         with simulated.inspect() as kept:
@@ -145,10 +145,10 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
             _named(kept, host).traits.append(trait)
 
     def service(host: str, *, up: bool = True, enabled: bool = True) -> None:
-        (simulated.host_up if up else simulated.host_down)(host)
-        (simulated.host_enabled if enabled else simulated.host_disabled)(host)
+        (simulated.operators.host_up if up else simulated.operators.host_down)(host)
+        (simulated.operators.host_enabled if enabled else simulated.operators.host_disabled)(host)
 
-    simulated.offer_flavor(Flavor("tiny", "tiny", 1, 64, 0, public=True))
+    simulated.operators.offer_flavor(Flavor("tiny", "tiny", 1, 64, 0, public=True))
     with simulated.change_state() as kept:
         _named(kept, "node-1").inventories = {"VCPU": {"allocation_ratio": 4.0}, "MEMORY_MB": {"reserved": 512}}
     hosts = ["node-1", "node-3", "node-5"]
@@ -159,7 +159,7 @@ def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
         "p",
         boot,
         boot_reserved,
-        simulated.shelve,
+        simulated.users.shelve,
         inventories,
         nest,
         mark,

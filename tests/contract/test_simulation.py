@@ -16,6 +16,7 @@ import pytest
 
 from blazar.clouds.ports import CHANGES, Compute, Network, Placement
 from blazar.clouds.simulated import (
+    Durations,
     Faults,
     FileStorage,
     MemoryStorage,
@@ -41,34 +42,35 @@ def test_the_default_cloud_has_hosts_of_several_sizes_in_two_zones():
 def test_deletions_and_snapshots_take_their_time():
     clock = ManualClock()
     minutes = timedelta(minutes=2)
-    cloud = SimulatedCloud(MemoryStorage(of_size(1)), clock=clock, deletion_takes=minutes, snapshot_takes=minutes)
-    server = cloud.boot_server("x", project_id="p", user_id="u", host="node-1")
-    cloud.snapshot_server(server.id, "image", {"blazar:reservation": "r"})
-    cloud.delete_server(server.id)
-    assert [s.status for s in cloud.servers_on("node-1")] == ["DELETING"]
-    assert [i.status for i in cloud.images_of_reservation("r")] == ["saving"]
+    durations = Durations(deletion=minutes, snapshot=minutes)
+    cloud = SimulatedCloud(MemoryStorage(of_size(1)), clock=clock, durations=durations)
+    server = cloud.users.boot_server("x", project_id="p", user_id="u", host="node-1")
+    cloud.compute.snapshot_server(server.id, "image", {"blazar:reservation": "r"})
+    cloud.compute.delete_server(server.id)
+    assert [s.status for s in cloud.compute.servers_on("node-1")] == ["DELETING"]
+    assert [i.status for i in cloud.compute.images_of_reservation("r")] == ["saving"]
     clock.by(minutes=2)
-    assert cloud.servers_on("node-1") == ()
-    assert [i.status for i in cloud.images_of_reservation("r")] == ["active"]
+    assert cloud.compute.servers_on("node-1") == ()
+    assert [i.status for i in cloud.compute.images_of_reservation("r")] == ["active"]
 
 
 def test_a_call_can_fail_before_or_after_its_effect():
     cloud = SimulatedCloud(MemoryStorage(of_size(1)), clock=ManualClock())
     cloud.faults.fail_before("create_aggregate", LOST)
     with pytest.raises(CloudUnavailable):
-        cloud.create_aggregate("a", None, {})
-    assert cloud.aggregate("a") is None
+        cloud.compute.create_aggregate("a", None, {})
+    assert cloud.compute.aggregate("a") is None
     cloud.faults.fail_after("create_aggregate", LOST)
     with pytest.raises(CloudUnavailable):
-        cloud.create_aggregate("a", None, {})
-    assert cloud.aggregate("a") is not None
+        cloud.compute.create_aggregate("a", None, {})
+    assert cloud.compute.aggregate("a") is not None
     assert cloud.faults.calls["create_aggregate"] == 2
 
 
 def test_latency_holds_up_the_caller_and_nobody_else():
     slept = []
     faults = Faults(latency=timedelta(milliseconds=50), sleep=slept.append)
-    SimulatedCloud(MemoryStorage(of_size(1)), clock=ManualClock(), faults=faults).aggregates()
+    SimulatedCloud(MemoryStorage(of_size(1)), clock=ManualClock(), faults=faults).compute.aggregates()
     assert slept == [0.05]
 
 
@@ -96,7 +98,7 @@ def test_a_cloud_in_a_file_is_there_again(tmp_path):
 def add_aggregates(path, count):
     cloud = SimulatedCloud(FileStorage(path, of_size(1)), clock=SystemClock())
     for number in range(count):
-        cloud.create_aggregate(f"{os.getpid()}-{number}", None, {})
+        cloud.compute.create_aggregate(f"{os.getpid()}-{number}", None, {})
 
 
 def test_processes_that_share_a_file_lose_nothing_of_each_other(tmp_path):
@@ -108,7 +110,7 @@ def test_processes_that_share_a_file_lose_nothing_of_each_other(tmp_path):
     for process in processes:
         process.join()
     cloud = SimulatedCloud(FileStorage(path, of_size(1)), clock=SystemClock())
-    names = [a.name for a in cloud.aggregates()]
+    names = [a.name for a in cloud.compute.aggregates()]
     assert len(names) == len(set(names)) == 3 + 80
 
 
@@ -122,17 +124,17 @@ def test_a_process_killed_in_the_middle_leaves_a_whole_file(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
         process.join()
         cloud = SimulatedCloud(FileStorage(path, of_size(1)), clock=SystemClock())
-        numbers = [a.id for a in cloud.aggregates()]
+        numbers = [a.id for a in cloud.compute.aggregates()]
         assert numbers == sorted(set(numbers))
 
 
 def test_all_calls_that_change_something_pass_the_check_of_the_claim():
-    # A call of a port opens the state after it has said its name; what only a simulation can do has none.
+    # A call of a port opens the state by its name; what users and operators do has none.
     folder = Path(inspect.getfile(SimulatedCloud)).parent
     opened = [
         (name, how)
         for file in sorted(folder.glob("*.py"))
-        for name, how in re.findall(r'self\._call\("(\w+)"\), self\._(changing|reading)\(\)', file.read_text("utf-8"))
+        for how, name in re.findall(r'self\._calls\.(changing|reading)\("(\w+)"\)', file.read_text("utf-8"))
     ]
     assert {name for name, how in opened if how == "changing"} == CHANGES
     assert not {name for name, how in opened if how == "reading"} & CHANGES

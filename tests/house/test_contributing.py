@@ -52,7 +52,7 @@ def test_the_statements_of_debug_a_lease_run(tmp_path):
     found = blocks(DEBUG_A_LEASE, "sql")
     assert len(found) == 3
     world = World(engine)
-    world.simulated.boot_server("old", project_id="chemistry", user_id="u", host="node-1")
+    world.simulated.users.boot_server("old", project_id="chemistry", user_id="u", host="node-1")
     world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-1"]'), name="stuck")
     world.run()
     with engine.connect() as connection:

@@ -45,13 +45,13 @@ def in_cloud(world: World) -> dict[int, FloatingIp]:
     """All floating IPs that there are, by the last number."""
     with world.simulated.inspect() as state:
         ids = {found.address: found.id for found in state.floating_ips.values()}
-    found = {f.address: f for f in world.simulated.floating_ips()} if ids else {}
+    found = {f.address: f for f in world.simulated.network.floating_ips()} if ids else {}
     return {int(address.rpartition(".")[2]): f for address, f in found.items()}
 
 
 def created(world: World, number: int, *, project: str = PROJECT, description: str = "") -> FloatingIp:
     """A floating IP that somebody has without us."""
-    return world.simulated.create_floating_ip(
+    return world.simulated.network.create_floating_ip(
         network_id="public", subnet_id="public-subnet", address=ip(number), project_id=project, description=description
     )
 
@@ -92,7 +92,7 @@ def test_an_address_is_registered_with_its_subnet_and_an_id_of_its_own(a_world):
     assert (found.reservable, found.capabilities, found.kind) == (True, {}, KIND)
     assert world.manager.floating_ips() == (found,)
     assert world.manager.floating_ip(found.external_id) == found
-    assert world.simulated.floating_ips() == ()
+    assert world.simulated.network.floating_ips() == ()
 
 
 def test_the_same_address_is_registered_once_however_it_is_written(a_world):
@@ -133,7 +133,7 @@ def test_an_address_that_can_not_be_promised_is_not_registered(a_world, network,
         state.networks["private"] = type(public)(
             "private", "private", False, [type(public.subnets[0])("s", "10.0.0.0/8")]
         )
-    world.simulated.take_address("public", ip(66))
+    world.simulated.operators.take_address("public", ip(66))
     created(world, 77, project="art")
     with pytest.raises(error, match=says):
         world.manager.create_floating_ip(FloatingIpRequest(network, address))
@@ -417,8 +417,8 @@ def test_a_floating_ip_that_its_user_deletes_at_once_is_made_again(world):
 
     def delete(name, phase):
         if (name, phase) == ("tag_floating_ip", "before") and not deleted:
-            deleted.extend(world.simulated.floating_ips())
-            world.simulated.delete_floating_ip(deleted[0].id)
+            deleted.extend(world.simulated.network.floating_ips())
+            world.simulated.network.delete_floating_ip(deleted[0].id)
 
     world.faults.on_call = delete
     world.run_to(NOON + HOUR + MINUTE)
@@ -445,7 +445,7 @@ CHANGES = {
 @pytest.mark.parametrize(("change", "says"), CHANGES.values(), ids=CHANGES)
 def test_what_an_operator_has_changed_since_is_seen_before_anything_is_made(world, change, says):
     lease = world.lease(addresses(2, required=[10, 11]), start=HOUR)
-    world.simulated.change_subnet("public", **change)
+    world.simulated.operators.change_subnet("public", **change)
     with pytest.raises(Unusable, match=says) as raised:
         start_of(world, lease)
     assert set(in_cloud(world)) == ({11} if "gone" not in change else set())
@@ -454,7 +454,7 @@ def test_what_an_operator_has_changed_since_is_seen_before_anything_is_made(worl
 
 def test_a_port_at_an_address_is_seen_before_anything_is_made(world):
     lease = world.lease(addresses(required=[10]), start=HOUR)
-    world.simulated.take_address("public", ip(10))
+    world.simulated.operators.take_address("public", ip(10))
     with pytest.raises(Unusable, match="203.0.113.10 is in use by port"):
         start_of(world, lease)
     assert in_cloud(world) == {}
@@ -464,7 +464,7 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
     lease = world.lease(addresses(2, required=[10, 11]), hours=9)
     world.run()
     created(world, 12, project="art")
-    world.simulated.take_address("public", ip(13))
+    world.simulated.operators.take_address("public", ip(13))
     registration = AddressRegistration(world.simulated.cloud.network)
     before = world.faults.calls.total()
     faults = registration.faults(world.store.resources(KIND), world.store.holdings)
@@ -472,9 +472,9 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
     names = {r.id: r.name.split()[0] for r in world.store.resources(KIND)}
     assert {names[id_]: reason for id_, reason in faults.items()} == {
         ip(12): f"{ip(12)} is a floating IP of project art",
-        ip(13): f"{ip(13)} is in use by {world.simulated.users_of('public', [ip(13)])[ip(13)]}",
+        ip(13): f"{ip(13)} is in use by {world.simulated.network.users_of('public', [ip(13)])[ip(13)]}",
     }
-    world.simulated.change_subnet("public", pools=[[ip(14), ip(15)]])
+    world.simulated.operators.change_subnet("public", pools=[[ip(14), ip(15)]])
     assert len(registration.faults(world.store.resources(KIND), world.store.holdings)) == 4
     with world.simulated.change_state() as state:
         state.networks["public"].external = False
@@ -494,7 +494,7 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
 def test_at_the_end_every_address_is_detached_and_gone_and_free_for_the_next(world):
     lease = world.lease(addresses(2, required=[10, 11]))
     world.run()
-    world.simulated.attach(in_cloud(world)[10].id)
+    world.simulated.users.attach(in_cloud(world)[10].id)
     following = world.lease(addresses(required=[10]), start=2 * HOUR, project="art")
     other = created(world, 50, project="art")
     world.run_to(NOON + 2 * HOUR)
@@ -509,8 +509,8 @@ def test_addresses_that_their_users_deleted_keep_no_end_waiting(world):
     lease = world.lease(addresses(2))
     world.run()
     gone, stays = in_cloud(world).values()
-    world.simulated.delete_floating_ip(gone.id)
-    world.simulated.tag_floating_ip(stays.id, [])
+    world.simulated.network.delete_floating_ip(gone.id)
+    world.simulated.network.tag_floating_ip(stays.id, [])
     world.run_to(NOON + 2 * HOUR)
     assert (world.now(lease).status, in_cloud(world)) == (LeaseStatus.TERMINATED, {})
 
@@ -522,7 +522,7 @@ def test_an_end_is_tried_again_until_nothing_is_left(world, call, phase, error):
     lease = world.lease(addresses(3))
     world.run()
     for found in in_cloud(world).values():
-        world.simulated.attach(found.id)
+        world.simulated.users.attach(found.id)
     getattr(world.faults, f"fail_{phase}")(call, error, times=2)
     world.run_to(NOON + 2 * HOUR + MINUTE)
     world.faults.clear()
@@ -612,7 +612,7 @@ def test_an_active_reservation_with_required_addresses_grows(world):
 def test_an_active_reservation_shrinks_by_addresses_that_are_neither_attached_nor_required(world):
     lease = world.lease(addresses(4, required=[10, 11, 12, 13]))
     world.run()
-    world.simulated.attach(in_cloud(world)[12].id)
+    world.simulated.users.attach(in_cloud(world)[12].id)
     before = in_cloud(world)
     resized(world, lease, amount=2, required=[11])
     assert promised(world, lease) == {11, 12}
@@ -625,7 +625,7 @@ def test_an_active_reservation_does_not_shrink_below_what_is_attached_or_require
     lease = world.lease(addresses(4, required=[10, 11, 12, 13]))
     world.run()
     for number in (10, 11, 12):
-        world.simulated.attach(in_cloud(world)[number].id)
+        world.simulated.users.attach(in_cloud(world)[number].id)
     before = in_cloud(world)
     with pytest.raises(Conflict, match="3 are attached to ports; detach 1 of them first"):
         resized(world, lease, amount=2, required=[])
@@ -641,7 +641,7 @@ def test_an_active_reservation_does_not_shrink_below_what_is_attached_or_require
 def test_an_active_reservation_changes_an_address_that_is_not_attached_for_one_that_is_required(world):
     lease = world.lease(addresses(2, required=[10, 11]))
     world.run()
-    world.simulated.attach(in_cloud(world)[10].id)
+    world.simulated.users.attach(in_cloud(world)[10].id)
     resized(world, lease, required=[19])
     assert promised(world, lease) == set(in_cloud(world)) == {10, 19}
     with pytest.raises(Conflict, match="detach 1 of them first"):
@@ -704,7 +704,7 @@ def test_a_shrinkage_that_the_cloud_does_not_finish_is_undone(world, phase):
 def test_an_undone_change_does_not_wait_for_an_address_that_is_lost(world):
     lease = world.lease(addresses(2, required=[10, 11]))
     world.run()
-    world.simulated.delete_floating_ip(in_cloud(world)[10].id)
+    world.simulated.network.delete_floating_ip(in_cloud(world)[10].id)
     theirs = created(world, 10, project="art")
     world.faults.fail_before("create_floating_ip", DOWN)
     with pytest.raises(CloudUnavailable):

@@ -37,15 +37,15 @@ def running(world: World, action: str, **more: object):
 
 def boot(world: World, lease, host, name="thesis", **more):
     hint = lease.reservations[0].id
-    return world.simulated.boot_server(name, project_id=PROJECT, user_id="curie", host=host, hint=hint, **more)
+    return world.simulated.users.boot_server(name, project_id=PROJECT, user_id="curie", host=host, hint=hint, **more)
 
 
 def where(world: World, server) -> str | None:
-    return {s.id: s.host for s in world.simulated.list_servers()}.get(server.id, "deleted")
+    return {s.id: s.host for s in world.simulated.operators.list_servers()}.get(server.id, "deleted")
 
 
 def images(world: World) -> list[str]:
-    return [image.name for image in world.simulated.images()]
+    return [image.name for image in world.simulated.operators.images()]
 
 
 def told(world: World) -> int:
@@ -157,12 +157,12 @@ def test_an_image_that_a_crash_left_with_the_service_gets_its_owner(world):
     lease, host = running(world, "snapshot")
     server = boot(world, lease, host)
     reservation = lease.reservations[0].id
-    world.simulated.snapshot_server(
+    world.simulated.compute.snapshot_server(
         server.id, "reserved_thesis", {"blazar:reservation": reservation, "blazar:server": server.id}
     )
-    world.simulated.give_image(world.simulated.images()[0].id, "service")
+    world.simulated.compute.give_image(world.simulated.operators.images()[0].id, "service")
     world.run_to(NOON + HOUR)
-    assert [image.project_id for image in world.simulated.images()] == [PROJECT]
+    assert [image.project_id for image in world.simulated.operators.images()] == [PROJECT]
 
 
 def test_a_prolonged_lease_takes_no_second_picture_unless_asked(world):
@@ -215,15 +215,15 @@ def test_servers_move_to_hosts_outside_every_pool_and_live_on(roomy, status):
     assert warning(roomy, lease).status is EventStatus.DONE
     roomy.run_to(NOON + 3 * HOUR)
     assert roomy.now(lease).status is LeaseStatus.TERMINATED
-    assert {s.status for s in roomy.simulated.list_servers()} == {status}
-    assert {s.host for s in roomy.simulated.list_servers()} == {"node-4", "node-5"}
+    assert {s.status for s in roomy.simulated.operators.list_servers()} == {status}
+    assert {s.host for s in roomy.simulated.operators.list_servers()} == {"node-4", "node-5"}
 
 
 def test_running_servers_move_live_and_stopped_ones_cold(roomy):
     lease, host = running(roomy, "migration")
     servers = [boot(roomy, lease, host, status=status) for status in ("ACTIVE", "SHUTOFF")]
     roomy.run_to(NOON + HOUR + MINUTE)
-    moves = [roomy.simulated.migrations_of(server.id)[-1] for server in servers]
+    moves = [roomy.simulated.compute.migrations_of(server.id)[-1] for server in servers]
     assert [(move.live, move.state) for move in moves] == [(True, MigrationState.DONE), (False, MigrationState.DONE)]
 
 
@@ -233,11 +233,13 @@ def test_a_server_that_no_host_takes_live_moves_cold(roomy):
     for _ in range(2):
         roomy.faults.fail_before("migrate_server", Conflict("its devices can not move live"))
     roomy.run_to(NOON + HOUR + MINUTE)
-    assert [(m.live, m.state) for m in roomy.simulated.migrations_of(server.id)] == [(False, MigrationState.DONE)]
+    assert [(m.live, m.state) for m in roomy.simulated.compute.migrations_of(server.id)] == [
+        (False, MigrationState.DONE)
+    ]
 
 
 def test_a_move_takes_its_time_and_the_end_waits_for_it(roomy):
-    roomy.simulated.migration_takes = timedelta(minutes=3)
+    roomy.simulated.durations.migration = timedelta(minutes=3)
     lease, host = running(roomy, "migration", before_end=NOON + 2 * HOUR - MINUTE)
     server = boot(roomy, lease, host)
     roomy.run_to(NOON + 2 * HOUR + MINUTE)
@@ -249,7 +251,7 @@ def test_a_move_takes_its_time_and_the_end_waits_for_it(roomy):
 
 def test_a_host_without_room_is_left_alone(roomy):
     lease, host = running(roomy, "migration")
-    roomy.simulated.boot_server("big", project_id="biology", user_id="u", host="node-4", vcpus=10_000)
+    roomy.simulated.users.boot_server("big", project_id="biology", user_id="u", host="node-4", vcpus=10_000)
     server = boot(roomy, lease, host)
     roomy.run_to(NOON + HOUR + MINUTE)
     assert where(roomy, server) == "node-5"
@@ -291,7 +293,7 @@ def test_a_failing_cloud_is_asked_less_and_less_often(world):
 def test_servers_on_no_host_are_deleted_too(world, status):
     lease, host = running(world, "none")
     server = boot(world, lease, None, status=status)
-    foreign = world.simulated.boot_server("theirs", project_id="biology", user_id="u", host=None, hint="other")
+    foreign = world.simulated.users.boot_server("theirs", project_id="biology", user_id="u", host=None, hint="other")
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert where(world, server) == "deleted"
     assert where(world, foreign) is None
@@ -311,32 +313,32 @@ def test_a_server_that_was_moved_out_and_then_shelved_is_no_concern_of_the_end(r
 def test_a_cold_move_that_somebody_left_unconfirmed_does_not_keep_a_host_busy(roomy):
     lease, host = running(roomy, "none")
     server = boot(roomy, lease, host, status="SHUTOFF")
-    roomy.simulated.migrate_server(server.id, "node-4", live=False)
-    assert roomy.simulated.moves_to_confirm(host) == (server.id,)
+    roomy.simulated.compute.migrate_server(server.id, "node-4", live=False)
+    assert roomy.simulated.compute.moves_to_confirm(host) == (server.id,)
     roomy.run_to(NOON + 2 * HOUR + MINUTE)
-    assert roomy.simulated.moves_to_confirm(host) == ()
+    assert roomy.simulated.compute.moves_to_confirm(host) == ()
     assert where(roomy, server) == "node-4"
     assert roomy.now(lease).status is LeaseStatus.TERMINATED
 
 
 def test_a_host_whose_pool_was_deleted_by_hand_returns_to_the_freepool(world):
     lease, host = running(world, "none")
-    pool = world.simulated.aggregate(lease.reservations[0].id)
-    world.simulated.remove_host(pool.id, host)
-    world.simulated.delete_aggregate(pool.id)
+    pool = world.simulated.compute.aggregate(lease.reservations[0].id)
+    world.simulated.compute.remove_host(pool.id, host)
+    world.simulated.compute.delete_aggregate(pool.id)
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert world.now(lease).status is LeaseStatus.TERMINATED
     assert host in world.pool()
 
 
 def test_nobody_boots_into_a_reservation_that_is_ending(world):
-    world.simulated.deletion_takes = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=5)
     lease, host = running(world, "none")
     boot(world, lease, host)
     reservation = lease.reservations[0].id
-    assert world.simulated.aggregate(reservation).metadata["blazar:owner"] == PROJECT
+    assert world.simulated.compute.aggregate(reservation).metadata["blazar:owner"] == PROJECT
     world.run_to(NOON + 2 * HOUR + MINUTE)
-    assert "blazar:owner" not in world.simulated.aggregate(reservation).metadata
+    assert "blazar:owner" not in world.simulated.compute.aggregate(reservation).metadata
     world.run_to(NOON + 2 * HOUR + 6 * MINUTE)
     assert world.now(lease).status is LeaseStatus.TERMINATED
 

@@ -190,7 +190,7 @@ def test_a_change_that_was_undone_by_another_manager_is_not_undone_once_more(wor
     world.run()
     host = world.pool(lease.reservations[0].id)
     (name,) = host
-    server = world.simulated.boot_server("work", project_id="physics", user_id="curie", host=name)
+    server = world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=name)
     other = world.another_manager()
     held_up(world, "add_host", phase, lambda: other.engine.run_due())
     with pytest.raises((ClaimLost, WrongState)):
@@ -199,7 +199,7 @@ def test_a_change_that_was_undone_by_another_manager_is_not_undone_once_more(wor
     after = world.now(lease)
     assert after.status is LeaseStatus.ACTIVE
     assert world.pool(lease.reservations[0].id) == host
-    assert [s.id for s in world.simulated.list_servers()] == [server.id]
+    assert [s.id for s in world.simulated.operators.list_servers()] == [server.id]
     assert len(world.pool()) == 2
 
 
@@ -471,7 +471,7 @@ def test_a_start_that_falls_due_while_a_change_is_prepared_waits_and_users_can_b
     assert world.resize(lease, vcpus=4).status is LeaseStatus.PENDING
     world.run_to(world.clock.now() + MINUTE)
     assert world.now(lease).status is LeaseStatus.ACTIVE
-    assert world.simulated.boot_reserved(lease.reservations[0].id, project_id="physics").host
+    assert world.simulated.users.boot_reserved(lease.reservations[0].id, project_id="physics").host
 
 
 # Every settled state, every change
@@ -540,9 +540,9 @@ def test_a_failed_lease_with_new_dates_makes_its_snapshots_though_their_time_has
     world.change(lease, end=NOON + 95 * MINUTE)
     world.run()
     (host,) = world.pool(lease.reservations[0].id)
-    server = world.simulated.boot_server("work", project_id="physics", user_id="curie", host=host)
+    server = world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=host)
     world.run_to(NOON + 3 * HOUR)
-    assert [image.metadata["blazar:server"] for image in world.simulated.images()] == [server.id]
+    assert [image.metadata["blazar:server"] for image in world.simulated.operators.images()] == [server.id]
 
 
 def test_after_a_deletion_of_what_was_starting_its_hosts_can_be_booked_at_once(a_world):

@@ -68,7 +68,7 @@ def nothing_is_left(world: World) -> None:
         zones = [host for a in state.aggregates.values() if a.zone for host in a.hosts]
     assert sorted(zones) == sorted(ALL)
     assert world.pool() == ALL
-    assert world.simulated.list_servers() == ()
+    assert world.simulated.operators.list_servers() == ()
 
 
 @pytest.mark.parametrize("phase", ["before", "after"])
@@ -83,7 +83,9 @@ def test_whoever_dies_at_any_step_of_a_start_another_finishes_it(world, phase):
         assert len(world.pool(host.id)) == 1
         assert (len(world.pool(apart.id)), len(world.pool(together.id))) == (2, 1)
         for reservation in (apart, together):
-            assert world.simulated.boot_reserved(reservation.id, project_id=PROJECT).host in world.pool(reservation.id)
+            assert world.simulated.users.boot_reserved(reservation.id, project_id=PROJECT).host in world.pool(
+                reservation.id
+            )
         world.run_to(lease.window.end + MINUTE)
         nothing_is_left(world)
         if not died:
@@ -96,7 +98,7 @@ def test_whoever_dies_at_any_step_of_an_end_another_finishes_it(world, phase):
     for step in itertools.count(1):
         lease = a_mixed_lease(world)
         world.run_to(lease.window.start)
-        world.simulated.boot_reserved(world.now(lease).reservations[1].id, project_id=PROJECT)
+        world.simulated.users.boot_reserved(world.now(lease).reservations[1].id, project_id=PROJECT)
         died = dies(world, lambda due=lease.window.end: world.run_to(due), step, phase)
         world.run_to(world.clock.now() + MINUTE)
         ended = world.now(lease)

@@ -28,7 +28,7 @@ def shop(a_world):
     def make(**requests) -> World:
         world = a_world(**requests)
         for flavor in (SMALL, FAST):
-            world.simulated.offer_flavor(flavor)
+            world.simulated.operators.offer_flavor(flavor)
         return world
 
     return make
@@ -41,7 +41,7 @@ def world(shop):
 
 def offer(world: World, id: str = "odd", *, projects=None, **more) -> None:
     flavor = {"vcpus": 1, "memory_mb": 512, "disk_gb": 1, "public": projects is None, **more}
-    world.simulated.offer_flavor(Flavor(id, f"name of {id}", **flavor), projects=projects or ())
+    world.simulated.operators.offer_flavor(Flavor(id, f"name of {id}", **flavor), projects=projects or ())
 
 
 def nothing_is_left(world: World) -> None:
@@ -59,8 +59,8 @@ def test_the_flavor_of_a_reservation_is_its_source_with_all_specs_and_those_of_t
     specs = {"hw:numa_nodes": "1", "trait:COMPUTE_X": "forbidden"}
     offer(world, vcpus=3, memory_mb=1000, disk_gb=7, ephemeral_gb=2, swap_mb=512, rxtx_factor=2.5, extra_specs=specs)
     lease = world.lease(flavored(2, "odd", affinity=False), start=HOUR)
-    made = world.simulated.flavor(id_of(lease))
-    (group,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+    made = world.simulated.compute.flavor(id_of(lease))
+    (group,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
     assert made == Flavor(
         id_of(lease),
         f"reservation:{id_of(lease)}",
@@ -79,7 +79,7 @@ def test_the_flavor_of_a_reservation_is_its_source_with_all_specs_and_those_of_t
         public=False,
     )
     assert group.policy == "anti-affinity"
-    assert world.simulated.flavor_access(id_of(lease)) == frozenset()
+    assert world.simulated.compute.flavor_access(id_of(lease)) == frozenset()
     (per_instance,) = {a.per_instance for a in world.store.lease_allocations(lease.id)}
     assert dict(per_instance) == {"VCPU": 3, "MEMORY_MB": 1000, "DISK_GB": 10}
 
@@ -97,7 +97,7 @@ def test_a_reservation_keeps_its_source_as_it_was(world):
     }
     shown = json.loads(parameters["resource_properties"])
     assert (shown["id"], shown["ram"], shown["OS-FLV-EXT-DATA:ephemeral"], shown["swap"]) == ("small", 2048, 0, "")
-    world.simulated.delete_flavor("small")
+    world.simulated.compute.delete_flavor("small")
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert boot(world, lease)
@@ -214,7 +214,7 @@ def test_affinity_means_what_it_means_for_other_instances(world, affinity, hosts
     for ask in (flavored(3, affinity=affinity), instances(3, affinity=affinity)):
         lease = world.lease(ask)
         assert len(promised(world, lease)) == hosts
-        (group,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+        (group,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
         assert group.policy == ("affinity" if affinity else "anti-affinity")
 
 
@@ -248,8 +248,8 @@ def test_from_request_to_release(world):
         boot(world, lease)
     world.run_to(NOON + 2 * HOUR + timedelta(minutes=1))
     assert world.now(lease).status is LeaseStatus.TERMINATED
-    assert len(world.simulated.images()) == len(servers)
-    assert world.simulated.list_servers() == ()
+    assert len(world.simulated.operators.images()) == len(servers)
+    assert world.simulated.operators.list_servers() == ()
     nothing_is_left(world)
 
 
@@ -273,20 +273,20 @@ def test_a_creation_that_fails_leaves_nothing(world):
 
 def test_everything_changes_before_the_start(world):
     lease = world.lease(flavored(2, affinity=True), start=HOUR)
-    (before,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+    (before,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
     offer(world, "other", vcpus=5, extra_specs={"a": "1"})
     changed = world.resize(lease, flavor_id="other", amount=3, affinity=False, before_end="snapshot")
     parameters = changed.reservations[0].parameters
     assert (parameters["flavor_id"], parameters["vcpus"], parameters["amount"]) == ("other", 5, 3)
-    (after,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+    (after,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
     assert (after.policy, after.id != before.id) == ("anti-affinity", True)
-    flavor = world.simulated.flavor(id_of(lease))
+    flavor = world.simulated.compute.flavor(id_of(lease))
     assert (flavor.vcpus, flavor.extra_specs["a"], flavor.extra_specs["affinity_id"]) == (5, "1", after.id)
     assert changed.reservations[0].cloud_ids["server_group_id"] == after.id
     assert sorted(promised(world, lease).values()) == [1, 1, 1]
     world.resize(lease, affinity=None)
-    assert world.simulated.server_groups(f"reservation:{id_of(lease)}") == ()
-    assert "affinity_id" not in world.simulated.flavor(id_of(lease)).extra_specs
+    assert world.simulated.compute.server_groups(f"reservation:{id_of(lease)}") == ()
+    assert "affinity_id" not in world.simulated.compute.flavor(id_of(lease)).extra_specs
 
 
 def test_specs_of_a_former_source_are_gone_though_its_sizes_are_the_same(world):
@@ -294,13 +294,13 @@ def test_specs_of_a_former_source_are_gone_though_its_sizes_are_the_same(world):
     offer(world, "two", extra_specs={"b": "2"})
     lease = world.lease(flavored(1, "one"), start=HOUR)
     world.resize(lease, flavor_id="two")
-    specs = world.simulated.flavor(id_of(lease)).extra_specs
+    specs = world.simulated.compute.flavor(id_of(lease)).extra_specs
     assert (specs.get("a"), specs["b"], len(specs)) == (None, "2", 3)
 
 
 def test_a_source_is_not_read_again_unless_another_is_named(world):
     lease = world.lease(flavored(1), start=HOUR)
-    world.simulated.delete_flavor("small")
+    world.simulated.compute.delete_flavor("small")
     shown = {**lease.reservations[0].parameters, "amount": 2}
     for flavor_id in ("small", id_of(lease)):
         changed = world.resize(lease, **{**shown, "flavor_id": flavor_id})

@@ -52,12 +52,12 @@ def told(world: World) -> list[str]:
 def test_one_missed_look_reshuffles_nothing(world):
     lease = world.lease(start=HOUR)
     (host,) = world.hosts_of(lease)
-    world.simulated.host_down(host)
+    world.simulated.operators.host_down(host)
     look(world, 1)
     assert world.hosts_of(lease) == {host}
-    world.simulated.host_up(host)
+    world.simulated.operators.host_up(host)
     look(world, 1)
-    world.simulated.host_down(host)
+    world.simulated.operators.host_down(host)
     look(world, 1)
     assert world.hosts_of(lease) == {host}
     look(world, 1)
@@ -73,7 +73,7 @@ def test_one_missed_look_reshuffles_nothing(world):
     ],
 )
 def test_a_failed_host_takes_no_new_lease_and_says_why(world, trouble, reason):
-    getattr(world.simulated, trouble)("node-1")
+    getattr(world.simulated.operators, trouble)("node-1")
     look(world)
     host = world.manager.host("1")
     assert (host.reservable, host.failure, host.failed_since, host.disabled) == (False, reason, NOON, False)
@@ -83,19 +83,19 @@ def test_a_failed_host_takes_no_new_lease_and_says_why(world, trouble, reason):
 
 
 def test_a_host_in_no_pool_counts_as_failed_until_it_is_back_in_one(world):
-    freepool = world.simulated.aggregate("freepool")
-    world.simulated.remove_host(freepool.id, "node-1")
+    freepool = world.simulated.compute.aggregate("freepool")
+    world.simulated.compute.remove_host(freepool.id, "node-1")
     look(world)
     assert "freepool" in world.manager.host("1").failure
-    world.simulated.add_host(freepool.id, "node-1")
+    world.simulated.compute.add_host(freepool.id, "node-1")
     look(world)
     assert world.manager.host("1").reservable
 
 
 def test_a_host_is_well_again_when_it_was_seen_so_twice(world):
-    world.simulated.host_down("node-1")
+    world.simulated.operators.host_down("node-1")
     look(world)
-    world.simulated.host_up("node-1")
+    world.simulated.operators.host_up("node-1")
     look(world, 1)
     assert not world.manager.host("1").reservable
     look(world, 1)
@@ -104,11 +104,11 @@ def test_a_host_is_well_again_when_it_was_seen_so_twice(world):
 
 
 def test_what_was_said_of_a_host_needs_no_second_look(world):
-    world.simulated.host_disabled("node-1")
+    world.simulated.operators.host_disabled("node-1")
     world.manager.monitor.hear("node-1")
     look(world, 1)
     assert not world.manager.host("1").reservable
-    world.simulated.host_enabled("node-1")
+    world.simulated.operators.host_enabled("node-1")
     world.manager.monitor.hear("node-1")
     look(world, 1)
     assert world.manager.host("1").reservable
@@ -123,7 +123,7 @@ def test_a_cloud_that_does_not_answer_says_nothing_of_its_hosts_and_that_is_said
 
 def test_a_list_without_any_of_our_hosts_is_not_believed(world, caplog):
     for number in (1, 2, 3):
-        world.simulated.host_vanishes(f"node-{number}")
+        world.simulated.operators.host_vanishes(f"node-{number}")
     look(world, 3)
     assert all(host.reservable for host in world.manager.hosts())
     assert "ignored as unreliable" in caplog.text
@@ -159,7 +159,7 @@ def test_the_monitor_notes_what_the_cloud_tells_otherwise_of_a_host(world):
 def test_a_pending_reservation_gets_another_host_without_a_word(world):
     lease = world.lease(start=HOUR)
     (host,) = world.hosts_of(lease)
-    world.simulated.host_down(host)
+    world.simulated.operators.host_down(host)
     look(world)
     (other,) = world.hosts_of(lease)
     assert other != host
@@ -174,7 +174,7 @@ def test_hosts_that_are_well_stay_and_the_number_stays_as_it_was(world):
     lease = world.lease(a_host(1, 2), start=HOUR)
     before = world.hosts_of(lease)
     lost = sorted(before)[0]
-    world.simulated.host_down(lost)
+    world.simulated.operators.host_down(lost)
     look(world)
     after = world.hosts_of(lease)
     assert len(after) == 2
@@ -183,7 +183,7 @@ def test_hosts_that_are_well_stay_and_the_number_stays_as_it_was(world):
 
 def test_where_nothing_else_is_to_be_had_it_is_missing_until_it_is_back(world):
     lease = world.lease(a_host(3), start=HOUR)
-    world.simulated.host_down("node-2")
+    world.simulated.operators.host_down("node-2")
     look(world, 5)
     assert world.hosts_of(lease) == {"node-1", "node-2", "node-3"}
     assert flags(world, lease) == (True, False, True)
@@ -191,7 +191,7 @@ def test_where_nothing_else_is_to_be_had_it_is_missing_until_it_is_back(world):
     revision = world.now(lease).revision
     world.manager.monitor.heal()
     assert world.now(lease).revision == revision, "nothing new is nothing to write"
-    world.simulated.host_up("node-2")
+    world.simulated.operators.host_up("node-2")
     look(world, 5)
     assert flags(world, lease) == (False, False, False)
     assert told(world) == ["lease.degraded", "lease.healed"]
@@ -203,7 +203,7 @@ def test_as_many_as_there_are_are_exchanged_and_the_rest_is_missing(a_world):
     lease = world.lease(a_host(3), start=HOUR)
     lost = sorted(world.hosts_of(lease))[:2]
     for host in lost:
-        world.simulated.host_down(host)
+        world.simulated.operators.host_down(host)
     look(world)
     held = world.hosts_of(lease)
     assert len(held) == 3
@@ -216,7 +216,7 @@ def test_a_host_that_becomes_free_takes_the_place_of_one_that_is_missing(a_world
     lease = world.lease(start=HOUR)
     (host,) = world.hosts_of(lease)
     other = world.lease(start=HOUR)
-    world.simulated.host_down(host)
+    world.simulated.operators.host_down(host)
     look(world)
     assert flags(world, lease)[0]
     world.manager.delete_lease(other.id)
@@ -231,7 +231,7 @@ def test_reservations_of_a_lease_that_have_not_started_may_swap(world):
     second = a_host(1, needs='["in", "$hypervisor_hostname", ["node-1", "node-3"]]')
     lease = world.lease(first, second, start=HOUR)
     assert hosts_by_reservation(world, lease) == ["node-1", "node-3"]
-    world.simulated.host_down("node-3")
+    world.simulated.operators.host_down("node-3")
     look(world)
     assert hosts_by_reservation(world, lease) == ["node-2", "node-1"]
     assert not world.now(lease).degraded
@@ -241,8 +241,8 @@ def test_one_of_two_reservations_is_helped_where_both_can_not_be(a_world):
     world = a_world(hosts=4)
     lease = world.lease(a_host(1, needs=ON_NODE_1), a_host(2), start=HOUR)
     lost = sorted(world.hosts_of(lease) - {"node-1"})[0]
-    world.simulated.host_down("node-1")
-    world.simulated.host_down(lost)
+    world.simulated.operators.host_down("node-1")
+    world.simulated.operators.host_down(lost)
     look(world)
     now = world.now(lease)
     assert [r.missing_resources for r in now.reservations] == [True, False]
@@ -255,7 +255,7 @@ def test_healing_keeps_the_cleaning_time(a_world):
     first = world.lease(start=HOUR)
     second = world.lease(start=3 * HOUR + timedelta(minutes=5))
     assert (world.hosts_of(first), world.hosts_of(second)) == ({"node-1"}, {"node-2"})
-    world.simulated.host_down("node-1")
+    world.simulated.operators.host_down("node-1")
     look(world)
     # node-2 is free when the lease is, but not for the ten minutes after it.
     assert world.hosts_of(first) == {"node-1"}
@@ -268,7 +268,7 @@ def test_only_what_begins_within_the_interval_is_healed_and_the_rest_in_time(a_w
     far = world.lease(start=5 * HOUR)
     failed = world.hosts_of(near) | world.hosts_of(far)
     for host in failed:
-        world.simulated.host_down(host)
+        world.simulated.operators.host_down(host)
     look(world)
     assert not world.hosts_of(near) & failed
     assert world.hosts_of(far) <= failed
@@ -281,7 +281,7 @@ def test_an_interval_of_zero_is_all_of_the_future(a_world):
     world = a_world(settings=Settings(healing_interval=timedelta(0), claim_ttl=timedelta(seconds=30)))
     far = world.lease(start=900 * HOUR)
     (host,) = world.hosts_of(far)
-    world.simulated.host_down(host)
+    world.simulated.operators.host_down(host)
     look(world)
     assert world.hosts_of(far) != {host}
 
@@ -289,7 +289,7 @@ def test_an_interval_of_zero_is_all_of_the_future(a_world):
 def test_a_change_by_the_user_clears_what_it_mends(a_world):
     world = a_world(hosts=2)
     lease = world.lease(a_host(2), start=HOUR)
-    world.simulated.host_down("node-1")
+    world.simulated.operators.host_down("node-1")
     look(world)
     assert flags(world, lease) == (True, False, True)
     changed = world.resize(lease, min=1, max=1)
@@ -305,14 +305,14 @@ def test_instances_move_slot_by_slot_and_keep_their_affinity(a_world):
     for lease in (apart, together):
         lost = sorted(world.hosts_of(lease))[0]
         kept = world.hosts_of(lease) - {lost}
-        world.simulated.host_down(lost)
+        world.simulated.operators.host_down(lost)
         look(world)
         assert lost not in world.hosts_of(lease)
         assert kept <= world.hosts_of(lease)
         assert len(world.hosts_of(lease)) == (2 if lease is apart else 1)
         assert sum(a.count for a in world.store.lease_allocations(lease.id)) == 2
         assert not world.now(lease).degraded
-        world.simulated.host_up(lost)
+        world.simulated.operators.host_up(lost)
         look(world)
     world.run_to(NOON + HOUR)
     assert world.now(apart).status is world.now(together).status is LeaseStatus.ACTIVE
@@ -323,7 +323,7 @@ def test_slots_for_which_there_is_no_room_are_missing_and_the_others_move(a_worl
     # node-1 has 32 VCPUs, node-2 64.
     lease = world.lease(instances(5, vcpus=16), start=HOUR)
     assert world.hosts_of(lease) == {"node-1", "node-2"}
-    world.simulated.host_down("node-1")
+    world.simulated.operators.host_down("node-1")
     look(world)
     count = {a.resource_id: a.count for a in world.store.lease_allocations(lease.id)}
     assert count == {world.manager.host("1").id: 1, world.manager.host("2").id: 4}
@@ -333,14 +333,14 @@ def test_slots_for_which_there_is_no_room_are_missing_and_the_others_move(a_worl
 def test_reservations_of_a_flavor_move_to_hosts_that_have_its_traits(a_world):
     world = a_world(hosts=3, state=marked("1", "3"))
     fast = Flavor("fast", "c1.fast", 4, 1024, 0, public=True, extra_specs={"trait:CUSTOM_A": "required"})
-    world.simulated.offer_flavor(fast)
+    world.simulated.operators.offer_flavor(fast)
     lease = world.lease(flavored(2, "fast"), start=HOUR)
     (host,) = world.hosts_of(lease)
-    world.simulated.host_down(host)
+    world.simulated.operators.host_down(host)
     look(world)
     assert world.hosts_of(lease) == {"node-1", "node-3"} - {host}
     (other,) = world.hosts_of(lease)
-    world.simulated.host_down(other)
+    world.simulated.operators.host_down(other)
     look(world)
     assert world.hosts_of(lease) == {other}, "node-2 does not have the trait"
     assert flags(world, lease) == (True, False, True)
@@ -360,7 +360,7 @@ def test_the_start_takes_a_last_look(a_world):
     world = a_world(hosts=2, settings=Settings(healing_interval=timedelta(minutes=1), claim_ttl=timedelta(seconds=30)))
     lease = world.lease(start=HOUR)
     (host,) = world.hosts_of(lease)
-    world.simulated.host_down(host)
+    world.simulated.operators.host_down(host)
     look(world)
     assert world.hosts_of(lease) == {host}
     world.run_to(NOON + HOUR)
@@ -371,13 +371,13 @@ def test_the_start_takes_a_last_look(a_world):
 
 def test_a_lease_starts_with_what_is_down_and_has_it_when_it_is_back(world):
     lease = world.lease(a_host(3), start=HOUR)
-    world.simulated.host_down("node-2")
+    world.simulated.operators.host_down("node-2")
     look(world)
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert world.pool(lease.reservations[0].id) == {"node-1", "node-2", "node-3"}
     assert flags(world, lease) == (True, False, True)
-    world.simulated.host_up("node-2")
+    world.simulated.operators.host_up("node-2")
     look(world)
     assert flags(world, lease) == (False, False, False)
 
@@ -385,7 +385,7 @@ def test_a_lease_starts_with_what_is_down_and_has_it_when_it_is_back(world):
 def test_what_can_not_be_handed_over_is_exchanged_at_the_start(world):
     lease = world.lease(start=HOUR)
     (host,) = world.hosts_of(lease)
-    world.simulated.host_vanishes(host)
+    world.simulated.operators.host_vanishes(host)
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     (other,) = world.hosts_of(lease)
@@ -402,7 +402,7 @@ def test_what_can_not_be_handed_over_is_exchanged_at_the_start(world):
 def test_a_start_does_without_what_nothing_can_take_the_place_of_and_brings_it_in_later(world, room):
     lease = world.lease(room, start=HOUR)
     reservation = lease.reservations[0].id
-    gone = world.simulated.host_vanishes("node-2")
+    gone = world.simulated.operators.host_vanishes("node-2")
     world.run_to(NOON + HOUR)
     now = world.now(lease)
     assert (now.status, now.reservations[0].status) == (LeaseStatus.ACTIVE, ReservationStatus.ACTIVE)
@@ -411,7 +411,7 @@ def test_a_start_does_without_what_nothing_can_take_the_place_of_and_brings_it_i
     assert "node-2" in now.event(EventType.START).reason
     assert told(world) == ["lease.degraded"]
 
-    world.simulated.host_returns(gone)
+    world.simulated.operators.host_returns(gone)
     look(world)
     assert flags(world, lease)[0], "it is in no pool yet"
     assert world.manager.refresh_host("2").reservable
@@ -427,7 +427,7 @@ def test_a_start_does_without_what_nothing_can_take_the_place_of_and_brings_it_i
 
 def test_a_reservation_of_which_nothing_is_left_can_not_start_and_the_others_do(world):
     lease = world.lease(a_host(1, needs=ON_NODE_1), a_host(1), start=HOUR)
-    world.simulated.host_vanishes("node-1")
+    world.simulated.operators.host_vanishes("node-1")
     world.run_to(NOON + HOUR)
     now = world.now(lease)
     assert now.status is LeaseStatus.ERROR
@@ -439,7 +439,7 @@ def test_a_lease_that_holds_what_has_vanished_comes_to_its_end(world):
     lease = world.lease(a_host(3))
     world.run()
     assert world.now(lease).status is LeaseStatus.ACTIVE
-    world.simulated.host_vanishes("node-2")
+    world.simulated.operators.host_vanishes("node-2")
     world.run_to(NOON + 2 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED
     assert world.pool() == {"node-1", "node-3"}
@@ -455,7 +455,7 @@ def lined(world):
 
 def taken(world: World, number: int) -> str:
     """Let another project have an address; return the id of its floating IP."""
-    made = world.simulated.create_floating_ip(
+    made = world.simulated.network.create_floating_ip(
         network_id="public",
         subnet_id="public-subnet",
         address=f"203.0.113.{number}",
@@ -485,10 +485,10 @@ def test_a_required_address_has_no_substitute_and_is_brought_in_when_it_is_free(
     assert lined.now(lease).status is LeaseStatus.ACTIVE
     assert flags(lined, lease) == (True, False, True)
     assert len(lined.hosts_of(lease)) == 2
-    lined.simulated.delete_floating_ip(theirs)
+    lined.simulated.network.delete_floating_ip(theirs)
     look(lined, 2)
     assert flags(lined, lease) == (False, False, False)
-    mine = {f.address for f in lined.simulated.floating_ips(tag=f"reservation:{lease.reservations[0].id}")}
+    mine = {f.address for f in lined.simulated.network.floating_ips(tag=f"reservation:{lease.reservations[0].id}")}
     assert mine == {"203.0.113.10", "203.0.113.11"}
     assert told(lined) == ["lease.degraded", "lease.healed"]
 
@@ -497,7 +497,7 @@ def test_an_address_that_came_into_an_allocation_pool_is_exchanged_before_the_st
     lease = lined.lease(addresses(2), start=HOUR)
     (lost, *_) = sorted(lined.hosts_of(lease))
     address = lost.split()[0]
-    lined.simulated.change_subnet("public", pools=[[address, address]])
+    lined.simulated.operators.change_subnet("public", pools=[[address, address]])
     look(lined, 2)
     (failed,) = [a for a in lined.manager.floating_ips() if not a.reservable]
     assert (failed.name, "allocation pool" in failed.failure) == (lost, True)
@@ -506,17 +506,17 @@ def test_an_address_that_came_into_an_allocation_pool_is_exchanged_before_the_st
     assert flags(lined, lease) == (False, False, False)
     with pytest.raises(NotEnoughResources):
         lined.lease(addresses(1), start=HOUR)
-    lined.simulated.change_subnet("public", pools=[])
+    lined.simulated.operators.change_subnet("public", pools=[])
     look(lined, 2)
     lined.lease(addresses(1), start=HOUR)
 
 
 def test_required_addresses_in_a_pool_are_missing_until_they_are_out_of_it(lined):
     lease = lined.lease(addresses(2, required=[10, 11]), start=HOUR)
-    lined.simulated.change_subnet("public", pools=[["203.0.113.10", "203.0.113.10"]])
+    lined.simulated.operators.change_subnet("public", pools=[["203.0.113.10", "203.0.113.10"]])
     look(lined, 2)
     assert flags(lined, lease) == (True, False, True)
-    lined.simulated.change_subnet("public", pools=[])
+    lined.simulated.operators.change_subnet("public", pools=[])
     look(lined, 2)
     assert flags(lined, lease) == (False, False, False)
     assert told(lined) == ["lease.degraded", "lease.healed"]
@@ -537,11 +537,11 @@ def test_nothing_in_use_is_moved_and_it_says_what_is_missing(world):
     lease = world.lease()
     world.run()
     (host,) = world.hosts_of(lease)
-    world.simulated.host_down(host)
+    world.simulated.operators.host_down(host)
     look(world, 4)
     assert world.hosts_of(lease) == world.pool(lease.reservations[0].id) == {host}
     assert flags(world, lease) == (True, False, True)
-    world.simulated.host_up(host)
+    world.simulated.operators.host_up(host)
     look(world, 4)
     assert flags(world, lease) == (False, False, False)
     assert told(world) == ["lease.degraded", "lease.healed"]
@@ -554,11 +554,11 @@ def replacing(a_world):
 
 def test_where_the_operator_wants_it_another_host_joins_and_the_failed_one_leaves(replacing):
     world = replacing
-    zones = {a.name: set(a.hosts) for a in world.simulated.aggregates()}
+    zones = {a.name: set(a.hosts) for a in world.simulated.compute.aggregates()}
     lease = world.lease(a_host(2))
     world.run()
     lost, kept = sorted(world.hosts_of(lease))
-    world.simulated.host_down(lost)
+    world.simulated.operators.host_down(lost)
     look(world)
     assert lost not in world.hosts_of(lease)
     assert kept in world.hosts_of(lease)
@@ -567,11 +567,11 @@ def test_where_the_operator_wants_it_another_host_joins_and_the_failed_one_leave
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert flags(world, lease) == (False, True, True)
     assert told(world) == ["lease.degraded", "lease.healed"]
-    world.simulated.host_up(lost)
+    world.simulated.operators.host_up(lost)
     look(world)
     assert flags(world, lease) == (False, True, True), "it was changed, and stays so until its end"
     world.run_to(NOON + 2 * HOUR)
-    assert {a.name: set(a.hosts) for a in world.simulated.aggregates()} == zones
+    assert {a.name: set(a.hosts) for a in world.simulated.compute.aggregates()} == zones
 
 
 def test_a_host_with_servers_is_not_pulled(replacing):
@@ -579,13 +579,13 @@ def test_a_host_with_servers_is_not_pulled(replacing):
     lease = world.lease()
     world.run()
     (host,) = world.hosts_of(lease)
-    server = world.simulated.boot_server("work", project_id="physics", user_id="curie", host=host)
-    world.simulated.host_down(host)
+    server = world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=host)
+    world.simulated.operators.host_down(host)
     look(world)
     assert world.hosts_of(lease) == world.pool(lease.reservations[0].id) == {host}
     assert flags(world, lease) == (True, False, True)
-    assert [s.id for s in world.simulated.list_servers()] == [server.id]
-    world.simulated.delete_server(server.id)
+    assert [s.id for s in world.simulated.operators.list_servers()] == [server.id]
+    world.simulated.compute.delete_server(server.id)
     world.manager.monitor.heal()
     assert world.hosts_of(lease) != {host}
     assert flags(world, lease) == (False, True, True)
@@ -596,15 +596,15 @@ def test_slots_in_use_stay_and_free_ones_move(replacing):
     lease = world.lease(instances(2, affinity=False))
     world.run()
     reservation = lease.reservations[0].id
-    server = world.simulated.boot_reserved(reservation, project_id="physics")
+    server = world.simulated.users.boot_reserved(reservation, project_id="physics")
     free = next(iter(world.hosts_of(lease) - {server.host}))
     for host in world.hosts_of(lease):
-        world.simulated.host_down(host)
+        world.simulated.operators.host_down(host)
     look(world)
     assert server.host in world.hosts_of(lease)
     assert free not in world.hosts_of(lease)
     assert flags(world, lease) == (True, True, True)
-    assert [s.id for s in world.simulated.list_servers()] == [server.id]
+    assert [s.id for s in world.simulated.operators.list_servers()] == [server.id]
 
 
 def all_fail(world: World) -> None:
@@ -640,7 +640,7 @@ def test_a_host_that_is_lost_while_leases_are_healed_is_promised_to_none_of_them
             world.faults.on_call = None
             taken = {name for lease in leases for name in world.hosts_of(lease)}
             for host in sorted(free - taken)[:-1]:
-                world.simulated.host_down(host)
+                world.simulated.operators.host_down(host)
                 world.manager.monitor.hear(host)
 
     world.faults.on_call = lose_all_but_one
@@ -670,7 +670,7 @@ def test_an_exchange_that_fails_half_way_leaves_the_lease_as_it_was_and_comes_la
     lease = world.lease()
     world.run()
     (host,) = world.hosts_of(lease)
-    world.simulated.host_down(host)
+    world.simulated.operators.host_down(host)
     look(world, 1)
     getattr(world.faults, f"fail_{phase}")(call, CloudUnavailable("lost"), times=2)
     look(world, 1)
@@ -690,7 +690,7 @@ def test_a_change_of_a_lease_that_has_lost_a_host_for_good_comes_to_an_end(a_wor
     lease = world.lease(a_host(2) if kind == "hosts" else instances(2, affinity=False))
     world.run()
     lost = sorted(world.hosts_of(lease))[0]
-    world.simulated.host_vanishes(lost)
+    world.simulated.operators.host_vanishes(lost)
     more = {"min": 3, "max": 3} if kind == "hosts" else {"amount": 3}
     with pytest.raises(Conflict, match=lost):
         world.resize(lease, **more)
@@ -708,12 +708,12 @@ def test_a_change_of_a_lease_that_has_lost_a_host_for_good_comes_to_an_end(a_wor
 def test_two_managers_see_the_same_and_the_world_hears_of_it_once(world):
     lease = world.lease(a_host(3), start=HOUR)
     second = world.another_manager()
-    world.simulated.host_down("node-2")
+    world.simulated.operators.host_down("node-2")
     for _ in range(3):
         world.manager.monitor.run_once()
         second.monitor.run_once()
     assert told(world) == ["lease.degraded"]
-    world.simulated.host_up("node-2")
+    world.simulated.operators.host_up("node-2")
     for _ in range(3):
         second.monitor.run_once()
         world.manager.monitor.run_once()
@@ -732,9 +732,9 @@ def test_managers_that_heal_at_the_same_time_book_nothing_twice_and_tell_of_it_o
     before = {name for lease in leases for name in world.hosts_of(lease)}
     lost = sorted(before)[:2]
     for name in lost:
-        world.simulated.host_down(name)
+        world.simulated.operators.host_down(name)
     for name in sorted(world.hosts_of(full))[:2]:
-        world.simulated.host_down(name)
+        world.simulated.operators.host_down(name)
     world.manager.delete_lease(leases.pop().id)
     look(world, 1)
     begin = threading.Barrier(4)
@@ -763,7 +763,7 @@ def test_managers_that_heal_at_the_same_time_book_nothing_twice_and_tell_of_it_o
 def test_a_lease_that_somebody_works_on_is_left_to_them_and_looked_at_again(world):
     lease = world.lease()
     (host,) = world.hosts_of(lease)
-    world.simulated.host_down(host)
+    world.simulated.operators.host_down(host)
     world.faults.fail_before("add_host", CloudUnavailable("lost"), times=3)
     world.run()
     assert world.now(lease).status is LeaseStatus.STARTING
@@ -785,7 +785,7 @@ def test_a_pass_costs_one_statement_where_there_is_nothing_to_heal_and_some_for_
     assert none.count == 1
     hosts = [next(iter(world.hosts_of(lease))) for lease in leases]
     for host in hosts:
-        world.simulated.host_down(host)
+        world.simulated.operators.host_down(host)
     world.manager.monitor.run_once()
     with counted(world.engine) as found:
         world.manager.monitor.run_once()
@@ -814,9 +814,9 @@ def test_a_disabled_host_keeps_its_leases_and_takes_no_more(world):
 
 def test_what_the_monitor_finds_does_not_undo_what_the_operator_said(world):
     world.manager.update_host("1", HostChange({}, disabled=True))
-    world.simulated.host_down("node-1")
+    world.simulated.operators.host_down("node-1")
     look(world)
-    world.simulated.host_up("node-1")
+    world.simulated.operators.host_up("node-1")
     look(world)
     host = world.manager.host("1")
     assert (host.reservable, host.disabled, host.failure) == (False, True, None)
@@ -836,7 +836,7 @@ def test_a_host_for_some_projects_is_not_there_for_others(world):
 def test_healing_gives_nobody_a_host_that_is_not_for_them(world):
     world.manager.update_host("1", HostChange({}, open_to=("chemistry",), sets_projects=True))
     lease = world.lease(a_host(2), start=HOUR)
-    world.simulated.host_down("node-2")
+    world.simulated.operators.host_down("node-2")
     look(world)
     assert world.hosts_of(lease) == {"node-2", "node-3"}
     assert flags(world, lease)[0]
@@ -858,11 +858,11 @@ def test_one_in_use_is_moved_if_no_server_runs_there(world):
     reservation = lease.reservations[0].id
     (name,) = world.hosts_of(lease)
     host = next(h for h in world.manager.hosts() if h.name == name)
-    server = world.simulated.boot_server("work", project_id="physics", user_id="curie", host=name)
+    server = world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=name)
     with pytest.raises(Conflict, match="move or delete them"):
         world.manager.move_reservation(host.external_id, reservation)
     assert world.hosts_of(lease) == world.pool(reservation) == {name}
-    world.simulated.delete_server(server.id)
+    world.simulated.compute.delete_server(server.id)
     world.manager.move_reservation(host.external_id, reservation)
     assert world.pool(reservation) == world.hosts_of(lease) != {name}
     assert name in world.pool()
@@ -879,7 +879,7 @@ def test_a_lease_whose_end_has_come_is_not_healed_with_what_others_have_by_now(w
     host = next(h for h in world.manager.hosts() if h.name == name)
     with pytest.raises(NotEnoughResources, match="nothing else fits"):
         world.manager.move_reservation(host.external_id, lease.reservations[0].id)
-    world.simulated.host_down(name)
+    world.simulated.operators.host_down(name)
     look(world)
     assert world.hosts_of(lease) == held
 
@@ -896,7 +896,7 @@ def test_a_reservation_that_starts_while_it_is_moved_is_moved_in_the_cloud_as_we
         monkeypatch.setattr(world.store, "rebook", rebook)
         world.run_to(lease.window.start)
         if used:
-            world.simulated.boot_server("work", project_id="physics", user_id="curie", host=name)
+            world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=name)
         return rebook(*args, **kwargs)
 
     monkeypatch.setattr(world.store, "rebook", late)
@@ -929,9 +929,9 @@ def test_only_what_is_promised_of_a_host_is_moved_off_it(world):
 
 
 def test_to_read_a_host_anew_is_a_look_at_it(world):
-    world.simulated.host_down("node-1")
+    world.simulated.operators.host_down("node-1")
     assert world.manager.refresh_host("1").failure == "its nova-compute is down"
-    world.simulated.host_up("node-1")
+    world.simulated.operators.host_up("node-1")
     assert world.manager.refresh_host("1").reservable
 
 
@@ -942,7 +942,7 @@ def test_a_host_that_was_lost_and_is_back_between_two_looks_is_handed_over_again
     world.run()
     reservation = lease.reservations[0].id
     assert world.pool(reservation) == {"node-1"}
-    world.simulated.host_returns(world.simulated.host_vanishes("node-1"))
+    world.simulated.operators.host_returns(world.simulated.operators.host_vanishes("node-1"))
     assert world.pool(reservation) == frozenset()
     assert world.manager.refresh_host("1").reservable
     assert flags(world, lease) == (True, False, True)
@@ -956,7 +956,7 @@ def test_a_host_that_was_lost_and_is_back_between_two_looks_is_handed_over_again
 def test_a_lease_that_is_busy_while_its_host_comes_back_is_asked_about_again(world, monkeypatch):
     lease = world.lease(a_host(1, needs=ON_NODE_1))
     world.run()
-    world.simulated.host_returns(world.simulated.host_vanishes("node-1"))
+    world.simulated.operators.host_returns(world.simulated.operators.host_vanishes("node-1"))
     save, busy = world.store.save, [True, True]
 
     def late(*args, **kwargs):
@@ -975,7 +975,7 @@ def test_a_lease_that_is_busy_while_its_host_comes_back_is_asked_about_again(wor
 
 def lost_and_back(world: World, name: str) -> None:
     """Let the cloud lose a host and have it again: it is in no aggregate then."""
-    world.simulated.host_returns(world.simulated.host_vanishes(name))
+    world.simulated.operators.host_returns(world.simulated.operators.host_vanishes(name))
 
 
 @pytest.mark.parametrize("room", [a_host(1, needs=ON_NODE_1), instances(1, needs=ON_NODE_1)])
@@ -983,7 +983,7 @@ def test_a_host_that_somebody_has_put_into_the_freepool_goes_back_to_whom_it_is_
     lease = world.lease(room)
     world.run()
     lost_and_back(world, "node-1")
-    world.simulated.add_host(world.simulated.aggregate("freepool").id, "node-1")
+    world.simulated.compute.add_host(world.simulated.compute.aggregate("freepool").id, "node-1")
     look(world, 1)
     assert world.pool(lease.reservations[0].id) == {"node-1"}
     assert flags(world, lease) == (False, False, False)
@@ -993,10 +993,10 @@ def test_a_host_that_somebody_has_put_into_the_freepool_goes_back_to_whom_it_is_
 def test_so_does_one_whose_reservation_misses_another_host_at_the_same_time(world):
     lease = world.lease(a_host(2, needs='["in", "$hypervisor_hostname", ["node-1", "node-2"]]'))
     world.run()
-    world.simulated.host_down("node-2")
+    world.simulated.operators.host_down("node-2")
     look(world)
     lost_and_back(world, "node-1")
-    world.simulated.add_host(world.simulated.aggregate("freepool").id, "node-1")
+    world.simulated.compute.add_host(world.simulated.compute.aggregate("freepool").id, "node-1")
     look(world, 1)
     assert world.pool(lease.reservations[0].id) == {"node-1", "node-2"}
     assert flags(world, lease) == (True, False, True), "node-2 is down"
@@ -1005,9 +1005,9 @@ def test_so_does_one_whose_reservation_misses_another_host_at_the_same_time(worl
 def test_a_host_whose_aggregate_was_deleted_by_hand_is_handed_over_again_when_it_is_read_anew(world):
     lease = world.lease(a_host(1, needs=ON_NODE_1))
     world.run()
-    aggregate = world.simulated.aggregate(lease.reservations[0].id)
-    world.simulated.remove_host(aggregate.id, "node-1")
-    world.simulated.delete_aggregate(aggregate.id)
+    aggregate = world.simulated.compute.aggregate(lease.reservations[0].id)
+    world.simulated.compute.remove_host(aggregate.id, "node-1")
+    world.simulated.compute.delete_aggregate(aggregate.id)
     world.manager.refresh_host("1")
     assert flags(world, lease) == (True, False, True)
     world.manager.monitor.heal()
@@ -1059,7 +1059,7 @@ def partly_failed(world: World, other: str = "node-2"):
     lease = world.lease(
         a_host(1, needs=ON_NODE_1), a_host(1, needs=f'["==", "$hypervisor_hostname", "{other}"]'), start=HOUR, hours=5
     )
-    world.simulated.host_vanishes(other)
+    world.simulated.operators.host_vanishes(other)
     world.run_to(NOON + HOUR)
     now = world.now(lease)
     assert now.status is LeaseStatus.ERROR
@@ -1069,10 +1069,10 @@ def partly_failed(world: World, other: str = "node-2"):
 
 def test_what_is_in_use_of_a_lease_in_error_is_healed(world):
     lease = partly_failed(world)
-    world.simulated.host_down("node-1")
+    world.simulated.operators.host_down("node-1")
     look(world)
     assert [r.missing_resources for r in world.now(lease).reservations] == [True, True]
-    world.simulated.host_up("node-1")
+    world.simulated.operators.host_up("node-1")
     look(world)
     assert not world.now(lease).reservations[0].missing_resources
     lost_and_back(world, "node-1")
@@ -1099,12 +1099,12 @@ def test_what_is_in_use_of_a_lease_in_error_is_moved_and_what_failed_is_not(worl
 def test_a_host_is_read_anew_though_a_lease_that_needs_it_waits_to_start(a_world):
     world = a_world(hosts=2)
     lease = world.lease(a_host(2), start=HOUR, hours=5)
-    stranger = world.simulated.boot_server("stranger", host="node-2", project_id="art", user_id="u")
+    stranger = world.simulated.users.boot_server("stranger", host="node-2", project_id="art", user_id="u")
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.STARTING
     lost_and_back(world, "node-1")
     assert world.manager.refresh_host("1").reservable
-    world.simulated.delete_server(stranger.id)
+    world.simulated.compute.delete_server(stranger.id)
     world.run_to(NOON + HOUR + timedelta(minutes=5))
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert world.pool(lease.reservations[0].id) == {"node-1", "node-2"}
@@ -1134,7 +1134,7 @@ def in_vain(world: World):
     lease = world.lease(a_host(1, needs=ON_NODE_1), hours=100)
     world.run()
     lost_and_back(world, "node-1")
-    stranger = world.simulated.boot_server("stranger", host="node-1", project_id="art", user_id="u")
+    stranger = world.simulated.users.boot_server("stranger", host="node-1", project_id="art", user_id="u")
     world.manager.refresh_host("1")
     return world.now(lease), stranger
 
@@ -1174,13 +1174,13 @@ def test_it_rests_ten_minutes_at_most_and_begins_anew_after_it_succeeded(world):
     revision = world.now(lease).revision
     world.manager.monitor.heal()
     assert world.now(lease).revision > revision
-    world.simulated.delete_server(stranger.id)
+    world.simulated.compute.delete_server(stranger.id)
     world.clock.by(minutes=10)
     world.manager.monitor.heal()
     assert world.pool(lease.reservations[0].id) == {"node-1"}
     assert flags(world, lease) == (False, False, False)
     lost_and_back(world, "node-1")
-    world.simulated.boot_server("stranger", host="node-1", project_id="art", user_id="u")
+    world.simulated.users.boot_server("stranger", host="node-1", project_id="art", user_id="u")
     world.manager.refresh_host("1")
     assert tries(world, lease, world.manager, timedelta(seconds=12)) == [timedelta(0), timedelta(seconds=5)]
 
@@ -1188,7 +1188,7 @@ def test_it_rests_ten_minutes_at_most_and_begins_anew_after_it_succeeded(world):
 def test_an_operator_who_reads_the_host_anew_need_not_wait(world):
     lease, stranger = in_vain(world)
     tries(world, lease, world.manager, timedelta(seconds=40))
-    world.simulated.delete_server(stranger.id)
+    world.simulated.compute.delete_server(stranger.id)
     world.manager.monitor.heal()
     assert flags(world, lease) == (True, False, True)
     world.manager.refresh_host("1")
@@ -1200,8 +1200,8 @@ def test_an_operator_who_reads_the_host_anew_need_not_wait(world):
 def test_what_no_monitor_looks_at_is_tried_again_after_an_hour(a_world):
     world = a_world(settings=Settings(polling_interval=timedelta(0), claim_ttl=timedelta(seconds=30)))
     lease = world.lease(a_host(1, needs=ON_NODE_1))
-    freepool = world.simulated.aggregate("freepool")
-    world.simulated.remove_host(freepool.id, "node-1")
+    freepool = world.simulated.compute.aggregate("freepool")
+    world.simulated.compute.remove_host(freepool.id, "node-1")
     world.run()
     assert world.now(lease).status is LeaseStatus.ERROR
     assert not world.manager.host("1").reservable
@@ -1213,14 +1213,14 @@ def test_what_no_monitor_looks_at_is_tried_again_after_an_hour(a_world):
 
 
 def test_a_host_that_the_cloud_has_lost_can_be_deleted(world):
-    world.simulated.host_vanishes("node-1")
+    world.simulated.operators.host_vanishes("node-1")
     world.manager.delete_host("1")
     assert [host.name for host in world.manager.hosts()] == ["node-2", "node-3"]
 
 
 def test_a_lost_host_that_is_promised_stays_as_it_was(world):
     lease = world.lease(a_host(3), start=HOUR)
-    world.simulated.host_vanishes("node-1")
+    world.simulated.operators.host_vanishes("node-1")
     with pytest.raises(Conflict, match=lease.id):
         world.manager.delete_host("1")
     world.manager.delete_lease(lease.id)
@@ -1236,7 +1236,7 @@ def test_nothing_is_promised_of_what_has_failed_since_it_was_read(world, monkeyp
 
     def fail_first(*arguments, **more):
         monkeypatch.setattr(world.store, "book", book)
-        world.simulated.host_down("node-3")
+        world.simulated.operators.host_down("node-3")
         look(world)
         return book(*arguments, **more)
 

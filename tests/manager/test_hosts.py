@@ -20,7 +20,7 @@ def test_a_registered_host_is_in_the_freepool_and_has_a_provider(bare):
     host = bare.register("node-1", gpu="A100")
     assert (host.external_id, host.name, host.capabilities) == ("1", "node-1", {"gpu": "A100"})
     assert bare.pool() == {"node-1"}
-    assert bare.simulated.reservation_provider("node-1")
+    assert bare.simulated.placement.reservation_provider("node-1")
 
 
 def test_node_1_is_not_node_10(bare):
@@ -42,11 +42,11 @@ def test_a_host_can_be_registered_once(bare):
 
 
 def test_a_host_that_runs_servers_is_refused(bare):
-    bare.simulated.boot_server("busy", project_id="p", user_id="u", host="node-1")
+    bare.simulated.users.boot_server("busy", project_id="p", user_id="u", host="node-1")
     with pytest.raises(Conflict, match="runs 1 servers"):
         bare.register("node-1")
     assert bare.pool() == frozenset()
-    assert bare.simulated.reservation_provider("node-1") is None
+    assert bare.simulated.placement.reservation_provider("node-1") is None
 
 
 def test_a_capability_with_a_key_that_is_too_long_has_no_side_effects(bare):
@@ -77,7 +77,7 @@ def test_a_database_that_fails_leaves_the_cloud_as_it_was(bare, monkeypatch):
 
 def test_a_cloud_without_a_freepool_is_told_how_to_get_one(a_world):
     world = a_world(hosts=1, register=False)
-    world.simulated.delete_aggregate(1)
+    world.simulated.compute.delete_aggregate(1)
     with pytest.raises(NotFound, match="create it"):
         world.register("node-1")
 
@@ -87,16 +87,16 @@ def test_a_host_leaves_and_may_come_back(bare):
     bare.manager.delete_host(host.external_id)
     assert bare.manager.hosts() == ()
     assert bare.pool() == frozenset()
-    provider = bare.simulated.reservation_provider("node-1")
+    provider = bare.simulated.placement.reservation_provider("node-1")
     assert bare.register("node-1").capabilities == {}
-    assert bare.simulated.reservation_provider("node-1") == provider
+    assert bare.simulated.placement.reservation_provider("node-1") == provider
 
 
 def test_a_host_that_leaves_keeps_its_provider_because_nova_can_not_bear_to_see_it_vanish(bare):
     host = bare.register("node-1")
-    provider = bare.simulated.reservation_provider("node-1")
+    provider = bare.simulated.placement.reservation_provider("node-1")
     bare.manager.delete_host(host.external_id)
-    assert bare.simulated.reservation_provider("node-1") == provider
+    assert bare.simulated.placement.reservation_provider("node-1") == provider
 
 
 def test_a_host_that_is_promised_can_not_leave(world):
@@ -270,7 +270,7 @@ def test_a_host_has_the_capacity_that_placement_tells_and_shows_the_sizes_of_its
 
 
 def test_a_host_that_placement_does_not_know_is_not_registered(bare, monkeypatch):
-    monkeypatch.setattr(bare.simulated, "inventories", lambda _: {})
+    monkeypatch.setattr(bare.simulated.placement, "inventories", lambda _: {})
     with pytest.raises(NotFound, match="no resource provider node-1"):
         bare.register("node-1")
     assert bare.pool() == frozenset()
@@ -301,15 +301,15 @@ def test_a_refresh_costs_two_calls_for_any_number_of_hosts(world):
     world.faults.calls.clear()
     world.host_service.refresh_all()
     assert dict(world.faults.calls) == {"hypervisors": 1, "inventories": 1}
-    world.host_service.refresh_all(world.simulated.hypervisors())
+    world.host_service.refresh_all(world.simulated.compute.hypervisors())
     assert world.faults.calls["inventories"] == 2
 
 
 def test_a_host_that_the_cloud_does_not_tell_of_stays_as_it_was(world, monkeypatch):
     before = world.manager.hosts()
-    monkeypatch.setattr(world.simulated, "hypervisors", lambda: ())
+    monkeypatch.setattr(world.simulated.compute, "hypervisors", lambda: ())
     assert world.host_service.refresh_all() == frozenset()
-    monkeypatch.setattr(world.simulated, "inventories", lambda _: {})
+    monkeypatch.setattr(world.simulated.placement, "inventories", lambda _: {})
     assert world.host_service.refresh("1", on_return=lambda *_: None) == before[0]
     assert world.manager.hosts() == before
     with pytest.raises(NotFound):
@@ -351,7 +351,7 @@ def test_a_host_that_is_read_anew_while_it_is_being_deleted_stays_out_of_the_fre
 
 
 def test_so_does_one_that_is_deleted_while_it_is_read_anew(world):
-    world.simulated.host_returns(world.simulated.host_vanishes("node-1"))
+    world.simulated.operators.host_returns(world.simulated.operators.host_vanishes("node-1"))
 
     def hook(name, when):
         if (name, when) == ("add_host", "before"):

@@ -46,7 +46,7 @@ def promised(world: World, lease) -> dict[str, int]:
 
 
 def boot(world: World, lease, name="work"):
-    return world.simulated.boot_reserved(id_of(lease), project_id=PROJECT, name=name)
+    return world.simulated.users.boot_reserved(id_of(lease), project_id=PROJECT, name=name)
 
 
 def nothing_is_left(world: World) -> None:
@@ -67,8 +67,8 @@ def test_before_the_start_everything_exists_by_the_names_that_others_know_and_no
     reservation = lease.reservations[0]
     assert (lease.status, reservation.status) == (LeaseStatus.PENDING, ReservationStatus.PENDING)
 
-    flavor = world.simulated.flavor(reservation.id)
-    (group,) = world.simulated.server_groups(f"reservation:{reservation.id}")
+    flavor = world.simulated.compute.flavor(reservation.id)
+    (group,) = world.simulated.compute.server_groups(f"reservation:{reservation.id}")
     assert (flavor.name, flavor.vcpus, flavor.memory_mb, flavor.disk_gb) == (
         f"reservation:{reservation.id}",
         2,
@@ -81,8 +81,8 @@ def test_before_the_start_everything_exists_by_the_names_that_others_know_and_no
         "affinity_id": group.id,
     }
     assert group.policy == "anti-affinity"
-    assert world.simulated.flavor_access(reservation.id) == frozenset()
-    aggregate = world.simulated.aggregate(reservation.id)
+    assert world.simulated.compute.flavor_access(reservation.id) == frozenset()
+    aggregate = world.simulated.compute.aggregate(reservation.id)
     assert (aggregate.hosts, aggregate.availability_zone) == ((), None)
     assert aggregate.metadata == {
         "reservation": reservation.id,
@@ -101,7 +101,7 @@ def test_before_the_start_everything_exists_by_the_names_that_others_know_and_no
 def test_without_affinity_there_is_no_server_group(world):
     lease = world.lease(instances(affinity=None), start=HOUR)
     assert lease.reservations[0].cloud_ids["server_group_id"] is None
-    assert "affinity_id" not in world.simulated.flavor(id_of(lease)).extra_specs
+    assert "affinity_id" not in world.simulated.compute.flavor(id_of(lease)).extra_specs
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_at_the_start_the_hosts_get_slots_and_stay_in_the_freepool_and_the_proje
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert world.pool(id_of(lease)) == world.pool() == {"node-1", "node-2", "node-3"}
     assert slots(world, lease) == promised(world, lease) == {"node-1": 1, "node-2": 1, "node-3": 1}
-    assert world.simulated.flavor_access(id_of(lease)) == {PROJECT}
+    assert world.simulated.compute.flavor_access(id_of(lease)) == {PROJECT}
     assert {boot(world, lease).host for _ in range(3)} == {"node-1", "node-2", "node-3"}
     with pytest.raises(Conflict):
         boot(world, lease)
@@ -272,29 +272,29 @@ def test_a_lost_answer_to_the_grant_of_access_is_no_failure(world):
     world.run_to(NOON + HOUR)
     world.run_to(NOON + HOUR + MINUTE)
     assert world.now(lease).status is LeaseStatus.ACTIVE
-    assert world.simulated.flavor_access(id_of(lease)) == {PROJECT}
+    assert world.simulated.compute.flavor_access(id_of(lease)) == {PROJECT}
 
 
 def test_at_the_end_servers_in_every_state_are_deleted_and_nothing_is_left(world):
     lease = world.lease(instances(4))
     world.run()
     servers = [boot(world, lease) for _ in range(3)]
-    world.simulated.shelve(servers[0].id)
+    world.simulated.users.shelve(servers[0].id)
     with world.simulated.change_state() as state:
         state.servers[servers[1].id].locked = True
         state.servers[servers[2].id].status = "ERROR"
-    other = world.simulated.boot_server("other", project_id="art", user_id="frida", host="node-1")
+    other = world.simulated.users.boot_server("other", project_id="art", user_id="frida", host="node-1")
     world.run_to(NOON + 2 * HOUR)
 
     ended = world.now(lease)
     assert (ended.status, ended.event(EventType.END).status) == (LeaseStatus.TERMINATED, EventStatus.DONE)
-    assert world.simulated.list_servers() == (other,)
+    assert world.simulated.operators.list_servers() == (other,)
     nothing_is_left(world)
 
 
 def test_an_end_waits_for_slow_servers_without_letting_anybody_boot_or_book(a_world):
     world = a_world(hosts=1)
-    world.simulated.deletion_takes = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=5)
     lease = world.lease(instances(8, vcpus=4))
     world.run()
     boot(world, lease)
@@ -311,7 +311,7 @@ def test_an_end_waits_for_slow_servers_without_letting_anybody_boot_or_book(a_wo
 
 def test_a_start_waits_for_a_late_reservation_only_if_there_is_no_room_beside_it(a_world):
     world = a_world(hosts=1)  # 32 VCPUs
-    world.simulated.deletion_takes = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=5)
     late = world.lease(instances(1, vcpus=20))
     world.run()
     boot(world, late)
@@ -327,7 +327,7 @@ def test_a_start_waits_for_a_late_reservation_only_if_there_is_no_room_beside_it
 
 def test_a_start_does_not_wait_for_a_late_reservation_beside_which_there_is_room(a_world):
     world = a_world(hosts=1)
-    world.simulated.deletion_takes = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=5)
     late = world.lease(instances(1, vcpus=20))
     world.run()
     boot(world, late)
@@ -339,7 +339,7 @@ def test_a_start_does_not_wait_for_a_late_reservation_beside_which_there_is_room
 
 def test_a_host_lease_waits_for_late_instances(a_world):
     world = a_world(hosts=1)
-    world.simulated.deletion_takes = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=5)
     late = world.lease(instances())
     world.run()
     boot(world, late)
@@ -359,7 +359,7 @@ def test_a_deleted_lease_leaves_nothing_whether_it_had_started_or_not(world):
     world.manager.delete_lease(running.id)
     world.run()
     assert world.manager.leases(None) == ()
-    assert world.simulated.list_servers() == ()
+    assert world.simulated.operators.list_servers() == ()
     nothing_is_left(world)
 
 
@@ -367,10 +367,10 @@ def test_a_flavor_that_somebody_deleted_by_hand_keeps_no_end_waiting(world):
     lease = world.lease(instances())
     world.run()
     boot(world, lease)
-    world.simulated.delete_flavor(id_of(lease))
+    world.simulated.compute.delete_flavor(id_of(lease))
     world.run_to(NOON + 2 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED
-    assert world.simulated.list_servers() == ()
+    assert world.simulated.operators.list_servers() == ()
     nothing_is_left(world)
 
 
@@ -416,7 +416,7 @@ def test_a_start_is_tried_again_until_all_is_there(world, call, phase):
     world.run_to(NOON + HOUR + MINUTE)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert slots(world, lease) == promised(world, lease)
-    assert world.simulated.flavor_access(id_of(lease)) == {PROJECT}
+    assert world.simulated.compute.flavor_access(id_of(lease)) == {PROJECT}
 
 
 def test_two_starts_that_miss_the_provider_of_one_host_at_once_both_succeed(a_world):
@@ -428,7 +428,7 @@ def test_two_starts_that_miss_the_provider_of_one_host_at_once_both_succeed(a_wo
     def faster(name, phase):
         if name == "create_reservation_provider" and phase == "before":
             world.faults.on_call = None
-            world.simulated.create_reservation_provider("node-1")
+            world.simulated.placement.create_reservation_provider("node-1")
 
     world.faults.on_call = faster
     world.run_to(NOON + HOUR)
@@ -458,22 +458,22 @@ def test_an_end_is_tried_again_until_nothing_is_left(world, call, phase):
     getattr(world.faults, f"fail_{phase}")(call, CloudRefused("not now"), times=2)
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert world.now(lease).status is LeaseStatus.TERMINATED
-    assert world.simulated.list_servers() == ()
+    assert world.simulated.operators.list_servers() == ()
     nothing_is_left(world)
 
 
 def test_what_somebody_took_away_before_the_start_is_made_anew(world):
     lease = world.lease(instances(2, affinity=True), start=HOUR)
-    world.simulated.delete_flavor(id_of(lease))
-    world.simulated.delete_aggregate(world.simulated.aggregate(id_of(lease)).id)
-    world.simulated.delete_server_group(lease.reservations[0].cloud_ids["server_group_id"])
-    world.simulated.delete_resource_class(class_of(lease))
+    world.simulated.compute.delete_flavor(id_of(lease))
+    world.simulated.compute.delete_aggregate(world.simulated.compute.aggregate(id_of(lease)).id)
+    world.simulated.compute.delete_server_group(lease.reservations[0].cloud_ids["server_group_id"])
+    world.simulated.placement.delete_resource_class(class_of(lease))
     world.run_to(NOON + HOUR)
     started = world.now(lease)
     assert started.status is LeaseStatus.ACTIVE
-    (group,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+    (group,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
     assert started.reservations[0].cloud_ids["server_group_id"] == group.id
-    assert started.reservations[0].cloud_ids["aggregate_id"] == world.simulated.aggregate(id_of(lease)).id
+    assert started.reservations[0].cloud_ids["aggregate_id"] == world.simulated.compute.aggregate(id_of(lease)).id
 
 
 # Changes
@@ -483,20 +483,20 @@ def test_before_the_start_everything_can_change_and_the_flavor_with_it(world):
     lease = world.lease(instances(2, vcpus=2, affinity=True), start=HOUR)
     group = lease.reservations[0].cloud_ids["server_group_id"]
     changed = world.resize(lease, amount=3, vcpus=4, memory_mb=8192, disk_gb=40, affinity=False)
-    flavor = world.simulated.flavor(id_of(lease))
+    flavor = world.simulated.compute.flavor(id_of(lease))
     assert (flavor.vcpus, flavor.memory_mb, flavor.disk_gb) == (4, 8192, 40)
-    (fresh,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+    (fresh,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
     assert (fresh.policy, fresh.id != group) == ("anti-affinity", True)
     assert changed.reservations[0].cloud_ids["server_group_id"] == fresh.id
     assert flavor.extra_specs["affinity_id"] == fresh.id
-    assert world.simulated.aggregate(id_of(lease)).metadata["affinity_id"] == fresh.id
+    assert world.simulated.compute.aggregate(id_of(lease)).metadata["affinity_id"] == fresh.id
     assert promised(world, lease) == {"node-1": 1, "node-2": 1, "node-3": 1}
 
     changed = world.resize(lease, affinity=None)
     assert changed.reservations[0].cloud_ids["server_group_id"] is None
-    assert world.simulated.server_groups(f"reservation:{id_of(lease)}") == ()
-    assert "affinity_id" not in world.simulated.flavor(id_of(lease)).extra_specs
-    assert "affinity_id" not in world.simulated.aggregate(id_of(lease)).metadata
+    assert world.simulated.compute.server_groups(f"reservation:{id_of(lease)}") == ()
+    assert "affinity_id" not in world.simulated.compute.flavor(id_of(lease)).extra_specs
+    assert "affinity_id" not in world.simulated.compute.aggregate(id_of(lease)).metadata
 
 
 def test_a_change_before_the_start_that_the_cloud_does_not_follow_is_undone(world):
@@ -506,8 +506,8 @@ def test_a_change_before_the_start_that_the_cloud_does_not_follow_is_undone(worl
         world.resize(lease, vcpus=4, affinity=True)
     undone = world.now(lease)
     assert (undone.status, undone.reservations[0].parameters["vcpus"]) == (LeaseStatus.PENDING, 2)
-    assert world.simulated.flavor(id_of(lease)).vcpus == 2
-    (group,) = world.simulated.server_groups(f"reservation:{id_of(lease)}")
+    assert world.simulated.compute.flavor(id_of(lease)).vcpus == 2
+    (group,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
     assert (group.id, group.policy) == (undone.reservations[0].cloud_ids["server_group_id"], "anti-affinity")
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.ACTIVE
@@ -591,7 +591,7 @@ def test_the_undo_of_a_growth_leaves_a_server_alone_that_its_operator_has_moved(
         world.resize(lease, amount=2)
     world.run()
     assert world.now(lease).status is LeaseStatus.ACTIVE
-    assert [s.id for s in world.simulated.list_servers()] == [server.id]
+    assert [s.id for s in world.simulated.operators.list_servers()] == [server.id]
 
 
 @pytest.mark.parametrize("missing", ["aggregate", "resource class"])
@@ -616,7 +616,7 @@ def test_what_somebody_took_away_during_a_growth_is_made_again_by_its_undo(world
         world.resize(lease, amount=8)
     restored = world.now(lease)
     assert restored.status is LeaseStatus.ACTIVE
-    aggregate = world.simulated.aggregate(id_of(lease))
+    aggregate = world.simulated.compute.aggregate(id_of(lease))
     assert restored.reservations[0].cloud_ids["aggregate_id"] == aggregate.id
     assert set(aggregate.hosts) == set(promised(world, lease)) == set(slots(world, lease))
     boot(world, lease)
@@ -665,7 +665,7 @@ def test_an_end_finds_what_the_reservation_left_on_a_host_that_it_was_moved_from
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert world.now(lease).status is LeaseStatus.TERMINATED
     assert slots(world, lease) == {}
-    assert class_of(lease) not in world.simulated.resource_classes()
+    assert class_of(lease) not in world.simulated.placement.resource_classes()
 
 
 def test_an_active_reservation_does_not_shrink_below_the_servers_that_use_it(world):
@@ -685,7 +685,7 @@ def test_many_reservations_of_a_lease_shrink_together(world):
     changes = tuple(ReservationChange(r.id, {"amount": 1}) for r in lease.reservations)
     assert world.change(lease, reservations=changes).status is LeaseStatus.ACTIVE
     assert sum(a.count for a in world.store.lease_allocations(lease.id)) == 8
-    assert [s.id for s in world.simulated.list_servers()] == [server.id]
+    assert [s.id for s in world.simulated.operators.list_servers()] == [server.id]
 
 
 def test_a_server_that_is_booted_while_its_slot_is_taken_away_stays_and_the_change_is_refused(world):
@@ -703,9 +703,9 @@ def test_a_server_that_is_booted_while_its_slot_is_taken_away_stays_and_the_chan
         world.resize(lease, amount=1)
     world.faults.on_call = None
     assert world.now(lease).status is LeaseStatus.ACTIVE
-    assert {s.id for s in world.simulated.list_servers()} == {s.id for s in booted}
+    assert {s.id for s in world.simulated.operators.list_servers()} == {s.id for s in booted}
     (host,) = promised(world, lease)
-    assert world.simulated.reserved_capacity(host, class_of(lease)) == ReservedCapacity(2, 2)
+    assert world.simulated.placement.reserved_capacity(host, class_of(lease)) == ReservedCapacity(2, 2)
 
 
 def test_a_growth_that_the_cloud_refuses_is_undone(world):
@@ -758,7 +758,7 @@ def test_an_active_reservation_is_prolonged_and_shortened(world):
     world.change(lease, end=NOON + 3 * HOUR)
     world.run_to(NOON + 3 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED
-    assert (world.simulated.aggregate(id_of(lease)), slots(world, lease)) == (None, {})
+    assert (world.simulated.compute.aggregate(id_of(lease)), slots(world, lease)) == (None, {})
 
 
 # Before the end
@@ -769,7 +769,7 @@ def test_an_image_is_made_of_every_server_before_the_end(world):
     world.run()
     boot(world, lease, "one"), boot(world, lease, "two")
     world.run_to(NOON + 2 * HOUR)
-    assert sorted(image.name for image in world.simulated.images()) == ["reserved_one", "reserved_two"]
+    assert sorted(image.name for image in world.simulated.operators.images()) == ["reserved_one", "reserved_two"]
     assert world.now(lease).status is LeaseStatus.TERMINATED
 
 
@@ -781,10 +781,10 @@ def test_a_server_that_found_no_host_keeps_no_end_waiting_for_its_image(world):
         (one,) = state.servers.values()
         state.servers["x"] = replace(one, id="x", name="none", host=None, status="ERROR")
     world.run_to(NOON + 2 * HOUR)
-    assert [image.name for image in world.simulated.images()] == ["reserved_one"]
+    assert [image.name for image in world.simulated.operators.images()] == ["reserved_one"]
     assert world.now(lease).event(EventType.BEFORE_END).status is EventStatus.DONE
     assert world.now(lease).status is LeaseStatus.TERMINATED
-    assert world.simulated.list_servers() == ()
+    assert world.simulated.operators.list_servers() == ()
 
 
 def test_an_operators_default_that_only_hosts_can_do_comes_to_a_notification(a_world):

@@ -25,7 +25,7 @@ def test_a_new_lease_is_pending_and_its_aggregate_stands_empty(world):
 
     assert lease.status is LeaseStatus.PENDING
     reservation = lease.reservations[0].id
-    aggregate = world.simulated.aggregate(reservation)
+    aggregate = world.simulated.compute.aggregate(reservation)
     assert aggregate.hosts == ()
     assert aggregate.availability_zone == f"blazar_{reservation}"
     assert aggregate.metadata == {"blazar:owner": "physics"}
@@ -51,19 +51,19 @@ def test_at_the_start_hosts_move_from_the_freepool_to_the_reservation(world):
 
 
 def test_at_the_end_servers_are_deleted_and_hosts_return_to_the_freepool_and_their_zone(world):
-    zones = {a.name: set(a.hosts) for a in world.simulated.aggregates()}
+    zones = {a.name: set(a.hosts) for a in world.simulated.compute.aggregates()}
     lease = world.lease()
     world.run()
     (host,) = world.hosts_of(lease)
-    world.simulated.boot_server("work", project_id="physics", user_id="curie", host=host, locked=True)
+    world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=host, locked=True)
     world.run_to(NOON + 2 * HOUR)
 
     lease_status, reservations, events = statuses(world, lease)
     assert lease_status is LeaseStatus.TERMINATED
     assert reservations == [ReservationStatus.DELETED]
     assert events[EventType.END] is EventStatus.DONE
-    assert world.simulated.list_servers() == ()
-    assert {a.name: set(a.hosts) for a in world.simulated.aggregates()} == zones
+    assert world.simulated.operators.list_servers() == ()
+    assert {a.name: set(a.hosts) for a in world.simulated.compute.aggregates()} == zones
     assert world.reservation_pools() == []
 
 
@@ -95,10 +95,10 @@ def test_leases_that_touch_follow_each_other_on_one_host_to_the_second(a_world):
 
 def test_a_start_waits_for_a_previous_user_who_is_slow_to_leave_and_for_nobody_else(a_world):
     world = a_world(hosts=2, settings=Settings(recheck_interval=timedelta(seconds=10)))
-    world.simulated.deletion_takes = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=5)
     slow = world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-1"]'))
     world.run()
-    world.simulated.boot_server("stubborn", project_id="physics", user_id="curie", host="node-1")
+    world.simulated.users.boot_server("stubborn", project_id="physics", user_id="curie", host="node-1")
     next_there = world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-1"]'), start=2 * HOUR)
     elsewhere = world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-2"]'), start=2 * HOUR)
 
@@ -114,10 +114,10 @@ def test_a_start_waits_for_a_previous_user_who_is_slow_to_leave_and_for_nobody_e
 
 def test_nobody_gets_a_host_whose_last_user_has_not_left(a_world):
     world = a_world(hosts=1)
-    world.simulated.deletion_takes = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=5)
     world.lease()
     world.run()
-    world.simulated.boot_server("stubborn", project_id="physics", user_id="curie", host="node-1")
+    world.simulated.users.boot_server("stubborn", project_id="physics", user_id="curie", host="node-1")
     world.run_to(NOON + 2 * HOUR + timedelta(minutes=1))
     with pytest.raises(NotEnoughResources):
         world.lease()
@@ -149,8 +149,8 @@ def test_a_host_that_is_left_late_is_cleaned_before_the_next_start(a_world):
     first = world.lease(hours=1)
     second = world.lease(start=HOUR + cleaning, hours=1)
     world.run()
-    server = world.simulated.boot_server("busy", project_id="physics", user_id="curie", host="node-1")
-    world.simulated.deletion_takes = timedelta(minutes=9)
+    server = world.simulated.users.boot_server("busy", project_id="physics", user_id="curie", host="node-1")
+    world.simulated.durations.deletion = timedelta(minutes=9)
     world.run_to(NOON + HOUR + cleaning)
     left = world.now(first).event(EventType.END).updated_at
     assert world.now(first).status is LeaseStatus.TERMINATED
@@ -164,7 +164,7 @@ def test_a_host_that_is_left_late_is_cleaned_before_the_next_start(a_world):
     world.run_to(left + cleaning)
     assert world.now(second).status is LeaseStatus.ACTIVE
     assert world.now(second).event(EventType.START).attempts == 0
-    assert server not in world.simulated.list_servers()
+    assert server not in world.simulated.operators.list_servers()
 
 
 def test_an_extension_can_not_eat_the_cleaning_time(a_world):
@@ -323,11 +323,11 @@ def test_a_deleted_lease_is_not_found_but_stays_on_record(world):
 
 
 def test_a_deletion_that_takes_time_goes_on_in_the_background_visibly(world):
-    world.simulated.deletion_takes = timedelta(minutes=3)
+    world.simulated.durations.deletion = timedelta(minutes=3)
     lease = world.lease()
     world.run()
     (host,) = world.hosts_of(lease)
-    world.simulated.boot_server("work", project_id="physics", user_id="curie", host=host)
+    world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=host)
     world.manager.delete_lease(lease.id)
     assert world.manager.lease(lease.id).status is LeaseStatus.DELETING
     world.manager.delete_lease(lease.id)
@@ -350,12 +350,12 @@ def test_a_lease_can_be_deleted_while_its_start_keeps_failing(world):
 
 def test_servers_of_others_found_at_the_start_are_not_deleted_and_told_about(world):
     lease = world.lease(a_host(3), start=HOUR)
-    server = world.simulated.boot_server("stray", project_id="art", user_id="frida", host="node-2")
+    server = world.simulated.users.boot_server("stray", project_id="art", user_id="frida", host="node-2")
     world.run_to(NOON + HOUR + timedelta(seconds=30))
-    assert world.simulated.list_servers() == (server,)
+    assert world.simulated.operators.list_servers() == (server,)
     assert world.now(lease).status is LeaseStatus.STARTING
     assert "node-2 runs 1 servers" in world.now(lease).event(EventType.START).reason
-    world.simulated.delete_server(server.id)
+    world.simulated.compute.delete_server(server.id)
     world.run_to(NOON + HOUR + timedelta(minutes=2))
     assert world.now(lease).status is LeaseStatus.ACTIVE
 
@@ -387,14 +387,14 @@ def test_an_end_does_not_wait_for_a_host_that_cannot_return_to_its_zone(a_world)
     later = world.lease(a_host(needs=["==", "$hypervisor_hostname", "node-2"]), start=2 * HOUR, project="bio")
     world.run()
     # Nova loses a host, and has it again: in no aggregate, it takes anybody's servers.
-    world.simulated.host_returns(world.simulated.host_vanishes("node-1"))
-    stranger = world.simulated.boot_server("stranger", project_id="art", user_id="frida", host="node-1")
+    world.simulated.operators.host_returns(world.simulated.operators.host_vanishes("node-1"))
+    stranger = world.simulated.users.boot_server("stranger", project_id="art", user_id="frida", host="node-1")
     world.run_to(NOON + 2 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED
     assert world.store.lease_allocations(lease.id) == ()
     assert world.now(later).status is LeaseStatus.ACTIVE
     assert world.pool() == {"node-1"}
-    assert world.simulated.list_servers() == (stranger,)
+    assert world.simulated.operators.list_servers() == (stranger,)
 
 
 @pytest.mark.parametrize("asked", [a_host(2), instances(2, affinity=False)])
@@ -414,15 +414,15 @@ def test_an_end_does_not_wait_for_a_host_that_only_its_aggregate_still_names(a_w
 def test_a_host_that_gets_a_zone_while_it_is_handed_over_is_handed_over_a_moment_later(a_world):
     world = a_world(hosts=1)
     cloud = world.simulated
-    zones = {a.name: set(a.hosts) for a in cloud.aggregates()}
-    home = next(a for a in cloud.aggregates() if a.availability_zone and "node-1" in a.hosts)
-    cloud.remove_host(home.id, "node-1")
+    zones = {a.name: set(a.hosts) for a in cloud.compute.aggregates()}
+    home = next(a for a in cloud.compute.aggregates() if a.availability_zone and "node-1" in a.hosts)
+    cloud.compute.remove_host(home.id, "node-1")
     lease = world.lease()
 
     def return_it(name, phase):
         if name == "add_host" and phase == "before":
             world.faults.on_call = None
-            cloud.add_host(home.id, "node-1")
+            cloud.compute.add_host(home.id, "node-1")
 
     world.faults.on_call = return_it
     world.run()
@@ -430,7 +430,7 @@ def test_a_host_that_gets_a_zone_while_it_is_handed_over_is_handed_over_a_moment
     world.run_to(NOON + timedelta(minutes=1))
     assert world.now(lease).status is LeaseStatus.ACTIVE
     world.run_to(NOON + 2 * HOUR)
-    assert {a.name: set(a.hosts) for a in cloud.aggregates()} == zones
+    assert {a.name: set(a.hosts) for a in cloud.compute.aggregates()} == zones
 
 
 def test_the_before_end_warning_comes_an_hour_before_the_end_or_at_the_start_of_a_short_lease(world):
@@ -444,20 +444,20 @@ def test_the_before_end_warning_comes_an_hour_before_the_end_or_at_the_start_of_
 
 def test_snapshots_are_taken_before_the_end_awaited_and_not_repeated(a_world):
     world = a_world()
-    world.simulated.snapshot_takes = timedelta(minutes=3)
+    world.simulated.durations.snapshot = timedelta(minutes=3)
     lease = world.lease(a_host(before_end="snapshot"), before_end=NOON + 2 * HOUR - timedelta(minutes=1))
     world.run()
     (host,) = world.hosts_of(lease)
-    world.simulated.boot_server("thesis", project_id="physics", user_id="curie", host=host)
+    world.simulated.users.boot_server("thesis", project_id="physics", user_id="curie", host=host)
     world.run_to(NOON + 2 * HOUR + timedelta(minutes=1))
-    (image,) = world.simulated.images()
+    (image,) = world.simulated.operators.images()
     assert (image.name, image.project_id, image.status) == ("reserved_thesis", "physics", "saving")
     assert world.now(lease).status is LeaseStatus.ACTIVE
-    assert len(world.simulated.list_servers()) == 1
+    assert len(world.simulated.operators.list_servers()) == 1
 
     world.run_to(NOON + 2 * HOUR + timedelta(minutes=4))
     assert world.now(lease).status is LeaseStatus.TERMINATED
-    assert [image.status for image in world.simulated.images()] == ["active"]
+    assert [image.status for image in world.simulated.operators.images()] == ["active"]
 
 
 def test_a_failing_before_end_spoils_neither_the_reservation_nor_the_lease(world):

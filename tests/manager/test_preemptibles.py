@@ -24,7 +24,7 @@ def world(sqlite) -> World:
 
 
 def names(world: World) -> set[str]:
-    return {server.name for server in world.simulated.list_servers()}
+    return {server.name for server in world.simulated.operators.list_servers()}
 
 
 def closed(world: World) -> list[str]:
@@ -42,8 +42,8 @@ def test_preemptible_servers_are_deleted_when_a_lease_needs_the_host_and_not_bef
     lease = world.lease(a_host(1), start=HOUR)
     (host,) = world.hosts_of(lease)
     other = min(world.pool() - {host})
-    world.simulated.boot_preemptible("needed", host=host)
-    world.simulated.boot_preemptible("elsewhere", host=other)
+    world.simulated.users.boot_preemptible("needed", host=host)
+    world.simulated.users.boot_preemptible("elsewhere", host=other)
     world.run_to(NOON + HOUR - SECOND)
     assert names(world) == {"needed", "elsewhere"}
     world.run_to(NOON + HOUR)
@@ -54,11 +54,11 @@ def test_preemptible_servers_are_deleted_when_a_lease_needs_the_host_and_not_bef
 
 
 def test_their_deletion_holds_no_thread_and_no_other_host(world):
-    world.simulated.deletion_takes = timedelta(seconds=5)
+    world.simulated.durations.deletion = timedelta(seconds=5)
     lease = world.lease(a_host(2))
     slow, quick = sorted(world.hosts_of(lease))
     for number in range(2):
-        world.simulated.boot_preemptible(f"spot-{number}", host=slow)
+        world.simulated.users.boot_preemptible(f"spot-{number}", host=slow)
     world.run()
     assert world.now(lease).status is LeaseStatus.STARTING
     assert world.pool(lease.reservations[0].id) == {quick}
@@ -74,9 +74,9 @@ def test_their_deletion_holds_no_thread_and_no_other_host(world):
 
 def test_any_other_server_stops_its_host_alone_and_nothing_there_is_deleted(world):
     lease = world.lease(a_host(3))
-    world.simulated.boot_preemptible("spot", host="node-2")
-    stray = world.simulated.boot_server("stray", project_id="art", user_id="frida", host="node-2")
-    world.simulated.boot_preemptible("spot-3", host="node-3")
+    world.simulated.users.boot_preemptible("spot", host="node-2")
+    stray = world.simulated.users.boot_server("stray", project_id="art", user_id="frida", host="node-2")
+    world.simulated.users.boot_preemptible("spot-3", host="node-3")
     world.run()
     assert world.pool(lease.reservations[0].id) == {"node-1", "node-3"}
     assert names(world) == {"spot", "stray"}
@@ -85,7 +85,7 @@ def test_any_other_server_stops_its_host_alone_and_nothing_there_is_deleted(worl
     )
     world.run_to(NOON + 30 * SECOND)
     assert names(world) == {"spot", "stray"}
-    world.simulated.delete_server(stray.id)
+    world.simulated.compute.delete_server(stray.id)
     world.run_to(NOON + 120 * SECOND)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert names(world) == set()
@@ -95,7 +95,7 @@ def test_a_server_is_preemptible_only_by_what_its_flavor_says(world):
     lease = world.lease(a_host(1))
     (host,) = world.hosts_of(lease)
     for value in ("false", "0", "", "perhaps"):
-        world.simulated.boot_server(
+        world.simulated.users.boot_server(
             value, project_id="p", user_id="u", host=host, extra_specs={"blazar:preemptible": value}
         )
     world.run()
@@ -117,7 +117,7 @@ def test_a_stream_of_new_ones_ends(world):
         world.faults.on_call = None
         for host in ("node-1", "node-2", "node-3"):
             try:
-                booted.append(world.simulated.boot_preemptible(f"spot-{len(booted)}", host=host).host)
+                booted.append(world.simulated.users.boot_preemptible(f"spot-{len(booted)}", host=host).host)
             except Conflict:
                 continue
         world.faults.on_call = stream
@@ -130,23 +130,23 @@ def test_a_stream_of_new_ones_ends(world):
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert world.pool(lease.reservations[0].id) == hosts
     assert len(booted) > 10
-    assert all(server.host not in hosts for server in world.simulated.list_servers())
+    assert all(server.host not in hosts for server in world.simulated.operators.list_servers())
     assert closed(world) == []
 
 
 def test_a_lease_that_goes_before_it_got_its_host_leaves_that_open_again(world):
-    world.simulated.deletion_takes = timedelta(seconds=5)
+    world.simulated.durations.deletion = timedelta(seconds=5)
     lease = world.lease(a_host(1))
     (host,) = world.hosts_of(lease)
-    world.simulated.boot_preemptible("spot", host=host)
+    world.simulated.users.boot_preemptible("spot", host=host)
     world.run()
     with pytest.raises(Conflict):
-        world.simulated.boot_preemptible("late", host=host)
+        world.simulated.users.boot_preemptible("late", host=host)
     world.manager.delete_lease(lease.id)
     world.run()
     assert world.now(lease).deleted_at is not None
     assert closed(world) == []
-    world.simulated.boot_preemptible("after", host=host)
+    world.simulated.users.boot_preemptible("after", host=host)
 
 
 def zones_of(world: World) -> dict[str, frozenset[str]]:
@@ -160,7 +160,7 @@ def slips_in(world: World) -> None:
         kept = {host for a in world.aggregates() if (a.zone or "").startswith("blazar_") for host in a.hosts}
         if (name, phase) == ("remove_host", "after") and (left := sorted(world.pool() - kept - at_home(world))):
             world.faults.on_call = None
-            world.simulated.boot_server(
+            world.simulated.users.boot_server(
                 "spot",
                 project_id="p",
                 user_id="u",
@@ -185,7 +185,7 @@ def test_a_host_that_returns_is_closed_to_them_until_it_is_in_its_zone(world):
         world.faults.on_call = None
         for host in ("node-1", "node-2", "node-3"):
             try:
-                world.simulated.boot_preemptible("spot", host=host)
+                world.simulated.users.boot_preemptible("spot", host=host)
             except Conflict:
                 continue
             booted.append(host in at_home(world))
@@ -244,10 +244,10 @@ def test_one_that_slips_in_while_a_growth_is_undone_keeps_the_lease_from_nothing
     world.faults.on_call = None
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert world.pool(lease.reservations[0].id) == held
-    (spot,) = world.simulated.list_servers()
+    (spot,) = world.simulated.operators.list_servers()
     assert closed(world) == [f"blazar:closed:{spot.host}"]
     # Another change of the lease goes on with what is left.
-    world.simulated.delete_server(spot.id)
+    world.simulated.compute.delete_server(spot.id)
     world.lease(a_host(needs=["==", "$hypervisor_hostname", spot.host]), start=HOUR, hours=1)
     world.resize(lease, min=2, max=2)
     assert closed(world) == []
@@ -267,7 +267,7 @@ def test_a_manager_that_dies_between_two_steps_leaves_no_host_closed(world):
         step += 1
         lease = world.lease(a_host(1))
         (host,) = world.hosts_of(lease)
-        world.simulated.boot_preemptible("spot", host=host)
+        world.simulated.users.boot_preemptible("spot", host=host)
         left = [step]
 
         def kill(name, phase, left=left):
@@ -297,8 +297,8 @@ def test_a_growing_reservation_waits_for_them_as_long_as_a_request_may(world, mo
     lease = world.lease(a_host(1))
     world.run()
     for host in world.pool():
-        world.simulated.boot_preemptible("spot", host=host)
-    world.simulated.deletion_takes = timedelta(seconds=3)
+        world.simulated.users.boot_preemptible("spot", host=host)
+    world.simulated.durations.deletion = timedelta(seconds=3)
     monkeypatch.setattr("time.sleep", lambda seconds: world.clock.by(seconds=seconds))
     grown = world.resize(lease, min=2, max=2)
     assert len(world.pool(grown.reservations[0].id)) == 2
@@ -310,7 +310,7 @@ def test_a_growth_for_which_they_do_not_go_in_time_is_undone(world):
     lease = world.lease(a_host(2))
     world.run()
     (host,) = world.pool()
-    world.simulated.boot_server("stray", project_id="art", user_id="frida", host=host)
+    world.simulated.users.boot_server("stray", project_id="art", user_id="frida", host=host)
     with pytest.raises(CloudUnavailable, match="belong to no reservation"):
         world.resize(lease, min=3, max=3)
     assert world.now(lease).status is LeaseStatus.ACTIVE
@@ -323,7 +323,7 @@ def test_a_growth_for_which_they_do_not_go_in_time_is_undone(world):
 
 def spot(world: World, name: str, vcpus: int, *, host: str = "node-1", age: int = 0) -> None:
     created = (NOON - timedelta(hours=age)).isoformat()
-    world.simulated.boot_preemptible(name, host=host, vcpus=vcpus, created_at=created)
+    world.simulated.users.boot_preemptible(name, host=host, vcpus=vcpus, created_at=created)
 
 
 @pytest.fixture
@@ -366,8 +366,8 @@ def test_slots_of_others_that_nobody_uses_yet_keep_their_room(one):
 def test_servers_in_slots_and_other_peoples_are_not_deleted_for_room(one):
     first = one.lease(instances(1, vcpus=8))
     one.run()
-    one.simulated.boot_reserved(first.reservations[0].id, project_id="physics")
-    one.simulated.boot_server("stray", project_id="art", user_id="frida", host="node-1", vcpus=12)
+    one.simulated.users.boot_reserved(first.reservations[0].id, project_id="physics")
+    one.simulated.users.boot_server("stray", project_id="art", user_id="frida", host="node-1", vcpus=12)
     with pytest.raises(Conflict):
         spot(one, "spot", 2)
     one.lease(instances(1, vcpus=16))
@@ -376,16 +376,16 @@ def test_servers_in_slots_and_other_peoples_are_not_deleted_for_room(one):
 
 
 def test_nobody_can_boot_into_a_slot_before_its_room_is_free(one):
-    one.simulated.deletion_takes = timedelta(seconds=5)
+    one.simulated.durations.deletion = timedelta(seconds=5)
     spot(one, "spot", 32)
     lease = one.lease(instances(1, vcpus=8))
     one.run()
     assert one.now(lease).status is LeaseStatus.STARTING
     assert start_reason(one, lease) == "1 preemptible servers are being deleted"
-    assert one.simulated.flavor_access(lease.reservations[0].id) == frozenset()
+    assert one.simulated.compute.flavor_access(lease.reservations[0].id) == frozenset()
     one.run_to(NOON + 6 * SECOND)
     assert one.now(lease).status is LeaseStatus.ACTIVE
-    assert one.simulated.flavor_access(lease.reservations[0].id) == {"physics"}
+    assert one.simulated.compute.flavor_access(lease.reservations[0].id) == {"physics"}
 
 
 def test_what_is_in_the_way_is_reckoned_as_nova_does():

@@ -80,7 +80,7 @@ def test_a_burst_of_notifications_is_one_look(a_world):
         time.sleep(0.3)
         before = world.faults.calls["hypervisors"]
         for number in (1, 2, 3):
-            world.simulated.host_disabled(f"node-{number}")
+            world.simulated.operators.host_disabled(f"node-{number}")
             for _ in range(20):
                 monitor.hear(f"node-{number}")
         eventually(lambda: not any(host.reservable for host in world.manager.hosts()), patience=5)
@@ -103,11 +103,11 @@ def test_the_thread_looks_by_itself_and_outlives_what_goes_wrong(a_world, monkey
 
     monkeypatch.setattr(monitor._health, "observe", fail_once)
     monkeypatch.setattr("blazar.manager.monitor.SOON", timedelta(seconds=0.1))
-    world.simulated.host_down("node-1")
+    world.simulated.operators.host_down("node-1")
     monitor.start()
     try:
         eventually(lambda: not world.manager.host("1").reservable, patience=5)
-        world.simulated.host_up("node-1")
+        world.simulated.operators.host_up("node-1")
         eventually(lambda: world.manager.host("1").reservable, patience=5)
     finally:
         monitor.stop()
@@ -139,7 +139,7 @@ def test_what_a_busy_lease_lacks_is_looked_at_again_soon_also_without_polling(a_
     lease = world.lease()
     world.run()
     (name,) = world.hosts_of(lease)
-    world.simulated.host_returns(world.simulated.host_vanishes(name))
+    world.simulated.operators.host_returns(world.simulated.operators.host_vanishes(name))
     record_missing, busy = world.manager._healing.record_missing, [True, True]
 
     def late(*arguments):
@@ -163,11 +163,11 @@ def test_what_was_exchanged_in_vain_is_tried_again_when_it_has_rested(a_world, m
     lease = world.lease()
     world.run()
     (name,) = world.hosts_of(lease)
-    world.simulated.host_returns(world.simulated.host_vanishes(name))
-    stranger = world.simulated.boot_server("stranger", host=name, project_id="art", user_id="u")
+    world.simulated.operators.host_returns(world.simulated.operators.host_vanishes(name))
+    stranger = world.simulated.users.boot_server("stranger", host=name, project_id="art", user_id="u")
     world.manager.refresh_host(name.removeprefix("node-"))
     assert world.manager.monitor.heal() == 1
-    world.simulated.delete_server(stranger.id)
+    world.simulated.compute.delete_server(stranger.id)
     monitor = world.manager.monitor
     monitor.start()
     try:
@@ -178,7 +178,7 @@ def test_what_was_exchanged_in_vain_is_tried_again_when_it_has_rested(a_world, m
 
 def test_what_was_said_while_nova_did_not_answer_is_looked_at_when_it_does(world):
     world.faults.fail_before("hypervisors", CloudUnavailable("Nova is away"))
-    world.simulated.host_disabled("node-1")
+    world.simulated.operators.host_disabled("node-1")
     world.manager.monitor.hear("node-1")
     world.manager.monitor.run_once()
     assert world.manager.host("1").reservable

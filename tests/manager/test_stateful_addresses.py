@@ -91,21 +91,21 @@ class AddressLife(RuleBasedStateMachine):
     def use(self, number: int, attached: bool) -> None:
         for found in self.at(number):
             if attached:
-                self.world.simulated.attach(found.id)
+                self.world.simulated.users.attach(found.id)
             else:
-                self.quietly(lambda found=found: self.world.simulated.detach_floating_ip(found.id))
+                self.quietly(lambda found=found: self.world.simulated.network.detach_floating_ip(found.id))
 
     @rule(number=numbers)
     def give_up(self, number: int) -> None:
         for found in self.at(number):
             if found.id not in self.strangers:
-                self.quietly(lambda found=found: self.world.simulated.delete_floating_ip(found.id))
+                self.quietly(lambda found=found: self.world.simulated.network.delete_floating_ip(found.id))
 
     @rule(number=numbers, project=st.sampled_from(["physics", "art"]))
     def come_between(self, number: int, project: str) -> None:
         def take() -> None:
             with suppress(Conflict):
-                made = self.world.simulated.create_floating_ip(
+                made = self.world.simulated.network.create_floating_ip(
                     network_id="public",
                     subnet_id="public-subnet",
                     address=f"203.0.113.{number}",
@@ -119,7 +119,7 @@ class AddressLife(RuleBasedStateMachine):
     @rule()
     def strangers_go(self) -> None:
         for id_ in self.strangers:
-            self.quietly(lambda id_=id_: self.world.simulated.delete_floating_ip(id_))
+            self.quietly(lambda id_=id_: self.world.simulated.network.delete_floating_ip(id_))
         self.strangers.clear()
 
     @rule(seconds=st.sampled_from([0, 1, 45, 600, 3600]))
@@ -172,7 +172,7 @@ class AddressLife(RuleBasedStateMachine):
             self.world.faults.on_call = planned
 
     def floating_ips(self) -> tuple[FloatingIp, ...]:
-        found: tuple[FloatingIp, ...] = self.quietly(self.world.simulated.floating_ips)
+        found: tuple[FloatingIp, ...] = self.quietly(self.world.simulated.network.floating_ips)
         return found
 
     def at(self, number: int) -> list[FloatingIp]:
@@ -220,7 +220,7 @@ class AddressLife(RuleBasedStateMachine):
             over = {ReservationStatus.DELETED}
             assert (lease.status, {r.status for r in lease.reservations}) == (LeaseStatus.TERMINATED, over), lease
             assert lease.event(EventType.END).due_at is None
-        assert {found.id for found in world.simulated.floating_ips()} == self.strangers.keys()
+        assert {found.id for found in world.simulated.network.floating_ips()} == self.strangers.keys()
         assert world.store.live_allocations(ResourceKind.FLOATING_IP) == ()
 
 

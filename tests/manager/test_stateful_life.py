@@ -60,7 +60,7 @@ class Life(RuleBasedStateMachine):
         settings = Settings(claim_ttl=TTL, request_limit=limit, heal_active=heal_active, healing_interval=timedelta(0))
         self.world = World(self.engine, hosts=HOSTS, settings=settings, state=state)
         for flavor in FLAVORS:
-            self.world.simulated.offer_flavor(flavor)
+            self.world.simulated.operators.offer_flavor(flavor)
         self.seen: dict[str, LeaseStatus] = {}
         self.away: dict[str, HostState] = {}
         self.ever_away: set[str] = set()
@@ -135,9 +135,9 @@ class Life(RuleBasedStateMachine):
         # Whoever can boot boots: nobody asks whether that is a good moment.
         for reservation in self.world.now_of(lease).reservations:
             with suppress(NotFound, Conflict):
-                server = self.world.simulated.boot_reserved(reservation.id, project_id=PROJECT)
+                server = self.world.simulated.users.boot_reserved(reservation.id, project_id=PROJECT)
                 if shelved:
-                    self.world.simulated.shelve(server.id)
+                    self.world.simulated.users.shelve(server.id)
 
     @rule(lease=leases, minutes=st.integers(-60, 200))
     def change_the_end(self, lease: str, minutes: int) -> None:
@@ -177,7 +177,7 @@ class Life(RuleBasedStateMachine):
             if now.reservations[0].resource_type != "physical:host":
                 return
             for host in sorted(self.world.pool(now.reservations[0].id)):
-                self.world.simulated.boot_server(
+                self.world.simulated.users.boot_server(
                     "work", project_id="p", user_id="u", host=host, locked=locked, status=status
                 )
 
@@ -185,7 +185,7 @@ class Life(RuleBasedStateMachine):
     def boot_preemptible(self, host: int, vcpus: int, hours: int) -> None:
         created = (self.world.clock.now() - timedelta(hours=hours)).isoformat()
         with suppress(Conflict):
-            self.world.simulated.boot_preemptible("spot", host=f"node-{host}", vcpus=vcpus, created_at=created)
+            self.world.simulated.users.boot_preemptible("spot", host=f"node-{host}", vcpus=vcpus, created_at=created)
 
     @rule(seconds=st.sampled_from([0, 1, 20, 45, 600, 3600]))
     def time_passes(self, seconds: int) -> None:
@@ -225,8 +225,8 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.world.faults.on_call is None)
     @rule(minutes=st.sampled_from([0, 2]))
     def deletions_take(self, minutes: int) -> None:
-        self.world.simulated.deletion_takes = timedelta(minutes=minutes)
-        self.world.simulated.snapshot_takes = self.world.simulated.migration_takes = timedelta(minutes=minutes)
+        self.world.simulated.durations.deletion = timedelta(minutes=minutes)
+        self.world.simulated.durations.snapshot = self.world.simulated.durations.migration = timedelta(minutes=minutes)
 
     @rule(
         number=st.integers(1, HOSTS),
@@ -234,7 +234,7 @@ class Life(RuleBasedStateMachine):
     )
     def something_happens_to_a_host(self, number: int, trouble: str) -> None:
         if f"node-{number}" not in self.away:
-            getattr(self.world.simulated, trouble)(f"node-{number}")
+            getattr(self.world.simulated.operators, trouble)(f"node-{number}")
 
     # A list with none of the registered hosts does not count: one is always left.
     @precondition(lambda self: len(self.away) < HOSTS - 1)
@@ -244,7 +244,7 @@ class Life(RuleBasedStateMachine):
         # Nova forgets no host that has servers, and an operator takes none away in the middle of a move.
         if name not in self.away and self.nothing_is_going_on():
             with suppress(Conflict):
-                self.away[name] = self.world.simulated.host_vanishes(name)
+                self.away[name] = self.world.simulated.operators.host_vanishes(name)
                 self.ever_away.add(name)
                 self.unsettled.add(name)
 
@@ -252,7 +252,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def a_lost_host_is_back(self) -> None:
         name, state = self.away.popitem()
-        self.world.simulated.host_returns(state)
+        self.world.simulated.operators.host_returns(state)
         number = name.removeprefix("node-")
         self.attempt(lambda: self.world.manager.refresh_host(number))
 
@@ -396,11 +396,11 @@ class Life(RuleBasedStateMachine):
         world.faults.on_call = None
         world.manager = world.another_manager()
         for name, state in self.away.items():
-            world.simulated.host_returns(state)
+            world.simulated.operators.host_returns(state)
             world.manager.refresh_host(name.removeprefix("node-"))
         for number in range(1, HOSTS + 1):
-            world.simulated.host_up(f"node-{number}")
-            world.simulated.host_enabled(f"node-{number}")
+            world.simulated.operators.host_up(f"node-{number}")
+            world.simulated.operators.host_enabled(f"node-{number}")
         self.away.clear()
         world.run_to(world.clock.now() + timedelta(minutes=10))
         self.all_is_quiet()
@@ -427,7 +427,7 @@ class Life(RuleBasedStateMachine):
         assert {f"node-{n}" for n in range(1, HOSTS + 2)} - self.ever_away <= set(at_home)
         assert len(at_home) == len(set(at_home))
         # Who was moved out in time lives on, on the one host that nobody can reserve.
-        left = [server for server in world.simulated.list_servers() if not is_preemptible(server)]
+        left = [server for server in world.simulated.operators.list_servers() if not is_preemptible(server)]
         assert {server.host for server in left} <= {f"node-{HOSTS + 1}"}
         assert world.store.live_allocations(ResourceKind.HOST) == ()
 

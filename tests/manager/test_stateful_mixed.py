@@ -77,7 +77,7 @@ class Mixed(RuleBasedStateMachine):
         self.world = World(self.engine, hosts=HOSTS)
         self.world.register_addresses(*range(10, 14))
         for flavor in OFFERED:
-            self.world.simulated.offer_flavor(flavor)
+            self.world.simulated.operators.offer_flavor(flavor)
         for room in shared:
             self.attempt(lambda room=room: self.world.lease(room, hours=9))
 

@@ -43,14 +43,14 @@ def test_a_host_in_the_aggregate_of_a_lease_that_is_over_returns_to_the_freepool
     lease = a_lease_that_is_over(world, a_host(), deleted=deleted)
     reservation = lease.reservations[0].id
     cloud = world.simulated
-    made = cloud.create_aggregate(reservation, f"blazar_{reservation}", {})
-    zone = next(a for a in cloud.aggregates() if a.name.startswith("az-") and "node-1" in a.hosts)
-    cloud.remove_host(zone.id, "node-1")
-    cloud.add_host(made.id, "node-1")
-    cloud.remove_host(cloud.aggregate("freepool").id, "node-1")
+    made = cloud.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
+    zone = next(a for a in cloud.compute.aggregates() if a.name.startswith("az-") and "node-1" in a.hosts)
+    cloud.compute.remove_host(zone.id, "node-1")
+    cloud.compute.add_host(made.id, "node-1")
+    cloud.compute.remove_host(cloud.compute.aggregate("freepool").id, "node-1")
     assert swept(world) == 1
     assert world.pool() == {"node-1", "node-2", "node-3"}
-    assert cloud.aggregate(reservation) is None
+    assert cloud.compute.aggregate(reservation) is None
     assert world.now(lease).event(EventType.CLEAN_UP).status is EventStatus.DONE
     assert world.now(lease).status is lease.status
     assert swept(world) == 0
@@ -62,17 +62,17 @@ def test_flavor_group_class_slots_and_aggregate_of_a_lease_that_is_over_go(world
     (host,) = world.store.ever_held(lease.id)[reservation]
     name = world.store.resources_by_id([host])[host].name
     cloud = world.simulated
-    cloud.create_flavor(Flavor(reservation, flavor_name(reservation), 1, 1, 1))
-    cloud.create_server_group(flavor_name(reservation), "affinity", "physics")
-    cloud.create_aggregate(reservation, None, {"reservation": reservation})
-    cloud.create_resource_class(resource_class(reservation))
-    cloud.set_inventory(name, resource_class(reservation), 2)
+    cloud.compute.create_flavor(Flavor(reservation, flavor_name(reservation), 1, 1, 1))
+    cloud.compute.create_server_group(flavor_name(reservation), "affinity", "physics")
+    cloud.compute.create_aggregate(reservation, None, {"reservation": reservation})
+    cloud.placement.create_resource_class(resource_class(reservation))
+    cloud.placement.set_inventory(name, resource_class(reservation), 2)
     assert swept(world) == 1
-    assert cloud.flavor(reservation) is None
-    assert cloud.aggregate(reservation) is None
-    assert cloud.server_groups() == ()
-    assert cloud.resource_classes() == frozenset()
-    assert cloud.reserved_capacity(name, resource_class(reservation)) is None
+    assert cloud.compute.flavor(reservation) is None
+    assert cloud.compute.aggregate(reservation) is None
+    assert cloud.compute.server_groups() == ()
+    assert cloud.placement.resource_classes() == frozenset()
+    assert cloud.placement.reserved_capacity(name, resource_class(reservation)) is None
 
 
 @pytest.mark.parametrize("tagged", [True, False])
@@ -81,13 +81,13 @@ def test_floating_ips_of_a_lease_that_is_over_go(world, tagged):
     lease = a_lease_that_is_over(world, addresses())
     sign = mark(lease.reservations[0].id)
     cloud = world.simulated
-    made = cloud.create_floating_ip(
+    made = cloud.network.create_floating_ip(
         network_id="public", subnet_id="public-subnet", address="203.0.113.10", project_id="physics", description=sign
     )
     if tagged:
-        cloud.tag_floating_ip(made.id, {BLAZAR, sign})
+        cloud.network.tag_floating_ip(made.id, {BLAZAR, sign})
     assert swept(world) == 1
-    assert cloud.floating_ips() == ()
+    assert cloud.network.floating_ips() == ()
 
 
 def test_what_is_of_a_live_lease_or_of_nobody_here_stays(world, caplog):
@@ -96,12 +96,22 @@ def test_what_is_of_a_live_lease_or_of_nobody_here_stays(world, caplog):
     world.run()
     cloud = world.simulated
     unknown = "0" * 36
-    cloud.create_flavor(Flavor(unknown, flavor_name(unknown), 1, 1, 1))
-    before = (cloud.aggregates(), cloud.flavor_names(), cloud.floating_ips(), cloud.resource_classes())
+    cloud.compute.create_flavor(Flavor(unknown, flavor_name(unknown), 1, 1, 1))
+    before = (
+        cloud.compute.aggregates(),
+        cloud.compute.flavor_names(),
+        cloud.network.floating_ips(),
+        cloud.placement.resource_classes(),
+    )
     with caplog.at_level(logging.WARNING):
         assert swept(world) == 0
         assert swept(world) == 0
-    assert (cloud.aggregates(), cloud.flavor_names(), cloud.floating_ips(), cloud.resource_classes()) == before
+    assert (
+        cloud.compute.aggregates(),
+        cloud.compute.flavor_names(),
+        cloud.network.floating_ips(),
+        cloud.placement.resource_classes(),
+    ) == before
     told = [record.getMessage() for record in caplog.records if unknown in record.getMessage()]
     assert len(told) == 1
     assert {world.now(lease).status for lease in (pending, active)} == {LeaseStatus.PENDING, LeaseStatus.ACTIVE}
@@ -111,23 +121,23 @@ def test_a_dry_run_reports_and_leaves_everything(a_world, caplog):
     world = a_world(settings=Settings(sweep_dry_run=True))
     lease = a_lease_that_is_over(world, a_host())
     reservation = lease.reservations[0].id
-    world.simulated.create_aggregate(reservation, f"blazar_{reservation}", {})
+    world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
     with caplog.at_level(logging.WARNING):
         assert swept(world) == 1
     assert lease.id in caplog.text
-    assert world.simulated.aggregate(reservation) is not None
+    assert world.simulated.compute.aggregate(reservation) is not None
 
 
 def test_what_can_not_be_ended_now_is_tried_again(world):
     lease = a_lease_that_is_over(world, a_host(), deleted=True)
     reservation = lease.reservations[0].id
-    world.simulated.create_aggregate(reservation, f"blazar_{reservation}", {})
+    world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
     world.faults.fail_before("delete_aggregate", ConnectionError("no"))
     assert swept(world) == 1
     # A second sweep meanwhile makes no second event.
     assert swept(world) == 1
     world.run_to(world.clock.now() + MINUTE)
-    assert world.simulated.aggregate(reservation) is None
+    assert world.simulated.compute.aggregate(reservation) is None
     events = [e for e in world.now(lease).events if e.event_type == EventType.CLEAN_UP]
     assert [e.status for e in events] == [EventStatus.DONE]
 
@@ -135,14 +145,14 @@ def test_what_can_not_be_ended_now_is_tried_again(world):
 def test_what_is_left_is_ended_although_the_lease_is_deleted_before_that_is_done(world):
     lease = a_lease_that_is_over(world, a_host())
     reservation = lease.reservations[0].id
-    world.simulated.create_aggregate(reservation, f"blazar_{reservation}", {})
+    world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
     world.faults.fail_before("delete_aggregate", ConnectionError("no"))
     assert swept(world) == 1
     world.manager.delete_lease(lease.id)
     world.run_to(world.clock.now() + MINUTE)
     assert world.now(lease).deleted_at is not None
     swept(world)
-    assert world.simulated.aggregate(reservation) is None
+    assert world.simulated.compute.aggregate(reservation) is None
     assert swept(world) == 0
 
 
@@ -150,9 +160,9 @@ def test_what_is_left_again_and_again_makes_no_longer_record(world):
     lease = a_lease_that_is_over(world, a_host())
     reservation = lease.reservations[0].id
     for _ in range(3):
-        world.simulated.create_aggregate(reservation, f"blazar_{reservation}", {})
+        world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
         assert swept(world) == 1
-        assert world.simulated.aggregate(reservation) is None
+        assert world.simulated.compute.aggregate(reservation) is None
     events = [e for e in world.now(lease).events if e.event_type == EventType.CLEAN_UP]
     assert [e.status for e in events] == [EventStatus.DONE]
 
@@ -160,10 +170,10 @@ def test_what_is_left_again_and_again_makes_no_longer_record(world):
 def test_a_host_that_was_closed_to_preemptible_servers_for_a_lease_that_is_over_is_opened(world):
     lease = a_lease_that_is_over(world, a_host(), deleted=True)
     cloud = world.simulated
-    freepool = cloud.aggregate("freepool")
-    cloud.set_aggregate_metadata(freepool.id, {CLOSED + "node-1": lease.reservations[0].id})
+    freepool = cloud.compute.aggregate("freepool")
+    cloud.compute.set_aggregate_metadata(freepool.id, {CLOSED + "node-1": lease.reservations[0].id})
     assert swept(world) == 1
-    assert CLOSED + "node-1" not in cloud.aggregate("freepool").metadata
+    assert CLOSED + "node-1" not in cloud.compute.aggregate("freepool").metadata
     assert swept(world) == 0
 
 
@@ -172,17 +182,17 @@ def test_a_host_that_could_not_return_to_its_zone_does_so_as_soon_as_nova_lets_i
     cloud = world.simulated
     lease = world.lease(a_host(3))
     world.run()
-    cloud.host_returns(cloud.host_vanishes("node-1"))
-    stranger = cloud.boot_server("stranger", project_id="art", user_id="frida", host="node-1")
+    cloud.operators.host_returns(cloud.operators.host_vanishes("node-1"))
+    stranger = cloud.users.boot_server("stranger", project_id="art", user_id="frida", host="node-1")
     world.run_to(lease.window.end)
     for _ in range(2):
         assert swept(world) == 1
         assert world.pool() == {"node-1", "node-2", "node-3"}
-        assert CLOSED + "node-1" in cloud.aggregate("freepool").metadata
-    cloud.delete_server(stranger.id)
+        assert CLOSED + "node-1" in cloud.compute.aggregate("freepool").metadata
+    cloud.compute.delete_server(stranger.id)
     assert swept(world) == 1
     assert {a.name: set(a.hosts) for a in world.aggregates()} == zones
-    assert cloud.aggregate("freepool").metadata == {}
+    assert cloud.compute.aggregate("freepool").metadata == {}
     assert swept(world) == 0
     assert world.now(lease).status is LeaseStatus.TERMINATED
 
@@ -216,11 +226,11 @@ def test_a_host_is_well_only_in_the_aggregate_of_a_reservation_that_holds_it(wor
     (held,) = world.hosts_of(lease)
     other = next(host.name for host in world.manager.hosts() if host.name != held)
     cloud = world.simulated
-    pool = cloud.aggregate(lease.reservations[0].id)
-    for aggregate in cloud.aggregates():
+    pool = cloud.compute.aggregate(lease.reservations[0].id)
+    for aggregate in cloud.compute.aggregates():
         if other in aggregate.hosts:
-            cloud.remove_host(aggregate.id, other)
-    cloud.add_host(pool.id, other)
+            cloud.compute.remove_host(aggregate.id, other)
+    cloud.compute.add_host(pool.id, other)
     for _ in range(2):
         world.manager.monitor.run_once()
     failures = {host.name: host.failure for host in world.manager.hosts()}
@@ -236,14 +246,14 @@ def test_an_address_is_well_only_as_a_floating_ip_of_a_reservation_that_holds_it
     free = next(a for a in world.manager.floating_ips() if a.name != held)
     sign = mark(lease.reservations[0].id)
     cloud = world.simulated
-    stray = cloud.create_floating_ip(
+    stray = cloud.network.create_floating_ip(
         network_id="public",
         subnet_id="public-subnet",
         address=free.name.split()[0],
         project_id="physics",
         description=sign,
     )
-    cloud.tag_floating_ip(stray.id, {BLAZAR, sign})
+    cloud.network.tag_floating_ip(stray.id, {BLAZAR, sign})
     for _ in range(2):
         world.manager.monitor.run_once()
     failures = {address.name: address.failure for address in world.manager.floating_ips()}

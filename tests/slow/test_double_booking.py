@@ -92,7 +92,7 @@ def racers(database_url: str, tmp_path: Path) -> Iterator[tuple[World, list[Conn
     world = a_world(database_url, cloud_file, register=True)
     world.register_addresses(*ADDRESSES)
     for flavor in OFFERED:
-        world.simulated.offer_flavor(flavor)
+        world.simulated.operators.offer_flavor(flavor)
     world.engine.dispose()
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(PROCESSES)

@@ -60,7 +60,7 @@ def test_nor_does_a_manager_that_lost_the_database_while_the_cloud_answers(made,
 def test_a_manager_that_is_asked_to_end_during_a_slow_call_finishes_alone(a_world, kind, event, status, number):
     world = a_world(settings=HASTY, clock=SystemClock())
     world.register_addresses(10, 11)
-    world.simulated.offer_flavor(OFFERED[0])
+    world.simulated.operators.offer_flavor(OFFERED[0])
     lease = world.lease(ROOMS[kind](), end=world.clock.now().replace(second=0, microsecond=0) + timedelta(hours=1))
     if event == "end":
         world.run()

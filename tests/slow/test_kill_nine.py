@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.clouds.ports import Flavor
-from blazar.clouds.simulated import Faults, FileStorage, SimulatedCloud, of_size
+from blazar.clouds.simulated import Durations, Faults, FileStorage, SimulatedCloud, of_size
 from blazar.enforcement import Enforcement, Occasion
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, StaticToken
@@ -108,7 +108,9 @@ def simulated(cloud_file: Path) -> SimulatedCloud:
     faults = Faults(latency=timedelta(milliseconds=8))
     slow = timedelta(milliseconds=150)
     storage = FileStorage(cloud_file, of_size(HOSTS))
-    return SimulatedCloud(storage, clock=SystemClock(), faults=faults, deletion_takes=slow, snapshot_takes=slow)
+    return SimulatedCloud(
+        storage, clock=SystemClock(), faults=faults, durations=Durations(deletion=slow, snapshot=slow)
+    )
 
 
 def asking(service_url: str) -> ExternalServiceFilter:
@@ -183,14 +185,14 @@ def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
     """Boot servers into a reservation, as many as there is a host or one slot for; attach one of its addresses."""
     match reservation.resource_type:
         case "physical:host":
-            for aggregate in cloud.aggregates():
+            for aggregate in cloud.compute.aggregates():
                 for host in aggregate.hosts if aggregate.name == reservation.id else ():
-                    cloud.boot_server("work", project_id="physics", user_id="curie", host=host)
+                    cloud.users.boot_server("work", project_id="physics", user_id="curie", host=host)
         case "virtual:floatingip":
-            for found in cloud.floating_ips(tag=mark(reservation.id))[:1]:
-                cloud.attach(found.id)
+            for found in cloud.network.floating_ips(tag=mark(reservation.id))[:1]:
+                cloud.users.attach(found.id)
         case _:
-            cloud.boot_reserved(reservation.id, project_id="physics", user_id="curie")
+            cloud.users.boot_reserved(reservation.id, project_id="physics", user_id="curie")
 
 
 @pytest.fixture

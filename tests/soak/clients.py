@@ -233,12 +233,12 @@ class User(threading.Thread):
                 return self._booted_on_a_host(reservation.id)
             case "virtual:floatingip":
                 with suppress(NotFound):
-                    for found in self._cloud.floating_ips(tag=mark(reservation.id))[:1]:
-                        self._cloud.attach(found.id)
+                    for found in self._cloud.network.floating_ips(tag=mark(reservation.id))[:1]:
+                        self._cloud.users.attach(found.id)
                 return []
             case _:
                 try:
-                    return [self._cloud.boot_reserved(reservation.id, project_id=self.project).id]
+                    return [self._cloud.users.boot_reserved(reservation.id, project_id=self.project).id]
                 except Conflict:
                     return []
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from blazar.clouds.ports import Flavor
-from blazar.clouds.simulated import Faults, FileStorage, SimulatedCloud, State, of_size
+from blazar.clouds.simulated import Durations, Faults, FileStorage, SimulatedCloud, State, of_size
 from blazar.context import check_change
 from blazar.model.clock import SystemClock
 from blazar.model.errors import CloudUnavailable
@@ -84,9 +84,7 @@ class Plan:
             PunctualFile(self.cloud_file, of_size(HOSTS)),
             clock=SystemClock(),
             faults=Faults(latency=timedelta(seconds=latency), on_call=on_call, sleep=uneven),
-            deletion_takes=SLOW,
-            snapshot_takes=SLOW,
-            migration_takes=SLOW,
+            durations=Durations(deletion=SLOW, snapshot=SLOW, migration=SLOW),
         )
 
     def troubled_cloud(self, number: int) -> SimulatedCloud:

@@ -201,10 +201,10 @@ class Hosts(threading.Thread):
         """Let one after the other be down for some seconds."""
         while not self.stopping.wait(self._dice.uniform(2, 6)):
             name = f"node-{self._dice.randint(1, HOSTS)}"
-            self._cloud.host_down(name)
+            self._cloud.operators.host_down(name)
             self._deeds["host down"] += 1
             self.stopping.wait(self._dice.uniform(1, 9))
-            self._cloud.host_up(name)
+            self._cloud.operators.host_up(name)
 
 
 def soak(
@@ -233,7 +233,7 @@ def _soak(plan: Plan, minutes: float) -> Report:
     store = Store(engine)
     cloud = plan.cloud()
     for flavor in OFFERED:
-        cloud.offer_flavor(flavor)
+        cloud.operators.offer_flavor(flavor)
     plan.busy.touch()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.soak.processes"])

@@ -14,12 +14,14 @@ from pathlib import Path
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated.cloud import SimulatedCloud
 from blazar.clouds.simulated.faults import Faults
-from blazar.clouds.simulated.inventory import of_size, of_yaml
+from blazar.clouds.simulated.initial_state import of_size, of_yaml
+from blazar.clouds.simulated.service import Durations
 from blazar.clouds.simulated.state import State
 from blazar.clouds.simulated.storage import FileStorage, MemoryStorage
 from blazar.model.clock import Clock
 
 __all__ = [
+    "Durations",
     "Faults",
     "FileStorage",
     "MemoryStorage",

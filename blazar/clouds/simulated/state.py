@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
+
+from blazar.clouds.ports import MigrationState
 
 
 @dataclass(slots=True)
@@ -44,13 +47,19 @@ class AggregateState:
 
 
 @dataclass(slots=True)
-class MigrationState:
+class MoveState:
     """A move of a server; ``over_at`` is the instant (ISO 8601) at which the server is there."""
 
     host: str
     live: bool
     over_at: str
     confirmed: bool = False
+
+    def state_at(self, now: datetime) -> MigrationState:
+        """Return how far the move is."""
+        if datetime.fromisoformat(self.over_at) > now:
+            return MigrationState.RUNNING
+        return MigrationState.DONE if self.live or self.confirmed else MigrationState.TO_CONFIRM
 
 
 @dataclass(slots=True)
@@ -74,7 +83,33 @@ class ServerState:
     flavor_name: str = "tiny"
     extra_specs: dict[str, str] = field(default_factory=dict)
     created_at: str = ""
-    migrations: list[MigrationState] = field(default_factory=list)
+    migrations: list[MoveState] = field(default_factory=list)
+
+    def is_gone(self, now: datetime) -> bool:
+        """Return whether the deletion is over."""
+        return self.gone_at is not None and datetime.fromisoformat(self.gone_at) <= now
+
+    def location(self, now: datetime) -> str | None:
+        """Return the host that the server is on."""
+        arrived = self._arrivals(now)
+        return arrived[-1] if arrived else self.host
+
+    def former_location(self, now: datetime) -> str | None:
+        """Return the host that the server was on before its last move."""
+        arrived = self._arrivals(now)
+        return arrived[-2] if len(arrived) > 1 else self.host
+
+    def status_at(self, now: datetime) -> str:
+        """Return Nova's status of the server."""
+        match self.migrations[-1].state_at(now) if self.migrations else None:
+            case MigrationState.RUNNING:
+                return "MIGRATING" if self.migrations[-1].live else "RESIZE"
+            case MigrationState.TO_CONFIRM:
+                return "VERIFY_RESIZE"
+        return self.status
+
+    def _arrivals(self, now: datetime) -> list[str]:
+        return [move.host for move in self.migrations if move.state_at(now) is not MigrationState.RUNNING]
 
 
 @dataclass(slots=True)
@@ -202,6 +237,15 @@ class State:
             floating_ips={key: FloatingIpState(**value) for key, value in data.get("floating_ips", {}).items()},
         )
 
+    def occupants(self, service_name: str, now: datetime) -> list[ServerState]:
+        """Return the servers that occupy a host."""
+        return [s for s in self.servers.values() if s.location(now) == service_name and not s.is_gone(now)]
+
+    def remove_gone(self, now: datetime) -> None:
+        """Forget the servers whose deletion is over."""
+        for server in [server for server in self.servers.values() if server.is_gone(now)]:
+            del self.servers[server.id]
+
     def add_aggregate(self, name: str, zone: str | None) -> AggregateState:
         """Add an aggregate; ids go up and never come again."""
         self.last_aggregate += 1
@@ -211,7 +255,7 @@ class State:
 
 
 def _server(data: dict[str, Any]) -> ServerState:
-    moves = [MigrationState(**move) for move in data.get("migrations", [])]
+    moves = [MoveState(**move) for move in data.get("migrations", [])]
     return ServerState(**{**data, "migrations": moves})
 
 

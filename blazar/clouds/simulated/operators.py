@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators do in the simulated cloud, and what happens to its hosts: they fail, vanish, and come back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from dataclasses import asdict
+
+from blazar.clouds.ports import Flavor, Image, Server
+from blazar.clouds.simulated.network import existing_network, is_taken
+from blazar.clouds.simulated.servers import image_of, server_of
+from blazar.clouds.simulated.state import FlavorState, HostState, PortState, State
+from blazar.clouds.simulated.storage import StateStorage
+from blazar.model.clock import Clock
+from blazar.model.errors import Conflict, NotFound
+
+
+class Operators:
+    """The operators of a cloud, whose calls never fail by a fault. Hosts go by their names."""
+
+    def __init__(self, storage: StateStorage, clock: Clock) -> None:
+        self._storage = storage
+        self._clock = clock
+
+    def host_down(self, name: str) -> None:
+        """Let a host's nova-compute be down; what runs there stays where it is."""
+        with self._storage.open(to_change=True) as state:
+            _host(state, name).up = False
+
+    def host_up(self, name: str) -> None:
+        """Let a host's nova-compute be up again."""
+        with self._storage.open(to_change=True) as state:
+            _host(state, name).up = True
+
+    def host_disabled(self, name: str) -> None:
+        """Let a host take no new servers, as its operator says so."""
+        with self._storage.open(to_change=True) as state:
+            _host(state, name).enabled = False
+
+    def host_enabled(self, name: str) -> None:
+        """Let a host take servers again."""
+        with self._storage.open(to_change=True) as state:
+            _host(state, name).enabled = True
+
+    def host_vanishes(self, name: str) -> HostState:
+        """Let Nova forget a host, as when its service is deleted: out of all aggregates, and its providers with it.
+
+        Conflict while it has servers. Returns what brings it back.
+        """
+        with self._storage.open(to_change=True) as state:
+            now = self._clock.now()
+            host = _host(state, name)
+            if state.occupants(host.service_name, now):
+                raise Conflict(f"host {name} has servers")
+            for aggregate in state.aggregates.values():
+                if host.service_name in aggregate.hosts:
+                    aggregate.hosts.remove(host.service_name)
+            state.providers.pop(name, None)
+            state.inventories.pop(name, None)
+            return state.hosts.pop(host.id)
+
+    def host_returns(self, host: HostState, id: str | None = None) -> None:
+        """Let Nova know a host again, in no aggregate and perhaps by another number."""
+        with self._storage.open(to_change=True) as state:
+            host.id = id or host.id
+            state.hosts[host.id] = host
+
+    def list_servers(self) -> tuple[Server, ...]:
+        """Return all servers."""
+        with self._storage.open(to_change=False) as state:
+            now = self._clock.now()
+            return tuple(server_of(server, now) for server in state.servers.values() if not server.is_gone(now))
+
+    def images(self) -> tuple[Image, ...]:
+        """Return all images."""
+        with self._storage.open(to_change=False) as state:
+            now = self._clock.now()
+            return tuple(image_of(image, now) for image in state.images.values())
+
+    def offer_flavor(self, flavor: Flavor, *, projects: Collection[str] = ()) -> None:
+        """Have a flavor, as an operator makes it: public, or for some projects."""
+        with self._storage.open(to_change=True) as state:
+            more = {"extra_specs": dict(flavor.extra_specs), "projects": list(projects)}
+            state.flavors[flavor.id] = FlavorState(**{**asdict(flavor), **more})
+
+    def take_address(self, network_id: str, address: str, owner: str = "network:router_gateway") -> str:
+        """Let something that is no floating IP have an address; return its port's id."""
+        with self._storage.open(to_change=True) as state:
+            if is_taken(state, network_id, address):
+                raise Conflict(f"{address} is in use on network {network_id}")
+            port = PortState(str(uuid.uuid4()), network_id, address, owner)
+            state.ports[port.id] = port
+            return port.id
+
+    def change_subnet(
+        self,
+        network_id: str,
+        *,
+        pools: list[list[str]] | None = None,
+        gateway: str | None = None,
+        gone: bool = False,
+    ) -> None:
+        """Change the first subnet of a network, or take it away, as an operator would."""
+        with self._storage.open(to_change=True) as state:
+            network = existing_network(state, network_id)
+            if gone:
+                del network.subnets[0]
+                return
+            network.subnets[0].pools = pools if pools is not None else network.subnets[0].pools
+            network.subnets[0].gateway = gateway or network.subnets[0].gateway
+
+
+def _host(state: State, name: str) -> HostState:
+    found = next((host for host in state.hosts.values() if host.name == name), None)
+    if found is None:
+        raise NotFound(f"the cloud has no hypervisor {name!r}")
+    return found

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated Placement: inventories, and the capacity that is reserved on hosts."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from blazar.clouds.inventories import inventory_of
+from blazar.clouds.ports import ReservedCapacity
+from blazar.clouds.simulated.service import SimulatedService
+from blazar.clouds.simulated.state import HostState, ServerState, State
+from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.resource import ResourceInventory
+
+
+class SimulatedPlacement(SimulatedService):
+    """Implements the placement port."""
+
+    def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
+        """Return what hosts have."""
+        with self._calls.reading("inventories") as state:
+            return {h.name: _inventory_of(h) for h in state.hosts.values() if h.name in hypervisor_hostnames}
+
+    def reservation_provider(self, hypervisor_hostname: str) -> str | None:
+        """Return the host's reservation provider."""
+        with self._calls.reading("reservation_provider") as state:
+            return state.providers.get(hypervisor_hostname)
+
+    def create_reservation_provider(self, hypervisor_hostname: str) -> str:
+        """Create the host's reservation provider."""
+        with self._calls.changing("create_reservation_provider") as state:
+            if all(host.name != hypervisor_hostname for host in state.hosts.values()):
+                raise NotFound(f"Placement knows no resource provider {hypervisor_hostname}")
+            if hypervisor_hostname in state.providers:
+                raise Conflict(f"there is a resource provider blazar_{hypervisor_hostname} already")
+            state.providers[hypervisor_hostname] = str(uuid.uuid4())
+            return state.providers[hypervisor_hostname]
+
+    def create_resource_class(self, name: str) -> None:
+        """Ensure a class."""
+        with self._calls.changing("create_resource_class") as state:
+            if name not in state.classes:
+                state.classes.append(name)
+
+    def delete_resource_class(self, name: str) -> None:
+        """Delete a class that no provider has."""
+        with self._calls.changing("delete_resource_class") as state:
+            if name not in state.classes:
+                raise NotFound(f"there is no resource class {name}")
+            if any(name in totals for totals in state.inventories.values()):
+                raise Conflict(f"there are inventories of {name}")
+            state.classes.remove(name)
+
+    def resource_classes(self) -> frozenset[str]:
+        """Return the names of all custom classes."""
+        with self._calls.reading("resource_classes") as state:
+            return frozenset(state.classes)
+
+    def reserved_capacity(self, hypervisor_hostname: str, resource_class: str) -> ReservedCapacity | None:
+        """Return what a provider has of a class, and how much of that is used."""
+        with self._calls.reading("reserved_capacity") as state:
+            now = self._clock.now()
+            total = state.inventories.get(hypervisor_hostname, {}).get(resource_class)
+            return (
+                None
+                if total is None
+                else ReservedCapacity(total, used(state, hypervisor_hostname, resource_class, now))
+            )
+
+    def reserved_totals(self, hypervisor_hostname: str) -> Mapping[str, int]:
+        """Return all that a provider has."""
+        with self._calls.reading("reserved_totals") as state:
+            return dict(state.inventories.get(hypervisor_hostname, {}))
+
+    def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
+        """Give a provider so much of a class."""
+        with self._calls.changing("set_inventory") as state:
+            if hypervisor_hostname not in state.providers:
+                raise NotFound(f"there is no resource provider blazar_{hypervisor_hostname}")
+            if resource_class not in state.classes:
+                raise CloudRefused(f"there is no resource class {resource_class}")
+            if total < 1:
+                raise CloudRefused(f"an inventory of {total} makes no sense")
+            state.inventories.setdefault(hypervisor_hostname, {})[resource_class] = total
+
+    def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
+        """Take a class away from a provider."""
+        with self._calls.changing("delete_inventory") as state:
+            now = self._clock.now()
+            if resource_class not in state.inventories.get(hypervisor_hostname, {}):
+                raise NotFound(f"blazar_{hypervisor_hostname} has no inventory of {resource_class}")
+            if used(state, hypervisor_hostname, resource_class, now):
+                raise Conflict(f"the inventory of {resource_class} is in use")
+            del state.inventories[hypervisor_hostname][resource_class]
+
+    def hosts_with_free(self, resource_class: str) -> frozenset[str]:
+        """Return the hosts with unused inventory of a class."""
+        with self._calls.reading("hosts_with_free") as state:
+            now = self._clock.now()
+            return frozenset(
+                host
+                for host, totals in state.inventories.items()
+                if totals.get(resource_class, 0) > used(state, host, resource_class, now)
+            )
+
+    def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
+        """Return the hosts that could take one more server of this size."""
+        with self._calls.reading("hosts_with_room_for") as state:
+            now = self._clock.now()
+            server = state.servers.get(server_id)
+            if server is None:
+                return frozenset()
+            return frozenset(host.name for host in state.hosts.values() if _has_room(state, host, server, now))
+
+
+def used(state: State, hypervisor_hostname: str, resource_class: str, now: datetime) -> int:
+    """Return how much of a class of reserved capacity servers use on a host."""
+    host = next((h.service_name for h in state.hosts.values() if h.name == hypervisor_hostname), None)
+    asking = {f.id for f in state.flavors.values() if f"resources:{resource_class}" in f.extra_specs}
+    return sum(
+        1
+        for server in state.servers.values()
+        if host and server.flavor in asking and server.location(now) == host and not server.is_gone(now)
+    )
+
+
+def _inventory_of(host: HostState) -> ResourceInventory:
+    """Return what a host has: as its sizes say, and what is told otherwise. As in Nova a unit takes at most all."""
+    sizes = {"VCPU": host.vcpus, "MEMORY_MB": host.memory_mb, "DISK_GB": host.local_gb}
+    own = {
+        name: {"total": sizes.get(name, 0), **host.inventories.get(name, {})} for name in {**sizes, **host.inventories}
+    }
+    providers = [{name: {"max_unit": x["total"], **x} for name, x in own.items() if x["total"]}, *host.nested.values()]
+    return inventory_of(providers, host.traits)
+
+
+def _has_room(state: State, host: HostState, server: ServerState, now: datetime) -> bool:
+    inventory = _inventory_of(host)
+    others = state.occupants(host.service_name, now)
+    return all(
+        sum(getattr(other, size) for other in others) + getattr(server, size) <= inventory.capacity.get(name)
+        for size, name in (("vcpus", "VCPU"), ("memory_mb", "MEMORY_MB"), ("disk_gb", "DISK_GB"))
+    )

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated Nova and Glance: servers, their migrations and their snapshots."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+
+from blazar.clouds.ports import Image, Migration, Server
+from blazar.clouds.simulated.service import SimulatedService
+from blazar.clouds.simulated.state import ImageState, MoveState, ServerState, State
+from blazar.model.amounts import Amounts
+from blazar.model.errors import CloudRefused, Conflict, NotFound
+
+
+class SimulatedServers(SimulatedService):
+    """Implements the roles of servers, migrations and images."""
+
+    def servers_on(self, service_name: str) -> tuple[Server, ...]:
+        """Return the servers that occupy a host."""
+        with self._calls.reading("servers_on") as state:
+            now = self._clock.now()
+            return tuple(server_of(server, now) for server in state.occupants(service_name, now))
+
+    def stranded_servers(self, reservation_id: str, project_id: str) -> tuple[Server, ...]:
+        """Return the servers of a reservation that are on no host."""
+        with self._calls.reading("stranded_servers") as state:
+            now = self._clock.now()
+            return tuple(
+                server_of(server, now)
+                for server in state.servers.values()
+                if server.host is None
+                and server.hint == reservation_id
+                and server.project_id == project_id
+                and not server.is_gone(now)
+            )
+
+    def servers_of_flavor(self, flavor_id: str) -> tuple[Server, ...]:
+        """Return the servers that have a flavor; as in Nova none, once it is deleted."""
+        with self._calls.reading("servers_of_flavor") as state:
+            now = self._clock.now()
+            return tuple(
+                server_of(server, now)
+                for server in reversed(state.servers.values())
+                if server.flavor == flavor_id and flavor_id in state.flavors and not server.is_gone(now)
+            )
+
+    def delete_server(self, server_id: str) -> None:
+        """Begin to delete a server."""
+        with self._calls.changing("delete_server") as state:
+            now = self._clock.now()
+            state.remove_gone(now)
+            server = state.servers.get(server_id)
+            if server is not None and server.gone_at is None:
+                server.status = "DELETING"
+                server.gone_at = (now + self._durations.deletion).isoformat()
+                state.remove_gone(now)
+
+    def migrate_server(self, server_id: str, service_name: str, *, live: bool) -> None:
+        """Begin to move a server; running ones can be moved either way, stopped ones only cold."""
+        with self._calls.changing("migrate_server") as state:
+            now = self._clock.now()
+            server = _existing(state, server_id, now)
+            if all(host.service_name != service_name for host in state.hosts.values()):
+                raise CloudRefused(f"the cloud has no compute host {service_name}")
+            if server.status_at(now) not in (("ACTIVE", "PAUSED") if live else ("ACTIVE", "SHUTOFF")):
+                raise Conflict(f"server {server_id} is {server.status_at(now)}")
+            if server.location(now) == service_name:
+                raise CloudRefused(f"server {server_id} is on {service_name} already")
+            over = (now + self._durations.migration).isoformat()
+            server.migrations.append(MoveState(service_name, live, over))
+
+    def confirm_migration(self, server_id: str) -> None:
+        """Accept a cold move."""
+        with self._calls.changing("confirm_migration") as state:
+            now = self._clock.now()
+            server = _existing(state, server_id, now)
+            if server.status_at(now) != "VERIFY_RESIZE":
+                raise Conflict(f"server {server_id} is {server.status_at(now)}")
+            server.migrations[-1].confirmed = True
+
+    def moves_to_confirm(self, service_name: str) -> tuple[str, ...]:
+        """Return the servers that were moved cold away from a host and wait to be confirmed."""
+        with self._calls.reading("moves_to_confirm") as state:
+            now = self._clock.now()
+            return tuple(
+                server.id
+                for server in state.servers.values()
+                if server.status_at(now) == "VERIFY_RESIZE" and server.former_location(now) == service_name
+            )
+
+    def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
+        """Return the moves of a server."""
+        with self._calls.reading("migrations_of") as state:
+            now = self._clock.now()
+            server = state.servers.get(server_id)
+            moves = server.migrations if server else []
+            return tuple(Migration(move.host, move.live, move.state_at(now)) for move in moves)
+
+    def snapshot_server(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
+        """Begin to make an image of a server."""
+        with self._calls.changing("snapshot_server") as state:
+            now = self._clock.now()
+            server = _existing(state, server_id, now)
+            if server.status_at(now) not in ("ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"):
+                raise Conflict(f"server {server_id} is {server.status_at(now)}")
+            image = ImageState(
+                str(uuid.uuid4()),
+                name,
+                server.project_id,
+                (now + self._durations.snapshot).isoformat(),
+                dict(metadata),
+            )
+            state.images[image.id] = image
+
+    def give_image(self, image_id: str, project_id: str) -> None:
+        """Make a project the owner of an image."""
+        with self._calls.changing("give_image") as state:
+            if image_id not in state.images:
+                raise NotFound(f"there is no image {image_id}")
+            state.images[image_id].project_id = project_id
+
+    def images_of_reservation(self, reservation_id: str) -> tuple[Image, ...]:
+        """Return the images that carry a reservation's id."""
+        with self._calls.reading("images_of_reservation") as state:
+            now = self._clock.now()
+            return tuple(
+                image_of(image, now)
+                for image in state.images.values()
+                if image.metadata.get("blazar:reservation") == reservation_id
+            )
+
+
+def server_of(server: ServerState, now: datetime) -> Server:
+    """Return a server as Nova shows it."""
+    return Server(
+        server.id,
+        server.name,
+        server.project_id,
+        server.user_id,
+        server.location(now),
+        server.status_at(now),
+        server.locked,
+        server.flavor_name,
+        dict(server.extra_specs),
+        Amounts.of({"VCPU": server.vcpus, "MEMORY_MB": server.memory_mb, "DISK_GB": server.disk_gb}),
+        server.created_at,
+    )
+
+
+def image_of(image: ImageState, now: datetime) -> Image:
+    """Return an image as Glance shows it."""
+    done = datetime.fromisoformat(image.active_at) <= now
+    return Image(image.id, image.name, image.project_id, "active" if done else "saving", dict(image.metadata))
+
+
+def _existing(state: State, server_id: str, now: datetime) -> ServerState:
+    state.remove_gone(now)
+    if server_id not in state.servers:
+        raise NotFound(f"there is no server {server_id}")
+    return state.servers[server_id]
