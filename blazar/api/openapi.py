@@ -32,7 +32,7 @@ def document(url: str, routes: Iterable[Route], parts: Sequence[Part]) -> Json:
         "info": {"title": "Blazar, the reservation service", "version": __version__, "description": DESCRIPTION},
         "servers": [{"url": url or "/"}],
         "paths": {path: _path(rows) for path, rows in paths.items()},
-        "components": {"schemas": _components(parts)},
+        "components": {"schemas": components(parts)},
     }
 
 
@@ -46,7 +46,8 @@ def _path(rows: Sequence[Route]) -> Json:
     return described | {method: operation(versions, shared) for method, versions in by_method.items()}
 
 
-def _components(parts: Sequence[Part]) -> Json:
+def components(parts: Sequence[Part]) -> Json:
+    """Return the components of the document, by name."""
     reservations = {name: schema for part in parts for name, schema in part.reservations.items()}
     bodies = [row.body for part in parts for row in part.routes if row.body is not None]
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import EntryPoint
 
-from blazar.api import service
+from blazar.api import openapi, service
 from blazar.api.kinds import instances
 from blazar.api.kinds.floating_ips import routes as floating_ips
 from blazar.api.kinds.hosts import routes as hosts
@@ -38,10 +38,10 @@ def _check(point: EntryPoint, part: Part, others: list[Part]) -> None:
     for what, names in _names(part).items():
         for other in others:
             if taken := sorted(names & _names(other)[what]):
-                raise InvalidInput(
-                    f"The entry point {point.name} of group {NAMESPACE} brings the {what} {taken[0]}, which the part "
-                    f"{other.name} of the API has, too; uninstall one of them"
-                )
+                raise _taken(point, f"{what} {taken[0]}", f"the part {other.name} of the API")
+    components = {*part.components, *part.reservations, *(row.body.name for row in part.routes if row.body)}
+    if taken := sorted(components & openapi.components(others).keys()):
+        raise _taken(point, f"component {taken[0]}", "the API")
 
 
 def _names(part: Part) -> dict[str, set[str]]:
@@ -49,5 +49,11 @@ def _names(part: Part) -> dict[str, set[str]]:
         "part": {part.name},
         "route": {f"{row.method} {row.url}" for row in part.routes} | {row.name for row in part.routes},
         "policy rule": {rule.name for rule in part.rules},
-        "component": {*part.components, *part.reservations, *(row.body.name for row in part.routes if row.body)},
     }
+
+
+def _taken(point: EntryPoint, what: str, owner: str) -> InvalidInput:
+    return InvalidInput(
+        f"The entry point {point.name} of group {NAMESPACE} brings the {what}, which {owner} has, too; rename it, or "
+        f"uninstall its package"
+    )

@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from oslo_policy import policy as oslo
 
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
+from blazar.api.parts import BUILTIN
 from blazar.api.policy import Policy
+from blazar.api.served import Served
 from tests.api.conftest import client_of, token
 from tests.isolation import NEW, ON_A_LEASE, ON_ADDRESSES, ON_HOSTS, QUERIES, SEEN, WHO, for_hosts, ids_in, lease_in
+
+IN_LISTS = {("GET", "/v1/leases"), ("GET", "/v2/leases")}
+"""Routes of which ``SEEN`` says who sees what."""
 
 TOKENS = {
     "admin": token("root", "demo", "admin"),
@@ -33,6 +40,17 @@ def lease(http) -> dict:
 
 def as_operators_see_it(http, lease: dict) -> dict:
     return http.get(f"/v1/leases/{lease['id']}").json["lease"]
+
+
+def test_the_tables_have_every_route_that_needs_a_token():
+    tables = (
+        *((method, root + path) for root, method, path, *_ in (*ON_A_LEASE, *ON_HOSTS)),
+        *((method, f"/v1{path}") for method, path, *_ in ON_ADDRESSES),
+    )
+    for row in Served(BUILTIN).routes:
+        url = re.sub(r"\{\w+\}", "[^/]+", row.url)
+        there = [1 for method, path in tables if method == row.method and re.fullmatch(url, path)]
+        assert there or row.is_open or (row.method, row.url) in IN_LISTS, row.name
 
 
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)

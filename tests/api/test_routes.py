@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every route of the table: it needs a token, checks its rule, validates its body, and is documented."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from itertools import combinations
+
+import pytest
+
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.api.leases.routes import GET as SEE_LEASES
+from blazar.api.microversion import MAX_VERSION
+from blazar.api.parts import BUILTIN
+from blazar.api.policy import Policy, list_rules
+from blazar.api.routes import Part, Route
+from blazar.api.served import Served
+from tests.api.conftest import token
+from tests.api.test_policy import policy
+
+ROUTES = Served(BUILTIN).routes
+GUARDED = [row for row in ROUTES if not row.is_open]
+WITH_BODY = [row for row in ROUTES if row.body]
+ADMIN = token("root", "demo", "admin")
+SERVICE = token("nova", "physics", "service")
+
+
+def each(rows):
+    return pytest.mark.parametrize("row", rows, ids=lambda row: row.name)
+
+
+@pytest.fixture
+def url(world):
+    """Return the URL of a route for objects that exist."""
+    lease = world.lease(start=timedelta(days=1))
+    (address,) = world.register_addresses(10)
+    values = {"lease_id": lease.id, "host_id": "1", "name": "gpu", "floating_ip_id": address.external_id}
+    return lambda row: row.url.format_map(values)
+
+
+def client(world, *, policy: Policy | None = None, routes: tuple[Route, ...] = ROUTES):
+    served = Served([Part("all", routes=routes, controller="leases")])
+    return create_app(world.manager, identity=StandaloneIdentity(), policy=policy, served=served).test_client()
+
+
+@pytest.fixture
+def plain(app):
+    return app.test_client()
+
+
+@each(GUARDED)
+def test_a_route_needs_a_token(plain, url, row):
+    assert plain.open(url(row), method=row.method, headers={"X-Auth-Token": "nobody"}).status_code == 401
+
+
+@each([row for row in ROUTES if row.is_open])
+def test_an_open_route_needs_no_token(plain, url, row):
+    answer = plain.open(url(row), method=row.method, headers={"X-Auth-Token": "nobody"})
+    assert answer.status_code == row.status
+
+
+@each(GUARDED)
+def test_a_route_is_refused_by_its_rule(world, url, tmp_path, row):
+    http = client(world, policy=policy(tmp_path, f'"{row.rule.name}": "!"'))
+    answer = http.open(url(row), method=row.method, headers=ADMIN)
+    expected = f"Policy doesn't allow {row.rule.name} to be performed."
+    assert (answer.status_code, answer.json["error_message"]) == (403, expected)
+
+
+@each(GUARDED)
+def test_a_route_needs_no_other_rule_than_its_own(world, url, tmp_path, row):
+    needed = {row.rule.name, *((SEE_LEASES.name,) if row.on_target else ())}
+    rules = [f'"{rule.name}": "{"@" if rule.name in needed else "!"}"' for rule in list_rules()]
+    http = client(world, policy=policy(tmp_path, "\n".join(rules)))
+    body = row.body.examples[0] if row.body else None
+    answer = http.open(url(row), method=row.method, headers=SERVICE, json=body)
+    assert answer.status_code not in (401, 403), answer.text
+
+
+@each(WITH_BODY)
+def test_a_route_validates_its_body_by_the_schema_of_its_row(world, url, row):
+    strict = replace(row, body=replace(row.body, schema={"not": {}, "description": "nothing at all"}))
+    http = client(world, routes=(strict,))
+    answer = http.open(url(row), method=row.method, headers=ADMIN, json=row.body.examples[0])
+    assert answer.status_code == 400
+    assert answer.json["error_message"] == "The body is invalid; send nothing at all."
+
+
+@each(ROUTES)
+def test_a_route_is_served_with_the_suffix_json_if_its_row_says_so(app, row):
+    path = re.sub(r"\{\w+\}", "1", row.url) + ".json"
+    rules = {rule.rule: rule for rule in app.url_map.iter_rules()}
+    twin = rules.get(row.url.replace("{", "<").replace("}", ">") + ".json")
+    assert (twin is not None and row.method in twin.methods) == row.json_twin, path
+
+
+def test_a_name_is_that_of_one_method_of_one_url():
+    names = {row.name: (row.method, row.url) for part in BUILTIN for row in part.routes}
+    assert all(names[row.name] == (row.method, row.url) for part in BUILTIN for row in part.routes)
+    assert len(set(names.values())) == len(names)
+
+
+def test_a_version_of_a_method_has_one_row():
+    for one, other in combinations([row for part in BUILTIN for row in part.routes], 2):
+        if (one.method, one.url) == (other.method, other.url):
+            first, second = sorted((one, other), key=lambda row: row.since)
+            assert first.until is not None
+            assert first.until < second.since
+
+
+def test_every_route_has_a_rule_of_its_part_and_every_rule_has_a_route():
+    for part in BUILTIN:
+        assert {row.rule for row in part.routes if not row.is_open} == set(part.rules)
+        assert all(row.rule is None for row in part.routes if row.is_open)
+
+
+def test_the_policy_document_names_every_route():
+    def nameless(path: str) -> str:
+        return re.sub(r"\{\w+\}", "{}", path)
+
+    documented = {
+        (rule.name, operation["method"], nameless(operation["path"]))
+        for rule in list_rules()
+        for operation in getattr(rule, "operations", ())
+    }
+    assert documented == {(row.rule.name, row.method, nameless(row.url)) for row in GUARDED}
+
+
+def test_a_path_describes_each_of_its_parameters():
+    for row in ROUTES:
+        described = {each.name for each in row.parameters if each.place == "path"}
+        assert set(re.findall(r"\{(\w+)\}", row.url)) == described
+
+
+def test_no_route_is_limited_to_versions_that_nobody_can_ask_for():
+    assert MAX_VERSION == (1, 0)
+    assert not any(row.is_limited for row in ROUTES)
