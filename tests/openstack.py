@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import yaml
 from keystoneauth1.identity import v3
 
-from blazar.clouds.openstack import Access, Credentials, connect, open_cloud
+from blazar.clouds.openstack import Access, Credentials, open_cloud
 from blazar.model.errors import BlazarError, NotFound
 
 HOME = Path(os.environ.get("OPENSTACK_CLOUD_HOME") or Path.home() / ".cache" / "openstack-cloud")
@@ -38,7 +38,7 @@ def auth(login: str) -> v3.Password:
 
 def access(login: str, **settings: Any) -> Access:
     """Return a way into the test cloud as somebody."""
-    return connect(Credentials(auth=auth(login), region="RegionOne", **settings))
+    return Access(Credentials(auth=auth(login), region="RegionOne", **settings))
 
 
 def eventually(look: Callable[[], T], good: Callable[[T], bool] = bool, *, patience: float = PATIENCE) -> T:

@@ -20,7 +20,7 @@ from oslo_config import cfg
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from blazar.clouds.openstack import connect, open_cloud
+from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.access import POOL
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
@@ -78,7 +78,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     assemble.check_plugins(conf)
     tables = _tables(conf, stopping)
     login = credentials(conf)
-    access = connect(login)
+    access = Access(login)
     identity = Identity(
         auth_url=getattr(login.auth, "auth_url", None),
         region_name=login.region,

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from blazar import RELEASE
 from blazar.api.policy import Policy
-from blazar.clouds.openstack import Access, connect, open_cloud
+from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.cmd import assemble, config
 from blazar.messaging import oslo_messaging
@@ -156,7 +156,7 @@ def _log_in(host: Any, virtual_host: str | None) -> None:
 
 def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
-        access = connect(credentials(conf))
+        access = Access(credentials(conf))
         project_id = access.check()
     except BlazarError as error:
         yield Finding("Keystone", Verdict.FAILURE, error.message)

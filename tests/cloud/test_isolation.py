@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from keystoneauth1.identity import v3
 
-from blazar.clouds.openstack import Credentials, connect
+from blazar.clouds.openstack import Access, Credentials
 from tests import openstack
 from tests.cloud.deployment import Deployment, in_minutes
 from tests.isolation import (
@@ -59,7 +59,7 @@ def logins(service: Deployment) -> Iterator[None]:
         made.append(user["id"])
         ask("PUT", f"/projects/{projects[project]}/users/{user['id']}/roles/{roles[role]}")
         auth = {**login, "username": name, "password": password, "project_name": project}
-        service.access[who] = connect(Credentials(auth=v3.Password(**auth), region="RegionOne"))
+        service.access[who] = Access(Credentials(auth=v3.Password(**auth), region="RegionOne"))
     yield
     for user_id in made:
         ask("DELETE", f"/users/{user_id}")

@@ -20,10 +20,10 @@ from keystoneauth1.identity import v3
 from openstack.proxy import Proxy
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
-from blazar.clouds.openstack import Credentials, connect
-from blazar.clouds.openstack.access import ENDPOINT_SECONDS, Service, VersionMissing
-from blazar.clouds.openstack.compute import OpenStackCompute
+from blazar.clouds.openstack import Access, Credentials
+from blazar.clouds.openstack.cloud import OpenStackCompute
 from blazar.clouds.openstack.placement import OpenStackPlacement
+from blazar.clouds.openstack.service import ENDPOINT_SECONDS, Service, VersionMissing
 from blazar.context import scope
 from blazar.model.clock import monotonic
 from blazar.model.errors import ClaimLost, CloudRefused, CloudUnavailable, Conflict, NotFound
@@ -86,7 +86,7 @@ def web(monkeypatch):
 
 def an_access(**requests):
     auth = v3.Password(auth_url=KEYSTONE, username="blazar", password="very-secret-password", project_name="service")
-    return connect(Credentials(auth=auth, **{"region": "RegionOne", "interfaces": {"compute": "internal"}, **requests}))
+    return Access(Credentials(auth=auth, **{"region": "RegionOne", "interfaces": {"compute": "internal"}, **requests}))
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_the_catalog_is_read_again_after_a_while(web, nova, monkeypatch):
         nova.get("/servers/1")
     assert looks == []
     later = monotonic() + ENDPOINT_SECONDS
-    monkeypatch.setattr("blazar.clouds.openstack.access.monotonic", lambda: later)
+    monkeypatch.setattr("blazar.clouds.openstack.service.monotonic", lambda: later)
     nova.get("/servers/1")
     assert len(looks) == 1
 

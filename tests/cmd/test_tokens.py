@@ -7,14 +7,14 @@ import pytest
 import requests
 from keystoneauth1 import exceptions as ksa
 
-from blazar.clouds.openstack import connect
+from blazar.clouds.openstack import Access
 from blazar.clouds.openstack.options import credentials
 from blazar.cmd.tokens import ServiceUser
 from blazar.model.errors import CloudUnavailable
 
 
 def test_the_token_is_the_one_that_keystone_gives_the_service_user(load, working, stub):
-    user = ServiceUser(connect(credentials(load(*working()))).session)
+    user = ServiceUser(Access(credentials(load(*working()))).session)
     token = user.token()
     assert token
     assert user.token() == token
@@ -35,4 +35,4 @@ def test_without_one_there_is_a_sentence_and_no_secret_in_it(error):
 
 def test_a_wrong_password_is_the_same(load, working):
     with pytest.raises(CloudUnavailable):
-        ServiceUser(connect(credentials(load(*working(password="wrong")))).session).token()
+        ServiceUser(Access(credentials(load(*working(password="wrong")))).session).token()

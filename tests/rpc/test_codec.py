@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blazar.clouds.openstack.access import VersionMissing
+from blazar.clouds.openstack.service import VersionMissing
 from blazar.model import errors
 from blazar.model.errors import BlazarError, CloudRefused, NotFound
 from blazar.rpc import codec

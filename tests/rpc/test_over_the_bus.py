@@ -14,7 +14,7 @@ from typing import Any
 import oslo_messaging
 import pytest
 
-from blazar.clouds.openstack.access import VersionMissing
+from blazar.clouds.openstack.service import VersionMissing
 from blazar.context import current, scope
 from blazar.model import errors
 from blazar.model.errors import BlazarError, ManagerUnavailable

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The adapter to a real OpenStack cloud. Nothing else knows openstacksdk and keystoneauth."""
 
-from blazar.clouds.openstack.access import Access, Credentials, connect
+from blazar.clouds.openstack.access import Access, Credentials
 from blazar.clouds.openstack.cloud import open_cloud
 
-__all__ = ["Access", "Credentials", "connect", "open_cloud"]
+__all__ = ["Access", "Credentials", "open_cloud"]

@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assemble the adapter of an OpenStack cloud."""
+"""The ports of an OpenStack cloud."""
 
 from __future__ import annotations
 
 from blazar.clouds.openstack.access import Access
-from blazar.clouds.openstack.compute import OpenStackCompute
+from blazar.clouds.openstack.aggregates import OpenStackAggregates
+from blazar.clouds.openstack.flavors import OpenStackFlavors
 from blazar.clouds.openstack.network import OpenStackNetwork
 from blazar.clouds.openstack.placement import OpenStackPlacement
+from blazar.clouds.openstack.servers import OpenStackServers
 from blazar.clouds.ports import Cloud
+
+
+class OpenStackCompute(OpenStackAggregates, OpenStackServers, OpenStackFlavors):
+    """Implements the compute port, by its roles."""
+
+    def __init__(self, access: Access, *, az_aware: bool = True) -> None:
+        OpenStackAggregates.__init__(self, access, az_aware=az_aware)
+        OpenStackServers.__init__(self, access)
+        OpenStackFlavors.__init__(self, access)
 
 
 def open_cloud(access: Access, *, az_aware: bool = True) -> Cloud:

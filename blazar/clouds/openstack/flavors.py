@@ -7,7 +7,8 @@ import logging
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from blazar.clouds.openstack.access import Access, Json
+from blazar.clouds.openstack.access import Access
+from blazar.clouds.openstack.service import Json
 from blazar.clouds.ports import Flavor, ServerGroup
 from blazar.model.errors import NotFound
 
@@ -22,7 +23,7 @@ LOG = logging.getLogger(__name__)
 
 
 class OpenStackFlavors:
-    """Implements the part of the compute port that is about flavors and server groups."""
+    """Implements the roles of flavors and server groups."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from blazar.clouds.openstack.access import Access, Json
+from blazar.clouds.openstack.access import Access
+from blazar.clouds.openstack.service import Json
 from blazar.clouds.ports import FloatingIp, NetworkInfo, Subnet
 from blazar.model.errors import Conflict
 

@@ -11,7 +11,8 @@ from contextlib import suppress
 from typing import Any
 
 from blazar.clouds.inventories import CLASS_PREFIX, inventory_of
-from blazar.clouds.openstack.access import Access, Json, StaleGeneration
+from blazar.clouds.openstack.access import Access
+from blazar.clouds.openstack.service import Json, StaleGeneration
 from blazar.clouds.ports import ReservedCapacity
 from blazar.model.errors import CloudRefused, CloudUnavailable, NotFound
 from blazar.model.resource import ResourceInventory

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls to one service of a cloud, within limits of time.
+
+Every call is repeated a few times where that is safe, carries the global request id, and ends in one of our errors.
+Microversions are pinned by each call, so that an upgrade of the cloud changes no answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
+
+import requests
+import tenacity
+from keystoneauth1 import exceptions as ksa
+from openstack import exceptions as sdk
+from openstack.proxy import Proxy
+from urllib3.exceptions import NewConnectionError
+
+from blazar.context import check_change, current
+from blazar.model.clock import monotonic
+from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
+
+LOG = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+PASSING = frozenset({408, 413, 429, 500, 502, 503, 504})
+"""Statuses that may be different the next time."""
+
+SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
+"""A POST is only sent again if it certainly had no effect: the connection was refused, or the service said 503.
+
+Where its answer is lost, the event is tried again, and looks first at what there is."""
+
+ENDPOINT_SECONDS = 10.0
+"""How long an endpoint is used before it is looked up in the catalog again."""
+
+
+class VersionMissing(CloudRefused):
+    """The service does not speak the microversion that a call needs."""
+
+
+class StaleGeneration(Conflict):
+    """Somebody else changed a resource provider since it was read: read it again, and decide again."""
+
+
+class Passing(Exception):
+    """A failure that another attempt may not meet; ``error`` is what it is for our callers."""
+
+    def __init__(self, error: CloudUnavailable) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """Where a service is, by the catalog of a login."""
+
+    url: str
+    login: object
+    until: float
+
+
+class Service:
+    """One service of the cloud, as Nova or Placement.
+
+    ``proxy`` returns the library's own way into it; the first time it logs in to find it, and may fail.
+    """
+
+    def __init__(self, name: str, proxy: Callable[[], Proxy], *, timeout: float, attempts: int) -> None:
+        self._name = name
+        self._proxy = proxy
+        self._timeout = timeout
+        self._attempts = attempts
+        self._endpoint: _Endpoint | None = None
+
+    def get(self, path: str, *, microversion: str | None = None, params: Mapping[str, Any] | None = None) -> Json:
+        """Return the JSON at a path. NotFound, CloudRefused, CloudUnavailable."""
+        return self.call("GET", path, microversion=microversion, params=params)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object | None = None,
+        microversion: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        content_type: str | None = None,
+    ) -> Json:
+        """Make a call and return its JSON, {} if the answer has none.
+
+        NotFound on 404, Conflict on 409, CloudRefused on another 4xx, CloudUnavailable on all that may pass.
+        """
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(Passing),
+            stop=tenacity.stop_after_attempt(self._attempts),
+            wait=tenacity.wait_random_exponential(multiplier=0.4, max=2),
+            sleep=_sleep_within_limits,
+            reraise=True,
+        )
+        try:
+            return retrying(self._once, method, path, body, microversion, params, content_type)
+        except Passing as passing:
+            raise passing.error from passing.__cause__
+
+    def pages(
+        self, path: str, key: str, *, microversion: str | None = None, params: Mapping[str, Any] | None = None
+    ) -> Iterator[Json]:
+        """Yield every item of a listing, whatever the size of the service's pages."""
+        query = dict(params or {})
+        while True:
+            answer = self.get(path, microversion=microversion, params=query)
+            yield from answer[key]
+            following = _next(answer, key)
+            if following is None or not answer[key]:
+                return
+            # Of the link only the query counts: its host may be one that we can not reach.
+            query |= parse_qs(urlsplit(following).query)
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        body: object | None,
+        microversion: str | None,
+        params: Mapping[str, Any] | None,
+        content_type: str | None,
+    ) -> Json:
+        scope = current()
+        left = scope.remaining()
+        if left is not None and left <= 0:
+            raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
+        timeout = self._timeout if left is None else min(self._timeout, left)
+        changes = method != "GET"
+        headers = {"Content-Type": content_type} if content_type else {}
+        if scope.request_id:
+            headers["X-OpenStack-Request-ID"] = scope.request_id
+        repeatable = True
+        try:
+            proxy = self._proxy()
+            # Whatever logs in takes its time before the check, and not between it and the call.
+            endpoint = self._endpoint_of(proxy)
+            if changes:
+                proxy.get_token()
+                most = check_change()
+                timeout = timeout if most is None else min(timeout, most)
+            # What fails from here on may have reached the service.
+            repeatable = method in SAFE_TO_REPEAT
+            response: requests.Response = proxy.request(
+                path,
+                method,
+                endpoint_override=endpoint,
+                json=body,
+                params=dict(params or {}),
+                microversion=microversion,
+                headers=headers,
+                timeout=timeout,
+                raise_exc=False,
+                # Nothing is sent once more behind the back of the check.
+                connect_retries=0 if changes else None,
+                allow_reauth=not changes,
+            )
+        except (ksa.ConnectTimeout, ksa.UnknownConnectionError) as error:
+            failure = CloudUnavailable(f"{self._name} did not answer within {timeout:.0f} s ({method} {path})")
+            if repeatable:
+                raise Passing(failure) from error
+            raise failure from error
+        except ksa.ConnectFailure as error:
+            failure = CloudUnavailable(f"{self._name} can not be reached: {brief(error)}")
+            if repeatable or _was_refused(error):
+                raise Passing(failure) from error
+            raise failure from error
+        except (ksa.ClientException, sdk.SDKException) as error:
+            raise CloudUnavailable(f"no way into {self._name}: {brief(error)}") from error
+        except requests.RequestException as error:
+            raise CloudUnavailable(f"{self._name} can not be reached: {brief(error)}") from error
+        if changes and response.status_code == 401:
+            proxy.invalidate()
+            raise Passing(CloudUnavailable(f"{self._name} does not accept our token: {_message(response)}"))
+        generation = isinstance(body, dict) and "resource_provider_generation" in body
+        return self._understood(method, path, response, of_generation=generation)
+
+    def _endpoint_of(self, proxy: Proxy) -> str | None:
+        """Return where the service is, as the library finds it; None if it does not, which its call then tells of.
+
+        It reads the whole catalog for that, which takes as long as all the rest that it does for a call.
+        """
+        known = self._endpoint
+        if known is None or known.login is not _login(proxy) or monotonic() >= known.until:
+            url = proxy.get_endpoint()
+            if url is None:
+                return None
+            # A percent sign would begin a variable.
+            known = _Endpoint(url.replace("%", "%%"), _login(proxy), monotonic() + ENDPOINT_SECONDS)
+            self._endpoint = known
+        return known.url
+
+    def _understood(self, method: str, path: str, response: requests.Response, *, of_generation: bool) -> Json:
+        status = response.status_code
+        if status < 400:
+            if not response.content or "json" not in response.headers.get("Content-Type", ""):
+                return {}
+            try:
+                return cast(Json, response.json())
+            except ValueError as garbled:
+                raise CloudUnavailable(f"{self._name} answered {method} {path} with no JSON, but said so") from garbled
+        text = _message(response)
+        LOG.debug("%s %s of %s: %d %s", method, path, self._name, status, text)
+        if status in PASSING:
+            failure = CloudUnavailable(f"{self._name} failed with {status}: {text}")
+            if method in SAFE_TO_REPEAT or status == 503:
+                raise Passing(failure)
+            raise failure
+        error: BlazarError
+        if status == 404:
+            error = NotFound(f"{self._name}: {text}")
+        elif status == 409:
+            if "placement.concurrent_update" in response.text:
+                if of_generation:
+                    raise StaleGeneration(f"{self._name}: {text}")
+                raise Passing(CloudUnavailable(f"{self._name}: {text}"))
+            error = Conflict(f"{self._name}: {text}")
+        elif status == 406:
+            error = VersionMissing(f"{self._name} is too old for {method} {path}: {text}")
+        elif status == 401:
+            error = CloudUnavailable(f"{self._name} does not accept our token: {text}")
+        else:
+            error = CloudRefused(f"{self._name} refused {method} {path} with {status}: {text}")
+        raise error
+
+
+def _login(proxy: Proxy) -> object:
+    """Return what the library keeps of its last login, which is something else after the next."""
+    return getattr(proxy.session.auth, "auth_ref", None)
+
+
+def _sleep_within_limits(seconds: float) -> None:
+    left = current().remaining()
+    tenacity.nap.sleep(seconds if left is None else min(seconds, left))
+
+
+def _was_refused(failure: ksa.ConnectFailure) -> bool:
+    """Tell whether there was no connection, and not one that was closed after the request had been sent."""
+    # keystoneauth raises it where it handles the error of requests, which keeps that of urllib3 as its argument.
+    error = failure.__context__
+    cause = error.args[0] if isinstance(error, requests.ConnectionError) and error.args else None
+    return isinstance(getattr(cause, "reason", None), NewConnectionError)
+
+
+def _next(answer: Json, key: str) -> str | None:
+    """Return the link to the next page, in Nova's words or in Glance's."""
+    for link in answer.get(f"{key}_links", ()):
+        if link.get("rel") == "next":
+            return str(link["href"])
+    following = answer.get("next")
+    return str(following) if following else None
+
+
+def _message(response: requests.Response) -> str:
+    """Return the sentence in an error's body: Nova, Placement and Glance each have a frame of their own."""
+    try:
+        body = response.json()
+    except ValueError:
+        return _short(response.reason or "no reason given")
+    if isinstance(body, dict):
+        errors = body.get("errors")
+        if isinstance(errors, list) and errors and isinstance(errors[0], dict):
+            return _short(str(errors[0].get("detail") or errors[0].get("title")))
+        for value in body.values():
+            if isinstance(value, dict) and "message" in value:
+                return _short(str(value["message"]))
+        if isinstance(body.get("message"), str):
+            return _short(body["message"])
+    return _short(response.reason or "no reason given")
+
+
+def brief(error: Exception) -> str:
+    """Return what an error says, in one line."""
+    return _short(str(error) or type(error).__name__)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else line[:297] + "..."
