@@ -19,6 +19,7 @@ from blazar.model import extensions
 from blazar.model.errors import InvalidInput
 
 NAMESPACE = "blazar.api.routes"
+_ADVICE = "'Routes of another package' in docs/contributing/add-a-microversion.md"
 BUILTIN: tuple[Part, ...] = (service.PART, leases.PART, hosts.PART, instances.PART, floating_ips.PART)
 
 
@@ -27,7 +28,7 @@ def installed() -> tuple[Part, ...]:
     """Return all parts; InvalidInput, with the reason, if one of another package cannot be used."""
     found = list(BUILTIN)
     for point in extensions.offered(NAMESPACE).values():
-        part = extensions.load(point, Part, named=f"entry point group {NAMESPACE}", advice="docs/contributing")
+        part = extensions.load(point, Part, named=f"Entry point group {NAMESPACE}", advice=_ADVICE)
         _check(point, part, found)
         found.append(part)
     return tuple(found)

@@ -4,19 +4,28 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.api.parts import BUILTIN
+from blazar.api.routes import Part, Route
+from blazar.api.served import Served
 from blazar.model.lease import EventType, LeaseStatus
+from blazar.model.requests import HostChange
 from tests.tables import new_sqlite
 from tests.world import World, a_host
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "contributing").glob("*.md"))
 DEBUG_A_LEASE = (ROOT / "docs" / "contributing" / "debug-a-lease.md").read_text(encoding="utf-8")
+
+ADD_A_MICROVERSION = (ROOT / "docs" / "contributing" / "add-a-microversion.md").read_text(encoding="utf-8")
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -44,7 +53,8 @@ def test_functions_that_a_page_names_are_in_the_file_it_names(page):
     for names, file in re.findall(r"((?:`\w+`(?:, | and )?)+) in\s+`([\w/]+\.py)`", text):
         source = (ROOT / file).read_text(encoding="utf-8")
         for name in re.findall(r"`(\w+)`", names):
-            assert re.search(rf"\b(?:def|class) {name}\b", source), f"{name} is not in {file}"
+            defined = rf"\b(?:def|class) {name}\b|^ *{name}(?:: \w.*)? = "
+            assert re.search(defined, source, re.M), f"{name} is not in {file}"
 
 
 def test_the_statements_of_debug_a_lease_run(tmp_path):
@@ -70,3 +80,22 @@ def test_the_test_of_debug_a_lease_passes(tmp_path):
     names = {"a_host": a_host, "LeaseStatus": LeaseStatus, "EventType": EventType}
     exec(source, names)
     names["test_a_host_with_a_strangers_server_waits"](World(new_sqlite(tmp_path / "blazar.sqlite")))
+
+
+def test_add_a_microversion_names_every_field_of_a_row():
+    table = ADD_A_MICROVERSION.partition("## The row")[2].partition("##")[0]
+    named = {name for row in re.findall(r"^\| (`.*?) \|", table, re.M) for name in re.findall(r"`(\w+)`", row)}
+    assert named == {field.name for field in fields(Route)}
+
+
+def test_the_example_of_add_a_microversion_works(tmp_path):
+    (source,) = blocks(ADD_A_MICROVERSION, "python")
+    names = {}
+    exec(source, names)
+    world = World(new_sqlite(tmp_path / "blazar.sqlite"))
+    world.manager.update_host("1", HostChange({"gpu": "A100"}))
+    rows = {(row.method, row.url) for row in names["NEW"]}
+    kept = [replace(part, routes=tuple(r for r in part.routes if (r.method, r.url) not in rows)) for part in BUILTIN]
+    served = Served([*kept, Part("new", routes=names["NEW"])], newest=(1, 1))
+    http = create_app(world.manager, identity=StandaloneIdentity(), served=served).test_client()
+    names["test_1_1_lists_zones_and_shows_values_of_capabilities"](http)
