@@ -23,7 +23,7 @@ from tests.api.conftest import token
 from tests.api.test_rest_v1 import LEASE, ROOM, create
 
 
-def test_the_texts_that_are_kept_are_bounded_by_their_bytes(world):
+def test_the_cache_of_leases_is_limited_in_bytes(world):
     for number in range(3):
         world.lease(start=timedelta(days=number + 1), name=str(number))
         world.clock.by(seconds=1)
@@ -36,7 +36,7 @@ def test_the_texts_that_are_kept_are_bounded_by_their_bytes(world):
 
 
 @pytest.mark.parametrize("listing", [None, "physics"])
-def test_the_text_of_a_lease_that_is_gone_is_not_kept(world, listing):
+def test_a_deleted_lease_leaves_the_cache(world, listing):
     lease, other = world.lease(), world.lease(project="art", start=timedelta(days=1))
     rendered = RenderedLeases()
     assert len(rendered.all(world.manager, None)) == 2
@@ -52,7 +52,7 @@ def test_the_text_of_a_lease_that_is_gone_is_not_kept(world, listing):
 
 
 @pytest.mark.parametrize("root", ["/v1", "/v2"])
-def test_a_lease_that_is_deleted_here_is_forgotten_at_once(app, http, root):
+def test_deleting_a_lease_removes_it_from_the_caches_of_all_versions(app, http, root):
     lease = create(http)
     for version in ("/v1", "/v2"):
         http.get(f"{version}/leases")
@@ -75,7 +75,7 @@ def test_a_lease_that_is_deleted_here_is_forgotten_at_once(app, http, root):
         ("PATCH", "/v1/leases", 405),
     ],
 )
-def test_no_answer_is_kept_by_a_cache_or_taken_for_something_else(http, method, path, status):
+def test_no_answer_may_be_cached_or_its_type_guessed(http, method, path, status):
     answer = http.open(path, method=method)
     assert answer.status_code == status
     assert answer.headers["Cache-Control"] == "no-store"
@@ -84,7 +84,7 @@ def test_no_answer_is_kept_by_a_cache_or_taken_for_something_else(http, method, 
     assert ("OpenStack-API-Version" in answer.headers["Vary"]) == ("OpenStack-API-Version" in answer.headers)
 
 
-def test_the_api_document_is_made_once(world, monkeypatch):
+def test_the_openapi_document_is_rendered_once(world, monkeypatch):
     made = []
     original = openapi.document
     monkeypatch.setattr(openapi, "document", lambda url, *more: made.append(url) or original(url, *more))
@@ -116,14 +116,14 @@ ROOMY = {**ROOM, "resource_properties": json.dumps(["=", "$hypervisor_hostname",
     ids=["requirements", "events", "something else"],
 )
 @pytest.mark.parametrize("root", ["/v1", "/v2"])
-def test_a_lease_has_only_so_much_text(http, root, changes, longest):
+def test_the_text_of_a_new_lease_is_limited(http, root, changes, longest):
     answer = http.post(f"{root}/leases", json={**LEASE, **changes})
     assert answer.status_code == 400
     assert "at most 32768 are allowed" in answer.json["error_message"]
     assert f"shorten {longest}" in answer.json["error_message"]
 
 
-def test_a_change_brings_no_lease_beyond_the_text_that_it_may_have(http, world):
+def test_an_update_cannot_exceed_the_limit_of_text(http, world):
     lease = create(http, reservations=[{**ROOM, "max": 1}] * 2)
     url = f"/v1/leases/{lease['id']}"
     first, second = (reservation["id"] for reservation in lease["reservations"])
@@ -141,7 +141,7 @@ def test_a_change_brings_no_lease_beyond_the_text_that_it_may_have(http, world):
     assert change(second, long).status_code == 200
 
 
-def test_a_lease_that_has_too_much_text_already_can_be_changed_and_shortened(http, world, monkeypatch):
+def test_a_lease_beyond_the_limit_of_text_can_be_changed_and_shortened(http, world, monkeypatch):
     lease = create(http, reservations=[{**ROOM, "resource_properties": json.dumps([">", "$vcpus", "1"])}])
     url = f"/v1/leases/{lease['id']}"
     monkeypatch.setattr(requests, "MOST_TEXT", 50)
@@ -151,7 +151,7 @@ def test_a_lease_that_has_too_much_text_already_can_be_changed_and_shortened(htt
     assert http.put(url, json={"reservations": [shorter]}).status_code == 200
 
 
-def test_a_lease_that_would_be_over_already_is_refused(http, world):
+def test_a_lease_whose_end_is_past_is_refused(http, world):
     world.clock.by(seconds=30)
     body = {**LEASE, "start_date": "2030-04-01T12:00:05Z", "end_date": "2030-04-01T12:00:20Z"}
     answer = http.post("/v2/leases", json=body)
@@ -165,7 +165,7 @@ def test_a_lease_that_would_be_over_already_is_refused(http, world):
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_from_1_1_on_a_lease_of_others_does_not_exist(world, http, method):
+def test_from_1_1_on_a_lease_of_another_project_is_404(world, http, method):
     lease = create(http)
     served = Served(installed(), newest=(1, 1))
     plain = create_app(world.manager, identity=StandaloneIdentity(), served=served).test_client()
@@ -204,12 +204,12 @@ def test_the_length_of_a_list_is_checked_before_its_items(key):
     assert not items.looked_into
 
 
-def test_the_number_of_keys_is_checked_before_what_is_in_them():
+def test_the_number_of_keys_is_checked_before_their_values():
     capabilities = {f"key {number}" * 100: [] for number in range(501)}
     with pytest.raises(InvalidInput, match="at most 500 keys"):
         check(capabilities, HOST_CREATE)
 
 
-def test_the_length_of_a_text_is_checked_before_its_characters():
+def test_the_length_of_a_string_is_checked_before_its_pattern():
     with pytest.raises(InvalidInput, match="id is too long"):
         check({"id": "x" * 256}, HOST_CREATE)

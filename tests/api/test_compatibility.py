@@ -39,7 +39,7 @@ def times(lease):
 
 
 @pytest.mark.parametrize("key", ["event_date", "time"])
-def test_an_event_of_a_client_names_its_time_in_either_way(http, key):
+def test_an_event_may_give_its_time_as_event_date_or_time(http, key):
     lease = create(http, events=[{"event_type": "reminder", key: "2030-04-02 10:00"}])
     assert times(lease)["reminder"] == "2030-04-02T10:00:00.000000"
     assert times(create(http, name="y", events=[{"event_type": "mine", key: None}]))["mine"] is None
@@ -54,7 +54,7 @@ def test_an_event_with_two_different_times_is_refused(http):
     assert post(http, events=[{"event_type": "x", "time": "soon"}]).status_code == 400
 
 
-def test_an_empty_date_of_the_warning_is_none(http):
+def test_an_empty_before_end_date_means_none(http):
     lease = create(http, before_end_date="")
     assert times(lease)["before_end_lease"] == "2030-04-02T19:00:00.000000"
     changed = http.put(f"/v1/leases/{lease['id']}", json={"before_end_date": "", "name": "y"}, headers=token())
@@ -70,7 +70,7 @@ def test_an_empty_date_of_the_warning_is_none(http):
         *((word, None) for word in ("none", "None", "", None)),
     ],
 )
-def test_an_affinity_may_be_said_in_all_usual_words(http, said, meant):
+def test_an_affinity_may_be_given_in_all_usual_words(http, said, meant):
     lease = create(http, reservations=[{**SERVERS, "affinity": said}])
     assert lease["reservations"][0]["affinity"] is meant
 
@@ -83,7 +83,7 @@ def test_other_words_for_an_affinity_are_refused(http, said):
 
 
 @pytest.mark.parametrize("cleaning", [0, 60])
-def test_a_lease_may_be_for_ever(http_of, a_world, cleaning):
+def test_a_lease_may_end_in_the_year_9999(http_of, a_world, cleaning):
     world = a_world(hosts=1, cleaning_time=timedelta(minutes=cleaning))
     http = http_of(world)
     lease = create(http, start_date="now", end_date="9999-12-31 23:59")
@@ -101,7 +101,7 @@ def test_a_lease_may_be_for_ever(http_of, a_world, cleaning):
 @pytest.mark.parametrize(
     ("sent", "kept"), [(True, "1"), (False, "0"), ("True", "True"), (5, "5"), (1.5, "1.5"), ("", "")]
 )
-def test_a_capability_is_kept_as_the_existing_blazar_keeps_it(http, world, sent, kept):
+def test_a_capability_is_stored_as_the_existing_blazar_stores_it(http, world, sent, kept):
     world.manager.delete_host("3")
     host = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": sent}).json["host"]
     assert host["gpu"] == kept
@@ -113,7 +113,7 @@ def filtered(http_of, a_world, *filters: Filter) -> tuple[World, object]:
     return world, http_of(world)
 
 
-def test_a_creation_that_a_filter_refuses_is_403_and_a_change_400(http_of, a_world):
+def test_a_filter_that_refuses_gives_403_on_create_and_400_on_update(http_of, a_world):
     _, http = filtered(http_of, a_world, MaxUnitsFilter(1))
     refused = post(http, reservations=[{**ROOM, "min": 2, "max": 2}])
     assert (refused.status_code, refused.json["error_code"], refused.json["error_name"]) == (403, 403, 403)

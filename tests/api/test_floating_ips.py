@@ -22,7 +22,7 @@ def lease_of(amount: int = 1, required: object = (), **more: object) -> dict:
     return {**DATES, "reservations": [{**room, "required_floatingips": list(required), **more}]}
 
 
-def test_an_address_is_registered_shown_listed_and_forgotten(http):
+def test_an_address_is_registered_shown_listed_and_deleted(http):
     made = http.post("/v1/floatingips", json=NEW)
     assert made.status_code == 201
     address = made.json["floatingip"]
@@ -44,13 +44,13 @@ def test_an_address_is_registered_shown_listed_and_forgotten(http):
     assert http.get("/v1/floatingips").json == {"floatingips": []}
 
 
-def test_an_address_that_is_registered_is_not_registered_again(http):
+def test_registering_an_address_twice_is_a_conflict(http):
     assert http.post("/v1/floatingips", json=NEW).status_code == 201
     again = http.post("/v1/floatingips", json=NEW)
     assert (again.status_code, "registered already" in again.json["error_message"]) == (409, True)
 
 
-def test_a_changed_address_tells_when(http, world):
+def test_a_changed_address_shows_updated_at(http, world):
     id_ = http.post("/v1/floatingips", json=NEW).json["floatingip"]["id"]
     (address,) = world.manager.floating_ips()
     world.store.set_reservable(address.id, False, at=world.clock.now())
@@ -58,7 +58,7 @@ def test_a_changed_address_tells_when(http, world):
     assert (shown["reservable"], shown["updated_at"]) == (False, "2030-04-01T12:00:00.000000")
 
 
-def test_a_reservation_of_addresses_shows_what_clients_know(http, world):
+def test_a_reservation_of_addresses_has_all_keys_that_clients_know(http, world):
     world.register_addresses(10, 11, 12)
     made = http.post("/v1/leases", json=lease_of(2, ["203.0.113.11"], affinity="None", min=""))
     assert made.status_code == 201, made.text
@@ -72,13 +72,13 @@ def test_a_reservation_of_addresses_shows_what_clients_know(http, world):
     assert (old["network_id"], old["amount"], old["before_end_action"]) == ("public", 3, "default")
 
 
-def test_a_lease_of_addresses_is_made_in_version_2_as_well(http, world):
+def test_version_2_creates_leases_of_addresses_too(http, world):
     world.register_addresses(10)
     made = http.post("/v2/leases", json=lease_of(1, ["203.0.113.10"], before_end_action="none"))
     assert (made.status_code, made.json["reservations"][0]["required_floatingips"]) == (201, ["203.0.113.10"])
 
 
-def test_every_project_reads_the_addresses_and_only_operators_change_them(http, world):
+def test_all_projects_list_addresses_and_only_operators_change_them(http, world):
     world.register_addresses(10)
     id_ = world.manager.floating_ips()[0].external_id
     frida = token("frida", "art", "reader")
@@ -94,7 +94,7 @@ def test_every_project_reads_the_addresses_and_only_operators_change_them(http, 
     assert len(world.manager.floating_ips()) == 1
 
 
-def test_a_cloud_that_does_not_answer_is_503(http, world):
+def test_an_unreachable_cloud_is_503(http, world):
     world.faults.fail_before("network", CloudUnavailable("Neutron did not answer within 20 s"))
     answer = http.post("/v1/floatingips", json=NEW)
     assert (answer.status_code, answer.json["error_message"]) == (503, "Neutron did not answer within 20 s")

@@ -42,7 +42,7 @@ def as_operators_see_it(http, lease: dict) -> dict:
     return http.get(f"/v1/leases/{lease['id']}").json["lease"]
 
 
-def test_the_tables_have_every_route_that_needs_a_token():
+def test_the_tables_cover_every_route_that_needs_a_token():
     tables = (
         *((method, root + path) for root, method, path, *_ in (*ON_A_LEASE, *ON_HOSTS)),
         *((method, f"/v1{path}") for method, path, *_ in ON_ADDRESSES),
@@ -77,7 +77,7 @@ def test_hosts_are_for_operators(http, root, method, path, body, status, who):
 
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_ADDRESSES)
-def test_addresses_are_seen_by_all_and_changed_by_operators(http, world, method, path, body, statuses, number):
+def test_readers_see_addresses_and_only_operators_change_them(http, world, method, path, body, statuses, number):
     (address,) = world.register_addresses(10)
     url = "/v1" + path.format(address=address.external_id)
     answer = http.open(url, method=method, json=body, headers=TOKENS[WHO[number]])
@@ -86,7 +86,7 @@ def test_addresses_are_seen_by_all_and_changed_by_operators(http, world, method,
 
 
 @both
-def test_a_list_shows_the_leases_of_ones_own_project_and_operators_all(http, lease, root):
+def test_a_list_shows_the_leases_of_the_own_project_and_operators_all(http, lease, root):
     foreign = lease_in(http.post(f"{root}/leases", json=NEW, headers=TOKENS["stranger"]).json)
     assert foreign["project_id"] == "art"
     names = {lease["id"]: "own", foreign["id"]: "foreign"}
@@ -98,14 +98,14 @@ def test_a_list_shows_the_leases_of_ones_own_project_and_operators_all(http, lea
 
 @both
 @pytest.mark.parametrize("query", QUERIES)
-def test_no_query_shows_more(http, lease, root, query):
+def test_no_query_parameter_shows_leases_of_other_projects(http, lease, root, query):
     answer = http.get(f"{root}/leases" + query.format(project="physics"), headers=TOKENS["stranger"])
     assert ids_in(answer.json) == set()
 
 
 @both
 @pytest.mark.parametrize("key", ["project_id", "user_id", "id", "status", "trust_id"])
-def test_a_lease_can_not_be_made_for_another_project_nor_given_away(http, lease, root, key):
+def test_a_lease_cannot_be_created_for_or_given_to_another_project(http, lease, root, key):
     made = http.post(f"{root}/leases", json={**NEW, key: "physics"}, headers=TOKENS["stranger"])
     assert (made.status_code, key in made.json["error_message"]) == (400, True)
     given = http.put(f"{root}/leases/{lease['id']}", json={key: "art"}, headers=TOKENS["member"])
@@ -113,7 +113,7 @@ def test_a_lease_can_not_be_made_for_another_project_nor_given_away(http, lease,
 
 
 @both
-def test_a_reservation_is_changed_through_its_own_lease_only(http, lease, root):
+def test_a_reservation_can_be_changed_through_its_own_lease_only(http, lease, root):
     theirs = lease_in(http.post(f"{root}/leases", json=NEW, headers=TOKENS["stranger"]).json)
     change = {"reservations": [{"id": lease["reservations"][0]["id"], "max": 2}]}
     answer = http.put(f"{root}/leases/{theirs['id']}", json=change, headers=TOKENS["stranger"])
@@ -122,7 +122,7 @@ def test_a_reservation_is_changed_through_its_own_lease_only(http, lease, root):
 
 
 @both
-def test_a_relaxed_rule_to_see_leases_lets_nobody_change_them(world, root):
+def test_a_relaxed_get_rule_does_not_allow_changes(world, root):
     policy = Policy()
     rules = {rule.name: rule.check_str for rule in policy._enforcer.registered_rules.values()}
     relaxed = oslo.Rules.from_dict({**rules, "blazar:leases:get": "@"})

@@ -104,7 +104,7 @@ def test_a_bare_options_is_401_as_load_balancers_expect(http):
     ("path", "status"), [("/", 300), ("/versions", 300), ("/v1", 200), ("/v1/", 200), ("/openapi.json", 200)]
 )
 @pytest.mark.parametrize("headers", [{}, of("t-unknown")], ids=["none", "bad"])
-def test_versions_are_for_everybody(http, path, status, headers):
+def test_versions_need_no_token(http, path, status, headers):
     assert http.get(path, headers=headers).status_code == status
 
 
@@ -118,7 +118,7 @@ def test_the_health_check_needs_neither_a_token_nor_a_manager(http, world, monke
 @pytest.mark.parametrize(
     "headers", [{}, of(""), of("t-unknown"), of("t-expired"), {"Authorization": "Basic Og=="}], ids=str
 )
-def test_without_a_good_token_it_is_401_that_names_keystone(http, headers):
+def test_without_a_valid_token_the_answer_is_401_and_names_keystone(http, headers):
     answer = http.get("/v1/leases", headers=headers)
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Keystone uri="https://keystone.example"'
@@ -128,7 +128,7 @@ def test_without_a_good_token_it_is_401_that_names_keystone(http, headers):
 
 @pytest.mark.parametrize("path", ["/v1/leases", "/v1/os-hosts", "/v1/nothing", "/v2/leases", "/v1/leases/x"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS"])
-def test_nothing_else_is_told_to_nobody(http, method, path):
+def test_every_other_path_is_401_without_a_token(http, method, path):
     assert http.open(path, method=method).status_code == 401
 
 
@@ -143,18 +143,18 @@ CLAIMS = {
 
 
 @pytest.mark.parametrize("status", ["Confirmed", "Unknown", "confirmed"])
-def test_what_a_client_claims_is_not_believed(http, status):
+def test_identity_headers_of_a_client_are_ignored(http, status):
     assert http.get("/v1/leases", headers={**CLAIMS, "X-Identity-Status": status}).status_code == 401
 
 
-def test_what_a_client_claims_beside_its_token_is_not_believed(http):
+def test_identity_headers_beside_a_token_are_ignored(http):
     assert http.get("/v1/os-hosts", headers={**CLAIMS, **of("t-member")}).status_code == 403
     lease = http.post("/v1/leases", json=LEASE, headers={**CLAIMS, **of("t-member")}).json["lease"]
     assert (lease["user_id"], lease["project_id"]) == ("curie", "physics")
 
 
 @pytest.mark.parametrize("name", ["t-unscoped", "t-none", "t-service", "t-system", "t-domain"])
-def test_a_token_that_is_for_no_project_or_role_of_ours_may_nothing(http, name):
+def test_a_token_without_project_or_known_role_is_refused(http, name):
     for path in ("/v1/leases", "/v1/os-hosts"):
         answer = http.get(path, headers=of(name))
         assert answer.status_code == 403
@@ -174,7 +174,7 @@ def test_a_token_that_is_for_no_project_or_role_of_ours_may_nothing(http, name):
         ("t-admin", 200, 200, 204),
     ],
 )
-def test_what_a_token_may_depends_on_whose_lease_it_is(http, name, shown, renamed, deleted):
+def test_permissions_depend_on_the_project_of_the_lease(http, name, shown, renamed, deleted):
     lease = http.post("/v1/leases", json=LEASE, headers=of("t-member")).json["lease"]
     url = f"/v1/leases/{lease['id']}"
     assert http.get(url, headers=of(name)).status_code == shown
@@ -182,7 +182,7 @@ def test_what_a_token_may_depends_on_whose_lease_it_is(http, name, shown, rename
     assert http.delete(url, headers=of(name)).status_code == deleted
 
 
-def test_a_project_lists_its_own_and_operators_all(http):
+def test_a_project_lists_its_own_leases_and_operators_all(http):
     ids = [
         http.post("/v1/leases", json=LEASE, headers=of(name)).json["lease"]["id"] for name in ("t-member", "t-other")
     ]
@@ -200,14 +200,14 @@ def test_hosts_are_for_operators(http):
     assert {name for name, status in statuses.items() if status == 200} == {"t-admin"}
 
 
-def test_a_service_token_beside_a_good_token_changes_nothing(http):
+def test_a_service_token_beside_a_valid_token_changes_nothing(http):
     for given in ("t-service", "t-admin", "t-unknown"):
         headers = {**of("t-member"), "X-Service-Token": given}
         assert http.get("/v1/os-hosts", headers=headers).status_code == 403
         assert http.get("/v1/leases", headers=headers).status_code == 200
 
 
-def test_a_request_id_that_came_along_is_passed_on_and_ours_is_answered(http, world, monkeypatch):
+def test_a_given_request_id_is_passed_on_and_the_answer_has_ours(http, world, monkeypatch):
     seen = []
     monkeypatch.setattr(world.manager, "lease_revisions", lambda _: seen.append(current().request_id) or ())
     given = "req-11111111-2222-3333-4444-555555555555"
@@ -238,7 +238,7 @@ def preflight(client: Client, origin: str, *headers: str) -> TestResponse:
     return client.options("/v1/leases", headers=asked)
 
 
-def test_a_web_page_of_an_allowed_origin_may_send_a_token_and_read_the_answer(shared):
+def test_a_page_of_an_allowed_origin_may_send_a_token_and_read_the_answer(shared):
     asked = preflight(shared, HORIZON, "X-Auth-Token", "Content-Type", "OpenStack-API-Version")
     assert asked.status_code == 200
     assert asked.headers["Access-Control-Allow-Origin"] == HORIZON
@@ -253,7 +253,7 @@ def test_a_web_page_of_an_allowed_origin_may_send_a_token_and_read_the_answer(sh
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "https://horizon.example.evil", "http://horizon.example"]
 )
-def test_a_web_page_from_elsewhere_is_not_let_in(shared, origin):
+def test_a_page_of_another_origin_gets_no_cors_headers(shared, origin):
     for answer in (
         preflight(shared, origin, "X-Auth-Token"),
         shared.get("/v1/leases", headers={**of("t-member"), "Origin": origin}),
@@ -261,7 +261,7 @@ def test_a_web_page_from_elsewhere_is_not_let_in(shared, origin):
         assert permissions(answer) == []
 
 
-def test_without_allowed_origins_there_are_none(http):
+def test_without_allowed_origins_no_page_gets_cors_headers(http):
     assert permissions(preflight(http, HORIZON)) == []
 
 
@@ -272,7 +272,7 @@ def link(client: Client) -> str:
     return client.get("/", headers=PROXIED).json["versions"][0]["links"][0]["href"]
 
 
-def test_the_words_of_a_proxy_count_only_where_an_operator_says_so(a_cloud, keystone):
+def test_headers_of_a_proxy_count_only_if_an_operator_enables_them(a_cloud, keystone):
     assert link(a_cloud()) == "http://localhost/v1"
     trusting = a_cloud("[oslo_middleware]", "enable_proxy_headers_parsing = true")
     assert link(trusting) == "https://cloud.example/reservation/v1"
@@ -283,7 +283,7 @@ def test_it_works_below_a_mount(http):
     assert answer.status_code == 200
 
 
-def test_while_keystone_is_away_it_is_503_and_good_tokens_are_not_called_bad(a_cloud):
+def test_while_keystone_is_unreachable_the_answer_is_503_and_not_401(a_cloud):
     http = a_cloud()
     answer = http.get("/v1/leases", headers=of("t-member"))
     assert answer.status_code == 503
@@ -295,7 +295,7 @@ def test_while_keystone_is_away_it_is_503_and_good_tokens_are_not_called_bad(a_c
 
 
 @pytest.mark.parametrize("status", [401, 500, 503])
-def test_a_keystone_that_does_not_serve_us_is_no_fault_of_the_token(a_cloud, status):
+def test_an_error_of_keystone_is_not_reported_as_an_invalid_token(a_cloud, status):
     stub = StubCloud(statuses={"/v3": status})
     try:
         assert a_cloud(url=f"{stub.url}/v3").get("/v1/leases", headers=of("t-member")).status_code == 503
@@ -343,13 +343,13 @@ def test_a_failure_to_reach_keystone_is_logged_without_the_token_or_the_password
 
 
 @pytest.mark.parametrize("status", [None, "", "Invalid", "confirmed", "Confirmed, Confirmed"], ids=repr)
-def test_only_a_confirmed_identity_is_one(status):
+def test_only_a_confirmed_identity_is_accepted(status):
     headers = {"X-User-Id": "curie", "X-Project-Id": "physics", "X-Roles": "admin"}
     with pytest.raises(Unauthenticated):
         KeystoneIdentity().authenticate(headers if status is None else {**headers, "X-Identity-Status": status})
 
 
-def test_the_caller_is_whom_the_middleware_names():
+def test_the_caller_is_taken_from_the_headers_of_the_middleware():
     caller = KeystoneIdentity().authenticate(
         {
             "X-Identity-Status": "Confirmed",

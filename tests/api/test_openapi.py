@@ -47,7 +47,7 @@ def test_every_route_is_documented_and_nothing_else(app, document):
     assert served == {(path, method) for path, method, _ in operations(document)}
 
 
-def test_every_list_is_also_served_with_the_suffix_that_the_document_promises(http, document):
+def test_every_get_is_also_served_with_the_suffix_json(http, document):
     for path, method, _ in operations(document):
         if path.startswith(("/v1/", "/v2/")) and path != "/v1/" and method == "get":
             for name, value in STANDS_FOR.items():
@@ -127,7 +127,7 @@ def test_version_2_is_deprecated_in_every_operation_and_has_no_microversions(doc
             assert ("requestBody" in operation) == ("413" in operation["responses"])
 
 
-def test_an_operation_of_the_api_says_who_may_be_refused_and_how(document):
+def test_every_operation_documents_its_errors_and_headers(document):
     for path, _, operation in operations(document):
         if path.startswith("/v1/") and path != "/v1/":
             assert {"400", "401", "403", "406", "500", "503"} <= operation["responses"].keys()
@@ -135,7 +135,7 @@ def test_an_operation_of_the_api_says_who_may_be_refused_and_how(document):
             assert ("requestBody" in operation) == ("413" in operation["responses"])
 
 
-def test_a_refusal_has_the_shape_that_its_status_promises(http, document):
+def test_an_error_has_the_shape_that_the_document_gives_its_status(http, document):
     shapes = {
         "ApplicationError": http.get("/v1/os-hosts", headers=token()),
         "FrameError": http.get("/v1/leases", headers={"OpenStack-API-Version": "reservation 7.0"}),

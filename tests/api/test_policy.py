@@ -76,12 +76,12 @@ def test_the_rules_have_the_names_and_defaults_that_policy_files_build_on():
     ],
     ids=lambda value: value.user_id if isinstance(value, Caller) else "",
 )
-def test_a_lease_is_for_its_project_and_for_operators(tmp_path, caller, may):
+def test_a_lease_may_be_used_by_its_project_and_by_operators(tmp_path, caller, may):
     rules = policy(tmp_path)
     assert {verb for verb in ("get", "put", "delete") if rules.allows(f"blazar:leases:{verb}", caller, THEIRS)} == may
 
 
-def test_a_policy_file_may_use_the_rule_that_once_was_the_default(tmp_path):
+def test_a_policy_file_may_use_the_former_default_rule(tmp_path):
     rules = policy(tmp_path, '"blazar:leases:put": "rule:admin_or_owner"')
     assert rules.allows("blazar:leases:put", VISITOR, THEIRS)
     assert not rules.allows("blazar:leases:delete", VISITOR, THEIRS)
@@ -100,14 +100,14 @@ NOBODYS = {"project_id": "", "user_id": ""}
 
 @pytest.mark.parametrize("defaults", [True, False])
 @pytest.mark.parametrize("target", [None, NOBODYS, {"project_id": "None", "user_id": ""}], ids=str)
-def test_no_project_is_no_project_of_anybody(tmp_path, target, defaults):
+def test_a_caller_without_a_project_matches_no_project(tmp_path, target, defaults):
     rules = policy(tmp_path, enforce_new_defaults=defaults)
     nobody = Caller("", "", ("member", "reader"))
     assert not any(rules.allows(f"blazar:leases:{verb}", nobody, target) for verb in ("get", "post", "put", "delete"))
     assert not rules.allows("blazar:leases:get", FRIDA, NOBODYS)
 
 
-def test_an_operator_without_a_project_sees_all_and_books_nothing(world):
+def test_an_operator_without_a_project_sees_all_leases_and_creates_none(world):
     class OfTheCloud:
         def authenticate(self, headers):
             return Caller("root", "", ("admin",))
@@ -133,7 +133,7 @@ def errors(caplog):
     return [r.getMessage() for r in caplog.records if r.name == "blazar.api.policy" and r.levelname == "ERROR"]
 
 
-def test_a_policy_file_that_changes_is_read_again(tmp_path, at_once):
+def test_a_changed_policy_file_is_reloaded(tmp_path, at_once):
     rules = policy(tmp_path)
     assert not rules.allows("blazar:leases:delete", READER_OF_ART, THEIRS)
     (tmp_path / "policy.yaml").write_text(READERS_MAY, encoding="utf-8")
@@ -150,7 +150,7 @@ def test_a_policy_file_that_changes_is_read_again(tmp_path, at_once):
     ],
     ids=["removed", "text", "number", "cut off"],
 )
-def test_a_policy_file_that_goes_or_breaks_is_told_of_once_and_the_rules_stay(tmp_path, at_once, caplog, spoil):
+def test_a_removed_or_invalid_policy_file_is_logged_once_and_the_rules_stay(tmp_path, at_once, caplog, spoil):
     rules = policy(tmp_path, READERS_MAY)
     file = tmp_path / "policy.yaml"
     spoil(file)
@@ -165,7 +165,7 @@ def test_a_policy_file_that_goes_or_breaks_is_told_of_once_and_the_rules_stay(tm
     assert not rules.allows("blazar:leases:delete", READER_OF_ART, THEIRS)
 
 
-def test_a_policy_file_that_is_misspelt_is_told_of_once_and_the_defaults_hold(tmp_path, at_once, caplog):
+def test_a_missing_configured_policy_file_is_logged_once_and_the_defaults_apply(tmp_path, at_once, caplog):
     rules = policy(tmp_path, policy_file=str(tmp_path / "polcy.yaml"))
     for _ in range(3):
         assert rules.allows("blazar:leases:get", READER_OF_ART, THEIRS)
@@ -173,6 +173,6 @@ def test_a_policy_file_that_is_misspelt_is_told_of_once_and_the_defaults_hold(tm
     assert told.endswith("polcy.yaml does not exist; the default rules apply")
 
 
-def test_a_policy_file_that_nobody_named_may_be_missing(caplog):
+def test_the_default_policy_file_may_be_missing(caplog):
     assert Policy().allows("blazar:leases:get", READER_OF_ART, THEIRS)
     assert not errors(caplog)

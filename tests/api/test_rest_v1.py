@@ -92,7 +92,7 @@ def test_a_reservation_of_a_flavor_has_all_keys_that_clients_know(http, offered)
         }
 
 
-def test_what_is_shown_of_a_reservation_of_a_flavor_may_be_sent_back(http, offered):
+def test_a_shown_flavor_reservation_may_be_sent_back(http, offered):
     lease = create(http, reservations=[OF_FLAVOR])
     shown = lease["reservations"][0]
     ours = ("created_at", "updated_at", "lease_id", "resource_id", "status", "missing_resources", "resources_changed")
@@ -106,7 +106,7 @@ def test_what_is_shown_of_a_reservation_of_a_flavor_may_be_sent_back(http, offer
     }
 
 
-def test_a_flavor_belongs_to_the_project_of_the_lease_whoever_asks(http, offered):
+def test_a_flavor_must_be_accessible_to_the_project_of_the_lease(http, offered):
     theirs = {"reservations": [{**OF_FLAVOR, "flavor_id": "theirs"}]}
     body = {**LEASE, **theirs}
     assert http.post("/v1/leases", json=body, headers=token("curie", "physics", "admin")).status_code == 404
@@ -117,7 +117,7 @@ def test_a_flavor_belongs_to_the_project_of_the_lease_whoever_asks(http, offered
     assert answer.status_code == 404, answer.text
 
 
-def test_a_reservation_of_instances_can_be_changed_as_clients_do_it(http):
+def test_a_reservation_of_instances_can_be_changed_as_clients_change_it(http):
     lease = create(http, reservations=[SERVERS])
     change = {"reservations": [{"id": lease["reservations"][0]["id"], "amount": 2, "affinity": "True"}]}
     changed = http.put(f"/v1/leases/{lease['id']}", json=change, headers=token()).json["lease"]
@@ -130,7 +130,7 @@ def test_a_reservation_of_instances_can_be_changed_as_clients_do_it(http):
 
 
 @pytest.mark.parametrize("name", ["before_end", "before_end_action"])
-def test_what_is_done_before_the_end_goes_by_two_names_and_can_be_changed(http, name):
+def test_the_before_end_action_has_two_names_and_can_be_changed(http, name):
     lease = create(http, reservations=[{**ROOM, name: "snapshot"}])
     assert lease["reservations"][0]["before_end"] == "snapshot"
     change = {"reservations": [{"id": lease["reservations"][0]["id"], name: "migration"}]}
@@ -173,7 +173,7 @@ def test_a_lease_has_all_keys_in_the_formats_that_clients_parse(http):
     )
 
 
-def test_what_clients_send_beside_the_point_is_tolerated(http):
+def test_superfluous_keys_that_clients_send_are_accepted(http):
     room = {**ROOM, "min": "1", "max": "2", "amount": 1, "affinity": "None", "required_floatingips": [], "vcpus": ""}
     lease = create(http, reservations=[room], events=[{"event_type": "notification", "event_date": "2030-04-02 10:00"}])
     assert (lease["reservations"][0]["min"], lease["reservations"][0]["max"]) == (1, 2)
@@ -186,7 +186,7 @@ def test_a_requirement_may_be_a_list(http):
     assert lease["reservations"][0]["resource_properties"] == '[">=", "$vcpus", 2]'
 
 
-def test_dates_are_read_as_strptime_reads_them(http):
+def test_dates_are_parsed_as_strptime_parses_them(http):
     lease = create(http, start_date="2030-4-2 8:05")
     assert lease["start_date"] == "2030-04-02T08:05:00.000000"
 
@@ -196,7 +196,7 @@ def test_now_is_the_current_minute(http, world):
     assert create(http, start_date="now")["start_date"] == "2030-04-01T12:00:00.000000"
 
 
-def test_a_lease_goes_through_its_life_in_the_api(http, world):
+def test_a_lease_is_created_started_updated_and_deleted(http, world):
     lease = create(http, start_date="now", end_date="2030-04-01 14:00")
     world.run()
     shown = http.get(f"/v1/leases/{lease['id']}", headers=token()).json["lease"]
@@ -233,7 +233,7 @@ def test_a_project_sees_its_own_leases_and_operators_see_all(http):
     assert seen({}) == {mine, theirs}
 
 
-def test_a_list_shows_every_lease_as_it_is_now(http, world):
+def test_a_list_shows_the_current_state_of_every_lease(http, world):
     kept = [create(http, start_date="now", end_date="2030-04-01 14:00")]
     world.clock.by(seconds=1)
     kept.append(create(http))
@@ -256,7 +256,7 @@ def test_a_list_shows_every_lease_as_it_is_now(http, world):
     assert http.get("/v1/leases", headers=token("frida", "art")).json["leases"] == []
 
 
-def test_a_host_shows_what_it_is_and_its_capabilities_as_texts(http, world):
+def test_a_host_shows_its_attributes_and_its_capabilities_as_strings(http, world):
     world.manager.delete_host("3")
     made = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": True, "slots": 5, "vcpus": 9999, "status": "x"})
     assert made.status_code == 400
@@ -270,7 +270,7 @@ def test_a_host_shows_what_it_is_and_its_capabilities_as_texts(http, world):
     assert http.delete("/v1/os-hosts/3").status_code == 204
 
 
-def test_allocations_are_shown_by_host(http):
+def test_allocations_are_listed_by_host(http):
     lease = create(http)
     listed = http.get("/v1/os-hosts/allocations").json["allocations"]
     assert [a["resource_id"] for a in listed] == ["1", "2", "3"]
@@ -319,7 +319,7 @@ def test_a_private_capability_is_known_to_operators_only(http):
 
 
 @pytest.mark.parametrize("path", ["/", "/versions"])
-def test_versions_are_found_without_a_token_below_any_mount(http, path):
+def test_versions_are_listed_without_a_token_below_any_mount(http, path):
     answer = http.get(path, base_url="http://controller:1234", environ_overrides={"SCRIPT_NAME": "/reservation"})
     assert answer.status_code == 300
     assert answer.json["versions"] == [
@@ -338,7 +338,7 @@ def test_versions_are_found_without_a_token_below_any_mount(http, path):
     ]
 
 
-def test_every_answer_names_its_request_and_a_versioned_one_its_version(http):
+def test_every_answer_has_a_request_id_and_a_versioned_one_its_version(http):
     plain = http.get("/v1/leases", headers={"X-OpenStack-Request-ID": "req-11111111-2222-3333-4444-555555555555"})
     assert re.fullmatch(r"req-[0-9a-f-]{36}", plain.headers["x-openstack-request-id"])
     assert "11111111-2222" not in plain.headers["x-openstack-request-id"]
@@ -357,12 +357,12 @@ def test_every_answer_names_its_request_and_a_versioned_one_its_version(http):
 
 
 @pytest.mark.parametrize("accept", [None, "text/html", "application/json", "*/*;q=0.1", "nonsense"])
-def test_any_accept_header_or_none_will_do(http, accept):
+def test_any_accept_header_is_accepted(http, accept):
     assert http.get("/v1/leases", headers={"Accept": accept} if accept else {}).status_code == 200
 
 
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.WARNING, logging.CRITICAL, logging.CRITICAL + 1])
-def test_it_works_whatever_is_logged(http, level):
+def test_requests_work_at_every_log_level(http, level):
     levels = {name: logging.getLogger(name).level for name in ("", "blazar", "blazar.api", "blazar.api.app")}
     try:
         for name in levels:
@@ -375,14 +375,14 @@ def test_it_works_whatever_is_logged(http, level):
             logging.getLogger(name).setLevel(before)
 
 
-def test_a_version_can_be_discovered_where_it_is(http):
+def test_the_version_document_is_served_below_any_mount(http):
     for path in ("/v1", "/v1/"):
         answer = http.get(path, environ_overrides={"SCRIPT_NAME": "/reservation"}, base_url="http://cloud:1234")
         assert answer.status_code == 200
         assert answer.json["version"]["links"] == [{"rel": "self", "href": "http://cloud:1234/reservation/v1"}]
 
 
-def test_the_health_of_the_service_can_be_asked(http, world, monkeypatch):
+def test_the_healthcheck_reports_the_state_of_the_service(http, world, monkeypatch):
     assert http.get("/healthcheck").json == {"status": "ok"}
 
     def fail(**_):
@@ -393,7 +393,7 @@ def test_the_health_of_the_service_can_be_asked(http, world, monkeypatch):
     assert (answer.status_code, answer.json["status"]) == (503, "failing")
 
 
-def test_a_bug_of_ours_is_a_500_with_nothing_of_its_inside(http, world, monkeypatch, caplog):
+def test_an_internal_error_is_a_500_without_details(http, world, monkeypatch, caplog):
     def fail(_):
         raise RuntimeError("secret detail")
 
@@ -409,7 +409,7 @@ def test_a_bug_of_ours_is_a_500_with_nothing_of_its_inside(http, world, monkeypa
     assert answer.headers["x-openstack-request-id"] in caplog.text
 
 
-def test_the_log_of_requests_has_neither_tokens_nor_lines_of_a_user(http, caplog):
+def test_the_log_of_requests_has_no_tokens_and_no_injected_lines(http, caplog):
     caplog.set_level("DEBUG", logger="blazar.api")
     http.get("/v1/leases/x%0aERROR%20forged", headers=token("mallory", "art"))
     (record,) = [r for r in caplog.records if r.name == "blazar.api.app"]
@@ -417,14 +417,14 @@ def test_the_log_of_requests_has_neither_tokens_nor_lines_of_a_user(http, caplog
     assert "mallory" not in caplog.text
 
 
-def test_what_a_cloud_tells_of_a_host_may_be_sent_with_it_and_is_not_kept(http):
+def test_attributes_of_the_cloud_in_a_registration_are_ignored(http):
     http.delete("/v1/os-hosts/3")
     sent = {"id": 3, "name": "node-3", "vcpus": None, "cpu_info": {"arch": "z80"}, "trust_id": [], "memory_mb": -1}
     host = http.post("/v1/os-hosts", json=sent).json["host"]
     assert (host["id"], host["vcpus"], host["memory_mb"], host["trust_id"]) == ("3", 16, 65536, None)
 
 
-def test_a_change_may_bring_the_whole_reservation_as_the_service_showed_it(http):
+def test_an_update_may_send_the_whole_reservation_as_shown(http):
     lease = create(http)
     (shown,) = lease["reservations"]
     sent = {**shown, "max": 3, "status": "error", "missing_resources": True, "lease_id": "x", "created_at": None}
@@ -439,7 +439,7 @@ def test_a_change_may_bring_the_whole_reservation_as_the_service_showed_it(http)
     [{"Origin": "https://evil.example"}, {"Host": "rebound.example:1234"}, {"Origin": "null"}, {"Host": "192.0.2.7"}],
     ids=str,
 )
-def test_a_web_page_from_elsewhere_is_nobody(http, headers):
+def test_a_page_of_another_origin_is_unauthenticated(http, headers):
     assert http.post("/v1/leases", json=LEASE, headers=headers).status_code == 401
 
 
@@ -453,7 +453,7 @@ def test_a_web_page_from_elsewhere_is_nobody(http, headers):
     ],
     ids=str,
 )
-def test_a_program_of_this_machine_and_a_page_of_the_service_itself_are_whom_they_say(http, headers):
+def test_local_programs_and_own_pages_are_trusted(http, headers):
     assert http.get("/v1/leases", headers=headers).status_code == 200
 
 
@@ -470,7 +470,7 @@ def test_a_program_of_this_machine_and_a_page_of_the_service_itself_are_whom_the
     ],
     ids=str,
 )
-def test_a_page_that_another_program_of_this_machine_serves_is_nobody(http, headers):
+def test_a_page_of_another_local_port_is_unauthenticated(http, headers):
     answer = http.post("/v1/leases", json=LEASE, headers={"Host": "localhost:1234", **headers})
     assert answer.status_code == 401
 
@@ -486,18 +486,18 @@ def test_a_page_that_another_program_of_this_machine_serves_is_nobody(http, head
     ],
     ids=lambda value: "" if isinstance(value, set) else "+".join(value),
 )
-def test_a_role_has_those_with_it_that_keystone_gives_with_it(roles, implied):
+def test_a_role_implies_the_same_roles_as_in_keystone(roles, implied):
     assert set(StandaloneIdentity().authenticate(token("alice", "physics", *roles)).roles) == implied
 
 
-def test_a_member_may_read_too(http):
+def test_a_member_may_also_read(http):
     lease = create(http)
     headers = token("alice", "physics", "member")
     assert http.get(f"/v1/leases/{lease['id']}", headers=headers).status_code == 200
     assert len(http.get("/v1/leases", headers=headers).json["leases"]) == 1
 
 
-def test_an_operator_disables_a_host_and_says_whom_it_is_for(http):
+def test_an_operator_disables_a_host_and_restricts_it_to_projects(http):
     plain = http.get("/v1/os-hosts/1").json["host"]
     assert not plain.keys() & {"disabled", "failure", "failed_since", "authorized_projects"}
     shown = http.put("/v1/os-hosts/1", json={"disabled": "True", "rack": "r1"}).json["host"]
@@ -515,7 +515,7 @@ def test_an_operator_disables_a_host_and_says_whom_it_is_for(http):
     assert (made.json["host"]["reservable"], made.json["host"]["authorized_projects"]) == (False, ["art"])
 
 
-def test_a_failed_host_says_so(http, world):
+def test_a_failed_host_shows_its_failure(http, world):
     world.simulated.operators.host_down("node-1")
     world.manager.monitor.hear("node-1")
     world.manager.monitor.run_once()
@@ -524,7 +524,7 @@ def test_a_failed_host_says_so(http, world):
     assert shown["failed_since"] == "2030-04-01 12:00:00"
 
 
-def test_an_operator_moves_a_reservation_off_a_host_and_reads_a_host_anew(http, world):
+def test_an_operator_moves_a_reservation_to_another_host_and_refreshes_a_host(http, world):
     lease = world.lease(start=timedelta(hours=1))
     listed = http.get("/v1/os-hosts/allocations").json["allocations"]
     host = next(item["resource_id"] for item in listed if item["reservations"])

@@ -37,7 +37,7 @@ def change(http, lease, **changes):
     return answer.json
 
 
-def test_a_lease_comes_bare_with_the_keys_of_this_version(http):
+def test_a_lease_has_no_envelope_and_the_keys_of_version_2(http):
     lease = create(http)
     assert list(lease) == [
         "id",
@@ -63,7 +63,7 @@ def test_a_lease_comes_bare_with_the_keys_of_this_version(http):
     assert "before_end" not in reservation
 
 
-def test_a_lease_is_the_same_in_both_versions_but_for_what_differs(http):
+def test_a_lease_is_the_same_in_both_versions_except_for_known_differences(http):
     shown = create(http)
     other = http.get(f"/v1/leases/{shown['id']}", headers=token()).json["lease"]
     (mine,), (theirs,) = shown["reservations"], other["reservations"]
@@ -76,7 +76,7 @@ def test_a_lease_is_the_same_in_both_versions_but_for_what_differs(http):
     assert {**theirs, "before_end_action": theirs["before_end"]} == {**mine, "before_end": mine["before_end_action"]}
 
 
-def test_lists_are_bare_and_show_every_lease_as_it_is_now(http, world):
+def test_lists_have_no_envelope_and_show_the_current_state(http, world):
     assert http.get("/v2/leases", headers=token()).json == []
     first = create(http)
     world.clock.by(seconds=1)
@@ -92,7 +92,7 @@ def test_lists_are_bare_and_show_every_lease_as_it_is_now(http, world):
     assert http.get(f"/v2/leases/{first['id']}", headers=token()).json == renamed
 
 
-def test_what_is_to_be_done_before_the_end_and_when_is_asked_shown_and_changed(http):
+def test_the_before_end_action_and_date_are_set_shown_and_changed(http):
     lease = create(
         http, before_end_date="2030-04-02T19:30:00Z", reservations=[{**ROOM, "before_end_action": "snapshot"}]
     )
@@ -109,14 +109,14 @@ def test_what_is_to_be_done_before_the_end_and_when_is_asked_shown_and_changed(h
     assert create(http, before_end_date=None)["before_end_date"] == "2030-04-02T19:00:00.000000"
 
 
-def test_a_change_may_bring_the_whole_reservation_as_the_service_showed_it(http):
+def test_an_update_may_send_the_whole_reservation_as_shown(http):
     lease = create(http, reservations=[{**ROOM, "before_end_action": "snapshot"}])
     (shown,) = lease["reservations"]
     (changed,) = change(http, lease, reservations=[{**shown, "max": 3, "before_end_action": "none"}])["reservations"]
     assert (changed["max"], changed["before_end_action"], changed["id"]) == (3, "none", shown["id"])
 
 
-def test_values_may_be_texts_as_the_maps_of_this_version_have_them(http):
+def test_values_may_be_strings_as_in_maps_of_version_2(http):
     lease = create(
         http,
         reservations=[{**ROOM, "min": "1", "max": "2", "before_end_action": ""}],
@@ -139,17 +139,17 @@ def test_values_may_be_texts_as_the_maps_of_this_version_have_them(http):
         "2030-04-01T22:30-09:30",
     ],
 )
-def test_dates_are_read_to_the_minute_or_as_iso_8601(http, text):
+def test_dates_are_parsed_to_the_minute_or_as_iso_8601(http, text):
     assert create(http, start_date=text)["start_date"] == "2030-04-02T08:00:00.000000"
 
 
 @pytest.mark.parametrize("text", ["", "now", "2030-04-02", "2030-04-02T08:00:00.1", "0001-01-01T00:00+00:01"])
-def test_other_dates_are_refused_by_the_name_of_their_field(text):
+def test_invalid_dates_are_refused_with_the_name_of_their_field(text):
     with pytest.raises(InvalidInput, match=r"^end_date: .*Required format: %Y-%m-%d %H:%M, or ISO 8601"):
         instant(text, "end_date")
 
 
-def test_a_lease_goes_through_its_life(http, world):
+def test_version_2_creates_starts_updates_and_deletes_a_lease(http, world):
     lease = create(http, start_date="2030-04-01 12:00", end_date="2030-04-01 14:00")
     world.run()
     shown = http.get(f"/v2/leases/{lease['id']}", headers=token()).json
@@ -169,7 +169,7 @@ def test_an_empty_change_changes_nothing(http):
     assert change(http, lease) == lease
 
 
-def test_a_host_has_its_capabilities_in_a_map_with_some_facts(http):
+def test_a_host_has_its_capabilities_and_some_attributes_in_a_map(http):
     http.delete("/v2/os-hosts/3")
     asked = {"hypervisor_hostname": "node-3", "extra_capas": {"gpu": True, "slots": 5}}
     answer = http.post("/v2/os-hosts", json=asked)
@@ -206,14 +206,14 @@ def test_a_host_has_its_capabilities_in_a_map_with_some_facts(http):
     [{"name": "node-3"}, {"id": 3}, {"id": "3"}, {"name": "node-3", "hypervisor_hostname": "node-3"}],
     ids=str,
 )
-def test_a_host_is_registered_by_either_name_or_its_id(http, sent):
+def test_a_host_is_registered_by_name_hostname_or_id(http, sent):
     http.delete("/v2/os-hosts/3")
     told = {"vcpus": 9999, "memory_mb": None, "cpu_info": "{}", "trust_id": "x"}  # is read from the cloud
     host = http.post("/v2/os-hosts", json={**sent, **told}).json
     assert (host["id"], host["hypervisor_hostname"], host["vcpus"], host["trust_id"]) == (3, "node-3", 16, None)
 
 
-def test_there_is_no_microversion_here(http):
+def test_version_2_has_no_microversions(http):
     for headers in ({}, {"OpenStack-API-Version": "reservation 99.9"}, {"OpenStack-API-Version": "reservation one"}):
         answer = http.get("/v2/leases", headers=headers)
         assert answer.status_code == 200
@@ -221,7 +221,7 @@ def test_there_is_no_microversion_here(http):
         assert answer.headers["Vary"] == "X-Auth-Token"
 
 
-def test_an_unknown_url_is_told_of_as_this_version_does(http):
+def test_an_unknown_url_has_the_error_shape_of_version_2(http):
     answer = http.get("/v2/nothing")
     assert (answer.status_code, answer.json["code"], answer.json["title"]) == (404, 404, "Not Found")
     refused = http.get("/v2")
@@ -229,7 +229,7 @@ def test_an_unknown_url_is_told_of_as_this_version_does(http):
     assert refused.headers["Allow"]
 
 
-def test_a_bug_of_ours_is_a_500_with_nothing_of_its_inside(http, world, monkeypatch, caplog):
+def test_an_internal_error_is_a_500_without_details(http, world, monkeypatch, caplog):
     def fail(_):
         raise RuntimeError("secret detail")
 
@@ -240,7 +240,7 @@ def test_a_bug_of_ours_is_a_500_with_nothing_of_its_inside(http, world, monkeypa
     assert "secret detail" in caplog.text
 
 
-def test_a_database_that_is_away_is_a_503(http, world, monkeypatch):
+def test_an_unreachable_database_is_503(http, world, monkeypatch):
     def fail():
         raise StoreUnavailable("the database does not answer")
 
@@ -254,7 +254,7 @@ def test_a_database_that_is_away_is_a_503(http, world, monkeypatch):
     [(["leases"], (200, 404, 405)), (["oshosts"], (404, 200, 405)), ([], (404, 404, 404))],
     ids=["leases", "oshosts", "none"],
 )
-def test_what_is_no_controller_is_not_there(world, controllers, statuses):
+def test_only_the_configured_controllers_are_served(world, controllers, statuses):
     http = client_of(
         create_app(world.manager, identity=StandaloneIdentity(), served=Served(installed(), v2_controllers=controllers))
     )
@@ -267,7 +267,7 @@ def test_what_is_no_controller_is_not_there(world, controllers, statuses):
     assert http.get("/v1/leases").status_code == http.get("/v1/os-hosts").status_code == 200
 
 
-def test_version_2_may_be_all_there_is(world):
+def test_version_2_may_be_served_alone(world):
     http = client_of(
         create_app(world.manager, identity=StandaloneIdentity(), served=Served(installed(), enable_v1=False))
     )

@@ -97,13 +97,13 @@ def test_a_route_is_served_with_the_suffix_json_if_its_row_says_so(app, row):
     assert (twin is not None and row.method in twin.methods) == row.json_twin, path
 
 
-def test_a_name_is_that_of_one_method_of_one_url():
+def test_a_name_belongs_to_one_method_of_one_url():
     names = {row.name: (row.method, row.url) for part in BUILTIN for row in part.routes}
     assert all(names[row.name] == (row.method, row.url) for part in BUILTIN for row in part.routes)
     assert len(set(names.values())) == len(names)
 
 
-def test_a_version_of_a_method_has_one_row():
+def test_the_rows_of_a_method_have_disjoint_versions():
     for one, other in combinations([row for part in BUILTIN for row in part.routes], 2):
         if (one.method, one.url) == (other.method, other.url):
             first, second = sorted((one, other), key=lambda row: row.since)
@@ -135,6 +135,6 @@ def test_a_path_describes_each_of_its_parameters():
         assert set(re.findall(r"\{(\w+)\}", row.url)) == described
 
 
-def test_no_route_is_limited_to_versions_that_nobody_can_ask_for():
+def test_no_served_route_is_limited_to_some_microversions():
     assert MAX_VERSION == (1, 0)
     assert not any(row.is_limited for row in ROUTES)
