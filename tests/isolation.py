@@ -8,9 +8,15 @@ from typing import Any
 WHO = ("admin", "member", "reader", "stranger", "foreign reader", "service", "nobody")
 """``member`` and ``reader`` have just that role in the lease's project; the strangers have it in another."""
 
-ROOM = {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
+HOST_RESERVATION = {
+    "resource_type": "physical:host",
+    "min": 1,
+    "max": 1,
+    "hypervisor_properties": "",
+    "resource_properties": "",
+}
 LEASE = {"name": "work", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 12:00", "events": []}
-NEW = {**LEASE, "reservations": [ROOM]}
+NEW = {**LEASE, "reservations": [HOST_RESERVATION]}
 
 ON_A_LEASE = [
     (root, *row)

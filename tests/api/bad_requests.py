@@ -35,8 +35,14 @@ READER = {"X-Auth-Token": "pierre:physics:reader"}
 OTHER = {"X-Auth-Token": "frida:art"}
 FORMAT = "Required format: %Y-%m-%d %H:%M"
 
-ROOM = {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
-SERVERS = {
+HOST_RESERVATION = {
+    "resource_type": "physical:host",
+    "min": 1,
+    "max": 1,
+    "hypervisor_properties": "",
+    "resource_properties": "",
+}
+INSTANCE_RESERVATION = {
     "resource_type": "virtual:instance",
     "amount": 1,
     "vcpus": 1,
@@ -45,7 +51,7 @@ SERVERS = {
     "affinity": None,
     "resource_properties": "",
 }
-OF_FLAVOR = {"resource_type": "flavor:instance", "flavor_id": "small", "amount": 1, "affinity": None}
+FLAVOR_RESERVATION = {"resource_type": "flavor:instance", "flavor_id": "small", "amount": 1, "affinity": None}
 ADDRESSES = {
     "resource_type": "virtual:floatingip",
     "network_id": "public",
@@ -53,35 +59,40 @@ ADDRESSES = {
     "required_floatingips": [],
 }
 NEW_ADDRESS = {"floating_network_id": "public", "floating_ip_address": "203.0.113.20"}
-LEASE = {"name": "x", "start_date": "2030-05-01 10:00", "end_date": "2030-05-01 12:00", "reservations": [ROOM]}
+LEASE = {
+    "name": "x",
+    "start_date": "2030-05-01 10:00",
+    "end_date": "2030-05-01 12:00",
+    "reservations": [HOST_RESERVATION],
+}
 
 
 def without(key: str) -> dict[str, Any]:
     return {k: v for k, v in LEASE.items() if k != key}
 
 
-def room(**changes: Any) -> dict[str, Any]:
-    return {**LEASE, "reservations": [{**ROOM, **changes}]}
+def reservation(**changes: Any) -> dict[str, Any]:
+    return {**LEASE, "reservations": [{**HOST_RESERVATION, **changes}]}
 
 
 def room_without(key: str) -> dict[str, Any]:
-    return {**LEASE, "reservations": [{k: v for k, v in ROOM.items() if k != key}]}
+    return {**LEASE, "reservations": [{k: v for k, v in HOST_RESERVATION.items() if k != key}]}
 
 
 def servers(**changes: Any) -> dict[str, Any]:
-    return {**LEASE, "reservations": [{**SERVERS, **changes}]}
+    return {**LEASE, "reservations": [{**INSTANCE_RESERVATION, **changes}]}
 
 
 def flavored(**changes: Any) -> dict[str, Any]:
-    return {**LEASE, "reservations": [{**OF_FLAVOR, **changes}]}
+    return {**LEASE, "reservations": [{**FLAVOR_RESERVATION, **changes}]}
 
 
 def flavored_without(key: str) -> dict[str, Any]:
-    return {**LEASE, "reservations": [{k: v for k, v in OF_FLAVOR.items() if k != key}]}
+    return {**LEASE, "reservations": [{k: v for k, v in FLAVOR_RESERVATION.items() if k != key}]}
 
 
 def servers_without(key: str) -> dict[str, Any]:
-    return {**LEASE, "reservations": [{k: v for k, v in SERVERS.items() if k != key}]}
+    return {**LEASE, "reservations": [{k: v for k, v in INSTANCE_RESERVATION.items() if k != key}]}
 
 
 def ips(**changes: Any) -> dict[str, Any]:
@@ -175,10 +186,10 @@ CREATION = [
         post(f"reservations {v!r}", {**LEASE, "reservations": v}, "reservations")
         for v in (None, "x", 1, {}, [None], [1], ["x"], [[]])
     ),
-    post("too many reservations", {**LEASE, "reservations": [ROOM] * 101}, "reservations"),
+    post("too many reservations", {**LEASE, "reservations": [HOST_RESERVATION] * 101}, "reservations"),
     post("a reservation without a type", room_without("resource_type"), "Missing parameter resource_type"),
     *(
-        post(f"type {v!r}", room(resource_type=v), "resource_type")
+        post(f"type {v!r}", reservation(resource_type=v), "resource_type")
         for v in (None, 1, [], "", "virtual:address", "x" * 500)
     ),
     *(post(f"events {v!r}", {**LEASE, "events": v}, "events") for v in (None, "x", {}, [1], [{}], [{"event_type": 1}])),
@@ -200,20 +211,20 @@ CREATION = [
         for key in ("min", "max", "hypervisor_properties", "resource_properties")
     ),
     *(
-        post(f"{key} {v!r}", room(**{key: v}), key)
+        post(f"{key} {v!r}", reservation(**{key: v}), key)
         for key in ("min", "max")
         for v in (0, -1, "", "foo", "1.5", 1.5, None, True, [], {}, 2**40, "٣", 10**300)
     ),
-    post("a key too long", room(**{"k" * 256: 1}), "at most 255 characters"),
-    post("max below min", room(min=3, max=2), "max (2) is less than min (3)"),
+    post("a key too long", reservation(**{"k" * 256: 1}), "at most 255 characters"),
+    post("max below min", reservation(min=3, max=2), "max (2) is less than min (3)"),
     *(
-        post(f"{key} {v!r}", room(**{key: v}), "before_end")
+        post(f"{key} {v!r}", reservation(**{key: v}), "before_end")
         for key in ("before_end", "before_end_action")
         for v in (None, "email", 1, [], {}, True)
     ),
-    post("two actions", room(before_end="none", before_end_action="snapshot"), "two names of one thing"),
+    post("two actions", reservation(before_end="none", before_end_action="snapshot"), "two names of one thing"),
     *(
-        post(f"{key} {v!r}"[:60], room(**{key: v}), key)
+        post(f"{key} {v!r}"[:60], reservation(**{key: v}), key)
         for key in ("hypervisor_properties", "resource_properties")
         for v in (
             "x",
@@ -245,14 +256,19 @@ CREATION = [
             True,
         )
     ),
-    post("more hosts than there are", room(min=99, max=99), "Not enough hosts", 409),
-    post("more hosts than match", room(min=1, max=1, resource_properties='[">", "$vcpus", "4096"]'), "0 match", 409),
+    post("more hosts than there are", reservation(min=99, max=99), "Not enough hosts", 409),
+    post(
+        "more hosts than match",
+        reservation(min=1, max=1, resource_properties='[">", "$vcpus", "4096"]'),
+        "0 match",
+        409,
+    ),
 ]
 
 INSTANCES = [
     *(
         post(f"servers without {key}", servers_without(key), f"Missing parameter {key}")
-        for key in SERVERS
+        for key in INSTANCE_RESERVATION
         if key != "resource_type"
     ),
     *(
@@ -311,7 +327,7 @@ INSTANCES = [
         for v in ("x", '[">", "$vcpus", "1"]', 5, {"a": 1})
     ),
     post("a flavor that moves out", flavored(before_end="migration"), "'migration'"),
-    post("servers with a host's keys only", room(resource_type="virtual:instance"), "Missing parameter amount"),
+    post("servers with a host's keys only", reservation(resource_type="virtual:instance"), "Missing parameter amount"),
 ]
 
 CHANGES = [

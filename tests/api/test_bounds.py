@@ -20,7 +20,7 @@ from blazar.api.served import Served
 from blazar.api.validation import check
 from blazar.model.errors import InvalidInput
 from tests.api.conftest import token
-from tests.api.test_rest_v1 import LEASE, ROOM, create
+from tests.api.test_rest_v1 import HOST_RESERVATION, LEASE, create
 
 
 def test_the_cache_of_leases_is_limited_in_bytes(world):
@@ -97,21 +97,27 @@ def test_the_openapi_document_is_rendered_once(world, monkeypatch):
     assert len(made) == 1
 
 
-ROOMY = {**ROOM, "resource_properties": json.dumps(["=", "$hypervisor_hostname", "x" * 7000])}
+LONG_RESERVATION = {**HOST_RESERVATION, "resource_properties": json.dumps(["=", "$hypervisor_hostname", "x" * 7000])}
 
 
 @pytest.mark.parametrize(
     ("changes", "longest"),
     [
         (
-            {"reservations": [ROOM, *[ROOMY] * 4, {**ROOMY, "hypervisor_properties": " " * 100}]},
+            {
+                "reservations": [
+                    HOST_RESERVATION,
+                    *[LONG_RESERVATION] * 4,
+                    {**LONG_RESERVATION, "hypervisor_properties": " " * 100},
+                ]
+            },
             "reservations[1].resource_properties",
         ),
         (
-            {"events": [{"event_type": "ü" * 66}] * 100, "reservations": [ROOMY] * 3},
+            {"events": [{"event_type": "ü" * 66}] * 100, "reservations": [LONG_RESERVATION] * 3},
             "reservations[0].resource_properties",
         ),
-        ({"reservations": [{**ROOM, "x" * 250: ["y" * 40_000]}]}, "reservations[0].x"),
+        ({"reservations": [{**HOST_RESERVATION, "x" * 250: ["y" * 40_000]}]}, "reservations[0].x"),
     ],
     ids=["requirements", "events", "something else"],
 )
@@ -124,7 +130,7 @@ def test_the_text_of_a_new_lease_is_limited(http, root, changes, longest):
 
 
 def test_an_update_cannot_exceed_the_limit_of_text(http, world):
-    lease = create(http, reservations=[{**ROOM, "max": 1}] * 2)
+    lease = create(http, reservations=[{**HOST_RESERVATION, "max": 1}] * 2)
     url = f"/v1/leases/{lease['id']}"
     first, second = (reservation["id"] for reservation in lease["reservations"])
     long = json.dumps(["or", [">", "$vcpus", "1"], ["=", "$hypervisor_type", "x" * 20_000]])
@@ -142,7 +148,7 @@ def test_an_update_cannot_exceed_the_limit_of_text(http, world):
 
 
 def test_a_lease_beyond_the_limit_of_text_can_be_changed_and_shortened(http, world, monkeypatch):
-    lease = create(http, reservations=[{**ROOM, "resource_properties": json.dumps([">", "$vcpus", "1"])}])
+    lease = create(http, reservations=[{**HOST_RESERVATION, "resource_properties": json.dumps([">", "$vcpus", "1"])}])
     url = f"/v1/leases/{lease['id']}"
     monkeypatch.setattr(requests, "MOST_TEXT", 50)
     assert http.put(url, json={"end_date": "2030-04-03 08:00"}).status_code == 200

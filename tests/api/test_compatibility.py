@@ -12,8 +12,14 @@ from blazar.enforcement.limits import MaxUnitsFilter
 from tests.api.conftest import token
 from tests.world import World
 
-ROOM = {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
-SERVERS = {
+HOST_RESERVATION = {
+    "resource_type": "physical:host",
+    "min": 1,
+    "max": 1,
+    "hypervisor_properties": "",
+    "resource_properties": "",
+}
+INSTANCE_RESERVATION = {
     "resource_type": "virtual:instance",
     "amount": 1,
     "vcpus": 1,
@@ -21,7 +27,12 @@ SERVERS = {
     "disk_gb": 1,
     "resource_properties": "",
 }
-LEASE = {"name": "x", "start_date": "2030-04-02 08:00", "end_date": "2030-04-02 20:00", "reservations": [ROOM]}
+LEASE = {
+    "name": "x",
+    "start_date": "2030-04-02 08:00",
+    "end_date": "2030-04-02 20:00",
+    "reservations": [HOST_RESERVATION],
+}
 
 
 def post(http, **changes):
@@ -71,13 +82,13 @@ def test_an_empty_before_end_date_means_none(http):
     ],
 )
 def test_an_affinity_may_be_given_in_all_usual_words(http, said, meant):
-    lease = create(http, reservations=[{**SERVERS, "affinity": said}])
+    lease = create(http, reservations=[{**INSTANCE_RESERVATION, "affinity": said}])
     assert lease["reservations"][0]["affinity"] is meant
 
 
 @pytest.mark.parametrize("said", ["perhaps", 2, 1.0, [], {}, "11"])
 def test_other_words_for_an_affinity_are_refused(http, said):
-    answer = post(http, reservations=[{**SERVERS, "affinity": said}])
+    answer = post(http, reservations=[{**INSTANCE_RESERVATION, "affinity": said}])
     assert answer.status_code == 400
     assert "affinity" in answer.json["error_message"]
 
@@ -115,7 +126,7 @@ def filtered(http_of, a_world, *filters: Filter) -> tuple[World, object]:
 
 def test_a_filter_that_refuses_gives_403_on_create_and_400_on_update(http_of, a_world):
     _, http = filtered(http_of, a_world, MaxUnitsFilter(1))
-    refused = post(http, reservations=[{**ROOM, "min": 2, "max": 2}])
+    refused = post(http, reservations=[{**HOST_RESERVATION, "min": 2, "max": 2}])
     assert (refused.status_code, refused.json["error_code"], refused.json["error_name"]) == (403, 403, 403)
     assert "max_units" in refused.json["error_message"]
     lease = create(http)

@@ -18,8 +18,8 @@ DATES = {"name": "x", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 
 
 
 def lease_of(amount: int = 1, required: object = (), **more: object) -> dict:
-    room = {"resource_type": "virtual:floatingip", "network_id": "public", "amount": amount}
-    return {**DATES, "reservations": [{**room, "required_floatingips": list(required), **more}]}
+    reservation = {"resource_type": "virtual:floatingip", "network_id": "public", "amount": amount}
+    return {**DATES, "reservations": [{**reservation, "required_floatingips": list(required), **more}]}
 
 
 def test_an_address_is_registered_shown_listed_and_deleted(http):

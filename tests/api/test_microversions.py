@@ -197,8 +197,8 @@ def test_the_document_leaves_out_versions_that_are_not_offered():
 
 
 def test_no_handler_compares_versions():
-    room = Path(blazar.api.__file__).parent
-    handlers = [*room.glob("leases/*.py"), *room.glob("kinds/**/*.py")]
+    folder = Path(blazar.api.__file__).parent
+    handlers = [*folder.glob("leases/*.py"), *folder.glob("kinds/**/*.py")]
     assert len(handlers) > 10
     for file in handlers:
         assert not re.search(r"g\.version|microversion", file.read_text(encoding="utf-8")), file

@@ -16,14 +16,20 @@ from blazar.model.errors import StoreUnavailable
 from tests.api.conftest import token
 from tests.world import NOON
 
-ROOM = {"resource_type": "physical:host", "min": 1, "max": 2, "hypervisor_properties": "", "resource_properties": ""}
+HOST_RESERVATION = {
+    "resource_type": "physical:host",
+    "min": 1,
+    "max": 2,
+    "hypervisor_properties": "",
+    "resource_properties": "",
+}
 LEASE = {
     "name": "nightly",
     "start_date": "2030-04-02 08:00",
     "end_date": "2030-04-02 20:00",
     "before_end_date": None,
     "events": [],
-    "reservations": [ROOM],
+    "reservations": [HOST_RESERVATION],
 }
 
 
@@ -33,7 +39,7 @@ def create(http, **changes):
     return answer.json["lease"]
 
 
-SERVERS = {
+INSTANCE_RESERVATION = {
     "resource_type": "virtual:instance",
     "amount": 3,
     "vcpus": "2",
@@ -45,13 +51,17 @@ SERVERS = {
 
 
 def test_a_reservation_of_instances_has_all_keys_that_clients_know(http):
-    reservation = create(http, reservations=[SERVERS])["reservations"][0]
-    assert {key: reservation[key] for key in SERVERS} == {**SERVERS, "vcpus": 2, "affinity": False}
+    reservation = create(http, reservations=[INSTANCE_RESERVATION])["reservations"][0]
+    assert {key: reservation[key] for key in INSTANCE_RESERVATION} == {
+        **INSTANCE_RESERVATION,
+        "vcpus": 2,
+        "affinity": False,
+    }
     assert reservation["flavor_id"] == reservation["id"]
     assert isinstance(reservation["aggregate_id"], int)
     assert isinstance(reservation["server_group_id"], str)
     assert reservation["before_end"] == "default"
-    anywhere = create(http, reservations=[{**SERVERS, "affinity": "None"}])["reservations"][0]
+    anywhere = create(http, reservations=[{**INSTANCE_RESERVATION, "affinity": "None"}])["reservations"][0]
     assert (anywhere["affinity"], anywhere["server_group_id"]) == (None, None)
 
 
@@ -67,12 +77,12 @@ def offered(world):
 
 
 # As the client of the command line makes it, and as Tempest adds to it.
-OF_FLAVOR = {"resource_type": "flavor:instance", "flavor_id": 3, "amount": 2, "affinity": "None"}
+FLAVOR_RESERVATION = {"resource_type": "flavor:instance", "flavor_id": 3, "amount": 2, "affinity": "None"}
 
 
 def test_a_reservation_of_a_flavor_has_all_keys_that_clients_know(http, offered):
     for more in ({}, {"resource_properties": ""}, {"hypervisor_properties": "", "vcpus": 99}):
-        reservation = create(http, reservations=[{**OF_FLAVOR, **more}])["reservations"][0]
+        reservation = create(http, reservations=[{**FLAVOR_RESERVATION, **more}])["reservations"][0]
         shown = {key: reservation[key] for key in ("amount", "vcpus", "memory_mb", "disk_gb", "affinity")}
         assert shown == {"amount": 2, "vcpus": 2, "memory_mb": 4096, "disk_gb": 20, "affinity": None}
         assert reservation["flavor_id"] == reservation["id"]
@@ -93,7 +103,7 @@ def test_a_reservation_of_a_flavor_has_all_keys_that_clients_know(http, offered)
 
 
 def test_a_shown_flavor_reservation_may_be_sent_back(http, offered):
-    lease = create(http, reservations=[OF_FLAVOR])
+    lease = create(http, reservations=[FLAVOR_RESERVATION])
     shown = lease["reservations"][0]
     ours = ("created_at", "updated_at", "lease_id", "resource_id", "status", "missing_resources", "resources_changed")
     change = {"reservations": [{key: value for key, value in shown.items() if key not in ours} | {"amount": 3}]}
@@ -107,18 +117,18 @@ def test_a_shown_flavor_reservation_may_be_sent_back(http, offered):
 
 
 def test_a_flavor_must_be_accessible_to_the_project_of_the_lease(http, offered):
-    theirs = {"reservations": [{**OF_FLAVOR, "flavor_id": "theirs"}]}
+    theirs = {"reservations": [{**FLAVOR_RESERVATION, "flavor_id": "theirs"}]}
     body = {**LEASE, **theirs}
     assert http.post("/v1/leases", json=body, headers=token("curie", "physics", "admin")).status_code == 404
     assert http.post("/v1/leases", json=body, headers=token("frida", "art")).status_code == 201
-    lease = create(http, reservations=[OF_FLAVOR])
+    lease = create(http, reservations=[FLAVOR_RESERVATION])
     change = {"reservations": [{"id": lease["reservations"][0]["id"], "flavor_id": "theirs"}]}
     answer = http.put(f"/v1/leases/{lease['id']}", json=change, headers=token("root", "art", "admin"))
     assert answer.status_code == 404, answer.text
 
 
 def test_a_reservation_of_instances_can_be_changed_as_clients_change_it(http):
-    lease = create(http, reservations=[SERVERS])
+    lease = create(http, reservations=[INSTANCE_RESERVATION])
     change = {"reservations": [{"id": lease["reservations"][0]["id"], "amount": 2, "affinity": "True"}]}
     changed = http.put(f"/v1/leases/{lease['id']}", json=change, headers=token()).json["lease"]
     assert (changed["status"], changed["reservations"][0]["amount"]) == ("PENDING", 2)
@@ -131,7 +141,7 @@ def test_a_reservation_of_instances_can_be_changed_as_clients_change_it(http):
 
 @pytest.mark.parametrize("name", ["before_end", "before_end_action"])
 def test_the_before_end_action_has_two_names_and_can_be_changed(http, name):
-    lease = create(http, reservations=[{**ROOM, name: "snapshot"}])
+    lease = create(http, reservations=[{**HOST_RESERVATION, name: "snapshot"}])
     assert lease["reservations"][0]["before_end"] == "snapshot"
     change = {"reservations": [{"id": lease["reservations"][0]["id"], name: "migration"}]}
     changed = http.put(f"/v1/leases/{lease['id']}", json=change, headers=token())
@@ -174,15 +184,25 @@ def test_a_lease_has_all_keys_in_the_formats_that_clients_parse(http):
 
 
 def test_superfluous_keys_that_clients_send_are_accepted(http):
-    room = {**ROOM, "min": "1", "max": "2", "amount": 1, "affinity": "None", "required_floatingips": [], "vcpus": ""}
-    lease = create(http, reservations=[room], events=[{"event_type": "notification", "event_date": "2030-04-02 10:00"}])
+    reservation = {
+        **HOST_RESERVATION,
+        "min": "1",
+        "max": "2",
+        "amount": 1,
+        "affinity": "None",
+        "required_floatingips": [],
+        "vcpus": "",
+    }
+    lease = create(
+        http, reservations=[reservation], events=[{"event_type": "notification", "event_date": "2030-04-02 10:00"}]
+    )
     assert (lease["reservations"][0]["min"], lease["reservations"][0]["max"]) == (1, 2)
     assert "vcpus" not in lease["reservations"][0]
     assert "notification" in {event["event_type"] for event in lease["events"]}
 
 
 def test_a_requirement_may_be_a_list(http):
-    lease = create(http, reservations=[{**ROOM, "resource_properties": [">=", "$vcpus", 2]}])
+    lease = create(http, reservations=[{**HOST_RESERVATION, "resource_properties": [">=", "$vcpus", 2]}])
     assert lease["reservations"][0]["resource_properties"] == '[">=", "$vcpus", 2]'
 
 
@@ -307,13 +327,13 @@ def test_properties_are_listed_and_hidden(http):
 def test_a_private_capability_is_known_to_operators_only(http):
     http.put("/v1/os-hosts/1", json={"rack": "r1"})
     http.patch("/v1/os-hosts/properties/rack", json={"private": True})
-    asking = {**LEASE, "reservations": [{**ROOM, "resource_properties": '["==", "$rack", "r1"]'}]}
+    asking = {**LEASE, "reservations": [{**HOST_RESERVATION, "resource_properties": '["==", "$rack", "r1"]'}]}
     refused = http.post("/v1/leases", json=asking, headers=token())
     assert (refused.status_code, "$rack, which no host has" in refused.json["error_message"]) == (400, True)
     lease = http.post("/v1/leases", json=asking)
     assert lease.status_code == 201
-    url, room = f"/v1/leases/{create(http)['id']}", asking["reservations"][0]
-    change = {"reservations": [{**room, "id": http.get(url).json["lease"]["reservations"][0]["id"], "max": 1}]}
+    url, reservation = f"/v1/leases/{create(http)['id']}", asking["reservations"][0]
+    change = {"reservations": [{**reservation, "id": http.get(url).json["lease"]["reservations"][0]["id"], "max": 1}]}
     assert http.put(url, json=change, headers=token()).status_code == 400
     assert http.put(url, json=change).status_code == 409
 

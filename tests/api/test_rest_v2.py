@@ -16,12 +16,18 @@ from blazar.model.errors import InvalidInput, StoreUnavailable
 from tests.api.conftest import client_of, token
 from tests.world import NOON
 
-ROOM = {"resource_type": "physical:host", "min": 1, "max": 2, "hypervisor_properties": "", "resource_properties": ""}
+HOST_RESERVATION = {
+    "resource_type": "physical:host",
+    "min": 1,
+    "max": 2,
+    "hypervisor_properties": "",
+    "resource_properties": "",
+}
 LEASE = {
     "name": "nightly",
     "start_date": "2030-04-02 08:00",
     "end_date": "2030-04-02 20:00",
-    "reservations": [ROOM],
+    "reservations": [HOST_RESERVATION],
 }
 
 
@@ -94,7 +100,9 @@ def test_lists_have_no_envelope_and_show_the_current_state(http, world):
 
 def test_the_before_end_action_and_date_are_set_shown_and_changed(http):
     lease = create(
-        http, before_end_date="2030-04-02T19:30:00Z", reservations=[{**ROOM, "before_end_action": "snapshot"}]
+        http,
+        before_end_date="2030-04-02T19:30:00Z",
+        reservations=[{**HOST_RESERVATION, "before_end_action": "snapshot"}],
     )
     (reservation,) = lease["reservations"]
     assert (lease["before_end_date"], reservation["before_end_action"]) == ("2030-04-02T19:30:00.000000", "snapshot")
@@ -110,7 +118,7 @@ def test_the_before_end_action_and_date_are_set_shown_and_changed(http):
 
 
 def test_an_update_may_send_the_whole_reservation_as_shown(http):
-    lease = create(http, reservations=[{**ROOM, "before_end_action": "snapshot"}])
+    lease = create(http, reservations=[{**HOST_RESERVATION, "before_end_action": "snapshot"}])
     (shown,) = lease["reservations"]
     (changed,) = change(http, lease, reservations=[{**shown, "max": 3, "before_end_action": "none"}])["reservations"]
     assert (changed["max"], changed["before_end_action"], changed["id"]) == (3, "none", shown["id"])
@@ -119,7 +127,7 @@ def test_an_update_may_send_the_whole_reservation_as_shown(http):
 def test_values_may_be_strings_as_in_maps_of_version_2(http):
     lease = create(
         http,
-        reservations=[{**ROOM, "min": "1", "max": "2", "before_end_action": ""}],
+        reservations=[{**HOST_RESERVATION, "min": "1", "max": "2", "before_end_action": ""}],
         events=[{"event_type": "mine", "event_date": "2030-04-02T10:00"}],
     )
     assert (lease["reservations"][0]["min"], lease["reservations"][0]["before_end_action"]) == (1, "")

@@ -57,14 +57,19 @@ def cost_of_everything(world: World, root: str) -> dict[str, int]:
         body = answer.json or {}
         return body.get("lease", body) if isinstance(body, dict) else {}
 
-    room = {"resource_type": "physical:host", "hypervisor_properties": "", "resource_properties": ""}
+    reservation = {"resource_type": "physical:host", "hypervisor_properties": "", "resource_properties": ""}
 
-    servers = {**room, "resource_type": "virtual:instance", "amount": 2, "affinity": None}
+    servers = {**reservation, "resource_type": "virtual:instance", "amount": 2, "affinity": None}
     servers |= {"vcpus": 1, "memory_mb": 512, "disk_gb": 1}
 
     def body(*sizes: int) -> dict:
-        rooms = [{**room, "min": n, "max": n} for n in sizes]
-        return {"name": "x", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 12:00", "reservations": rooms}
+        reservations = [{**reservation, "min": n, "max": n} for n in sizes]
+        return {
+            "name": "x",
+            "start_date": "2031-05-01 10:00",
+            "end_date": "2031-05-01 12:00",
+            "reservations": reservations,
+        }
 
     later = {"name": "x", "start_date": "2032-05-01 10:00", "end_date": "2032-05-01 12:00"}
     ask("the first one", "POST", "/leases", body(1))  # reads the inventory, which is kept from then on
@@ -77,7 +82,7 @@ def cost_of_everything(world: World, root: str) -> dict[str, int]:
         flavor = Flavor(flavor_id, flavor_id, 2, 512, 1, extra_specs={"resources:DISK_GB": "1"}, public=True)
         world.simulated.operators.offer_flavor(flavor)
     chosen = ask("create with a flavor", "POST", "/leases", {**later, "reservations": [of_flavor]})
-    both = [{**room, "min": 1, "max": 1}, servers]
+    both = [{**reservation, "min": 1, "max": 1}, servers]
     ask("create with hosts and instances", "POST", "/leases", {**later, "reservations": both})
     ask("show", "GET", f"/leases/{lease['id']}")
     ask("list, cold", "GET", "/leases")

@@ -20,7 +20,7 @@ from blazar.rpc.client import RemoteManager
 from blazar.rpc.server import Endpoint
 from blazar.rpc.time_of_managers import TimeOfManagers
 from tests.api.conftest import app_of, client_of
-from tests.api.test_rest_v1 import LEASE, ROOM
+from tests.api.test_rest_v1 import HOST_RESERVATION, LEASE
 from tests.rpc.conftest import Bus
 from tests.world import NOON, ManualClock, World, a_host
 
@@ -312,7 +312,7 @@ def test_only_what_was_not_done_invites_another_try(wire_to, world):
     http = client_of(app_of(remote))
     http.get("/v1/leases")
     wire.stops = True
-    answer = http.post("/v1/leases", json={**LEASE, "reservations": [ROOM]})
+    answer = http.post("/v1/leases", json={**LEASE, "reservations": [HOST_RESERVATION]})
     assert answer.status_code == 503
     assert "may or may not have been done" in answer.json["error_message"]
     assert "Retry-After" not in answer.headers

@@ -24,7 +24,7 @@ from blazar.model.window import Window
 from blazar.rpc import client, codec
 from blazar.rpc.target import NAMESPACE, VERSION, target
 from tests.api.conftest import app_of, client_of, token
-from tests.api.test_rest_v1 import LEASE, ROOM
+from tests.api.test_rest_v1 import HOST_RESERVATION, LEASE
 from tests.rpc.conftest import Bus
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BlazarError)]
@@ -64,7 +64,7 @@ def test_a_host_is_registered_changed_and_given_back(http, near, world):
 
 def test_what_is_read_is_the_same_to_the_byte(http, near):
     near.put("/v1/os-hosts/1", json={"gpu": "A100", "rack": "ä/1"})
-    lease = create(near, reservations=[{**ROOM, "resource_properties": '["=", "$gpu", "A100"]', "max": 1}])
+    lease = create(near, reservations=[{**HOST_RESERVATION, "resource_properties": '["=", "$gpu", "A100"]', "max": 1}])
     for path in (
         "/v1/leases",
         f"/v1/leases/{lease['id']}",
@@ -86,9 +86,9 @@ def test_what_is_read_is_the_same_to_the_byte(http, near):
         ("PUT", f"/v1/leases/{NOBODY}", {"name": "x"}),
         ("DELETE", f"/v1/leases/{NOBODY}", None),
         ("POST", "/v1/leases", {**LEASE, "end_date": "2030-04-01 08:00"}),
-        ("POST", "/v1/leases", {**LEASE, "reservations": [{**ROOM, "min": 99, "max": 99}]}),
-        ("POST", "/v1/leases", {**LEASE, "reservations": [{**ROOM, "resource_properties": '["?"]'}]}),
-        ("POST", "/v1/leases", {**LEASE, "reservations": [{**ROOM, "resource_type": "virtual:instance"}]}),
+        ("POST", "/v1/leases", {**LEASE, "reservations": [{**HOST_RESERVATION, "min": 99, "max": 99}]}),
+        ("POST", "/v1/leases", {**LEASE, "reservations": [{**HOST_RESERVATION, "resource_properties": '["?"]'}]}),
+        ("POST", "/v1/leases", {**LEASE, "reservations": [{**HOST_RESERVATION, "resource_type": "virtual:instance"}]}),
         ("GET", "/v1/os-hosts/99", None),
         ("POST", "/v1/os-hosts", {"name": "node-1"}),
         ("POST", "/v1/os-hosts", {"name": "nowhere"}),
