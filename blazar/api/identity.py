@@ -16,13 +16,13 @@ from blazar.model.errors import CloudUnavailable
 class Caller:
     """A user with roles in a project.
 
-    ``facts`` are further credentials that policy rules may use, for example the scope of the token.
+    ``credentials`` are further credentials that policy rules may use, for example the scope of the token.
     """
 
     user_id: str
     project_id: str
     roles: tuple[str, ...]
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    credentials: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Unauthenticated(Exception):
@@ -55,14 +55,14 @@ class KeystoneIdentity:
         if status != "Confirmed":
             raise Unauthenticated
         roles = tuple(role.strip().lower() for role in headers.get("X-Roles", "").split(",") if role.strip())
-        facts = {
+        credentials = {
             "domain_id": headers.get("X-Domain-Id"),
             "user_domain_id": headers.get("X-User-Domain-Id"),
             "project_domain_id": headers.get("X-Project-Domain-Id"),
             "system_scope": headers.get("Openstack-System-Scope"),
             "is_admin_project": headers.get("X-Is-Admin-Project", "True").lower() == "true",
         }
-        known = {name: value for name, value in facts.items() if value is not None}
+        known = {name: value for name, value in credentials.items() if value is not None}
         return Caller(headers.get("X-User-Id", ""), headers.get("X-Project-Id", ""), roles, known)
 
 

@@ -21,7 +21,7 @@ from blazar.model.errors import Denied, InvalidInput
 
 LOG = logging.getLogger(__name__)
 
-LOOK_AGAIN = 1.0
+CHECK_INTERVAL = 1.0
 """Minimum seconds between two checks for changed policy files."""
 
 _SCOPE = ["project"]
@@ -104,8 +104,8 @@ class Policy:
         self._lock = threading.Lock()
         # The library registers its options when the first Enforcer is created.
         self._enforcer = _enforcer(conf, self._parts)
-        self._seen = self._files()
-        self._looked = time.monotonic()
+        self._files_seen = self._files()
+        self._checked_at = time.monotonic()
         self._load(self._enforcer)
         section = conf.oslo_policy
         location = conf.get_location("policy_file", "oslo_policy")
@@ -116,7 +116,7 @@ class Policy:
     def allows(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> bool:
         """Return whether the rule allows the caller to act on the target (default: the caller's own project)."""
         credentials = {
-            **caller.facts,
+            **caller.credentials,
             "user_id": caller.user_id,
             "roles": list(caller.roles),
             "is_admin": False,
@@ -135,12 +135,12 @@ class Policy:
 
     def _current(self) -> policy.Enforcer:
         with self._lock:
-            if time.monotonic() - self._looked < LOOK_AGAIN:
+            if time.monotonic() - self._checked_at < CHECK_INTERVAL:
                 return self._enforcer
-            self._looked = time.monotonic()
-            if (files := self._files()) == self._seen:
+            self._checked_at = time.monotonic()
+            if (files := self._files()) == self._files_seen:
                 return self._enforcer
-            before, self._seen = self._seen, files
+            before, self._files_seen = self._files_seen, files
             if gone := sorted(before.keys() - files.keys()):
                 LOG.error("Policy file %s has disappeared; the last rules stay in force", ", ".join(gone))
                 return self._enforcer

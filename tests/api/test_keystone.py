@@ -360,4 +360,4 @@ def test_the_caller_is_taken_from_the_headers_of_the_middleware():
         }
     )
     assert (caller.user_id, caller.project_id, caller.roles) == ("curie", "physics", ("member", "reader"))
-    assert caller.facts == {"user_domain_id": "default", "is_admin_project": True}
+    assert caller.credentials == {"user_domain_id": "default", "is_admin_project": True}

@@ -122,7 +122,7 @@ def test_an_operator_without_a_project_sees_all_leases_and_creates_none(world):
 @pytest.fixture
 def at_once(monkeypatch):
     """Look at the policy files with every request."""
-    monkeypatch.setattr("blazar.api.policy.LOOK_AGAIN", 0)
+    monkeypatch.setattr("blazar.api.policy.CHECK_INTERVAL", 0)
 
 
 READERS_MAY = '"blazar:leases:delete": "role:reader"'

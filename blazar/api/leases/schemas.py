@@ -19,7 +19,7 @@ _OPTIONAL_DATE: Schema = {
 }
 _EVENT_DATE: Schema = {**_OPTIONAL_DATE, "description": "a date. Required format: %Y-%m-%d %H:%M"}
 _KEYS: Schema = {"maxLength": 255, "description": "an object whose keys have at most 255 characters"}
-_OF_TYPES: Schema = {
+_FIELDS_OF_TYPES: Schema = {
     "min": {"description": "physical:host: the minimum number of hosts, a whole number from 1"},
     "max": {"description": "physical:host: the maximum number of hosts, not less than min"},
     "hypervisor_properties": {
@@ -78,7 +78,7 @@ LEASE_CREATE: Schema = {
                         "maxLength": 66,
                         "description": "a string, for example 'physical:host'",
                     },
-                    **_OF_TYPES,
+                    **_FIELDS_OF_TYPES,
                 },
             },
         },
@@ -132,7 +132,7 @@ LEASE_UPDATE: Schema = {
                         "description": "the id of one of the lease's reservations",
                     },
                     "resource_type": {"type": "string", "maxLength": 66, "description": "the reservation's type"},
-                    **_OF_TYPES,
+                    **_FIELDS_OF_TYPES,
                 },
             },
         },

@@ -15,15 +15,15 @@ from blazar.model.resource import ResourceKind, unknown
 
 HOST_ID = in_path("host_id", "the host's id, the number of its hypervisor in Nova")
 
-_SHADOWS = frozenset({"name", "trust_id", "disabled", "authorized_projects", "failure", "failed_since"})
+_NOT_CAPABILITIES = frozenset({"name", "trust_id", "disabled", "authorized_projects", "failure", "failed_since"})
 """Keys of a host in version 1 that do not come from the cloud; capabilities of these names would hide them."""
 
 
 def capabilities(given: Mapping[str, object]) -> dict[str, str]:
     """Return capabilities to set, as strings; InvalidInput if one has the name of another field of a host."""
-    shadows = sorted(given.keys() & _SHADOWS)
-    if shadows:
-        raise InvalidInput(f"{shadows[0]} is not a capability and cannot be changed; choose another key")
+    taken = sorted(given.keys() & _NOT_CAPABILITIES)
+    if taken:
+        raise InvalidInput(f"{taken[0]} is not a capability and cannot be changed; choose another key")
     return {key: _text(value) for key, value in given.items()}
 
 

@@ -11,7 +11,7 @@ _CAPABILITY: Schema = {
     "description": "a capability's value: a string, a number, true or false (stored as a string)",
 }
 
-OPERATORS_WORD: Schema = {
+OPERATOR_FIELDS: Schema = {
     "disabled": {
         "enum": [True, False, "true", "false", "True", "False"],
         "description": "true (the host takes no new leases) or false",
@@ -28,7 +28,7 @@ OPERATORS_WORD: Schema = {
 }
 """Fields that are sent beside capabilities and are not capabilities."""
 
-_ANSWERED_BY_THE_CLOUD = (
+_READ_FROM_NOVA = (
     "availability_zone",
     "hypervisor_hostname",
     "service_name",
@@ -55,8 +55,8 @@ HOST_CREATE: Schema = {
             "maxLength": 255,
             "description": "the number of the hypervisor in Nova",
         },
-        **OPERATORS_WORD,
-        **dict.fromkeys(_ANSWERED_BY_THE_CLOUD, {"description": "read from Nova; a value in the request is ignored"}),
+        **OPERATOR_FIELDS,
+        **dict.fromkeys(_READ_FROM_NOVA, {"description": "read from Nova; a value in the request is ignored"}),
     },
     "additionalProperties": _CAPABILITY,
 }
@@ -66,7 +66,7 @@ HOST_UPDATE: Schema = {
     "minProperties": 1,
     "maxProperties": 500,
     "description": 'an object with at least one capability, for example {"gpu": "A100"}',
-    "properties": OPERATORS_WORD,
+    "properties": OPERATOR_FIELDS,
     "additionalProperties": {
         **_CAPABILITY,
         "type": [*_CAPABILITY["type"], "null"],

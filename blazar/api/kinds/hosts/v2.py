@@ -28,7 +28,7 @@ HOST_KEYS = (
     "created_at",
     "updated_at",
 )
-FACTS_AMONG_CAPABILITIES = ("service_name", "availability_zone", "reservable")
+ATTRIBUTES_AMONG_CAPABILITIES = ("service_name", "availability_zone", "reservable")
 """Attributes of a host that are shown in ``extra_capas`` although they are not capabilities."""
 
 _NAME = {"type": "string", "maxLength": 255, "description": "the hypervisor's hostname"}
@@ -41,7 +41,7 @@ HOST_CREATE: Schema = {
         **{
             key: value
             for key, value in schemas.HOST_CREATE["properties"].items()
-            if key not in FACTS_AMONG_CAPABILITIES and key not in schemas.OPERATORS_WORD
+            if key not in ATTRIBUTES_AMONG_CAPABILITIES and key not in schemas.OPERATOR_FIELDS
         },
         "name": {**_NAME, "description": "alias of hypervisor_hostname"},
         "hypervisor_hostname": _NAME,
@@ -74,7 +74,7 @@ _PROPERTIES: Json = {
     **V1["Host"]["properties"],
     "id": {"type": "integer"},
     "extra_capas": an_object(
-        {key: FLAG if key == "reservable" else TEXT for key in FACTS_AMONG_CAPABILITIES},
+        {key: FLAG if key == "reservable" else TEXT for key in ATTRIBUTES_AMONG_CAPABILITIES},
         more={**TEXT, "description": "a capability"},
     ),
 }
@@ -82,7 +82,7 @@ _V1_EXAMPLE: Json = V1["Host"]["examples"][0]
 _EXAMPLE: Json = {
     **_V1_EXAMPLE,
     "id": 12,
-    "extra_capas": {"rack": "r7", **{key: _V1_EXAMPLE[key] for key in FACTS_AMONG_CAPABILITIES}},
+    "extra_capas": {"rack": "r7", **{key: _V1_EXAMPLE[key] for key in ATTRIBUTES_AMONG_CAPABILITIES}},
 }
 
 COMPONENTS: Json = {
@@ -121,6 +121,6 @@ def change(body: Json) -> HostChange:
 def host(value: Resource) -> Json:
     """Render a host, with a numeric id and its capabilities in a separate map."""
     known = render.host(value)
-    facts = {key: known[key] for key in FACTS_AMONG_CAPABILITIES}
-    known |= {"id": int(value.external_id), "extra_capas": {**value.capabilities, **facts}}
+    attributes = {key: known[key] for key in ATTRIBUTES_AMONG_CAPABILITIES}
+    known |= {"id": int(value.external_id), "extra_capas": {**value.capabilities, **attributes}}
     return {key: known[key] for key in HOST_KEYS}
