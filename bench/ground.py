@@ -155,7 +155,7 @@ class Ground:
                     connection, kind, external_id=external_id, name=name, details=details, capabilities={}, at=now
                 )
             resource_queries.raise_version(connection, kind)
-        self.ids = sorted(r.id for r in self.store.resources(kind))
+        self.ids = sorted(r.id for r in self.store.resources.of_kind(kind))
         # A tenth stays free: there has to be something to find.
         self.busy = self.ids[: len(self.ids) - max(1, len(self.ids) // 10)]
 

@@ -114,7 +114,7 @@ def beside_slow_ends(kind: str, starts: int = 10, ends: int = 3) -> dict[str, ob
         ground.manager.start()
         wait(ground, LeaseStatus.ACTIVE, starts)
         late = lateness(found(ground, LeaseStatus.ACTIVE), EventType.START, turn)
-        still = [ground.store.lease(lease.id).status for lease in ending]
+        still = [ground.store.leases.one(lease.id).status for lease in ending]
         ground.manager.stop()
     return {
         "database": kind,
@@ -149,7 +149,7 @@ def wait(ground: Ground, status: LeaseStatus, count: int) -> None:
 
 def found(ground: Ground, status: LeaseStatus) -> list[Lease]:
     """Return the leases in a state."""
-    return [lease for lease in ground.store.leases(None) if lease.status is status]
+    return [lease for lease in ground.store.leases.of_project(None) if lease.status is status]
 
 
 def lateness(started: list[Lease], kind: EventType, due: datetime) -> list[float]:

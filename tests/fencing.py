@@ -33,6 +33,7 @@ from blazar.model.resource import ResourceKind
 from blazar.resources.addresses import mark
 from blazar.store.store import Store
 from tests.oracle import ADDRESS, HOST, check_at_rest
+from tests.stores import ObservedStore
 from tests.tables import new_sqlite, sqlite_engine
 from tests.world import NOON, ManualClock, World, a_host, addresses, flavored, instances
 
@@ -83,17 +84,17 @@ class Turn(StrEnum):
     GONE = "is deleted, and nothing follows"
 
 
-class DatabaseAway:
+class DatabaseAway(ObservedStore):
     """The store as a manager sees it whose way to the database may be cut."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store, self._call)
         self.away = False
 
-    def __getattr__(self, name: str) -> Any:
+    def _call(self, _: str, operation: Callable[..., Any], *args: Any, **more: Any) -> Any:
         if self.away:
             raise StoreUnavailable("the database does not answer")
-        return getattr(self._store, name)
+        return operation(*args, **more)
 
 
 @dataclass(slots=True)
@@ -135,11 +136,11 @@ class Stage:
 
     def now_of(self, lease_id: str) -> Lease:
         """Return a lease as it is by now, deleted or not."""
-        return self.store.lease(lease_id, including_deleted=True)
+        return self.store.leases.one(lease_id, including_deleted=True)
 
     def run(self, manager: ManagerService, instant: datetime) -> None:
         """Let time pass, one manager working on events as they fall due."""
-        while (due := self.store.next_due()) is not None and due <= instant:
+        while (due := self.store.events.next_due()) is not None and due <= instant:
             self.clock.to(due)
             manager.engine.run_due()
         self.clock.to(instant)
@@ -169,7 +170,7 @@ class Stage:
 
     def photo(self, *projects: str) -> Photo:
         """Return what these projects have in the cloud."""
-        leases = [lease for lease in self.store.leases(None) if lease.project_id in projects]
+        leases = [lease for lease in self.store.leases.of_project(None) if lease.project_id in projects]
         ids = {r.id for lease in leases for r in lease.reservations if lease.status is LeaseStatus.ACTIVE}
         servers = {
             s.id: s.host
@@ -377,23 +378,23 @@ def check_lease(story: Story, stage: Stage, turn: Turn, mine: Photo) -> None:
 
 def check_usable(stage: Stage) -> None:
     """Check that whoever has an active lease with room for a server can boot one."""
-    for lease in stage.store.leases(None):
+    for lease in stage.store.leases.of_project(None):
         if lease.status is LeaseStatus.ACTIVE and all(
             r.resource_type not in (HOST, ADDRESS) for r in lease.reservations
         ):
             has = [s for s in stage.cloud.operators.list_servers() if s.project_id == lease.project_id]
-            room = sum(a.count for a in stage.store.lease_allocations(lease.id))
+            room = sum(a.count for a in stage.store.calendar.of_lease(lease.id))
             assert len(stage.use(lease)) == room - len(has), "the users of an active lease can not boot servers"
 
 
 def check_all_returns(stage: Stage) -> None:
     """Check that all is free for others when every lease has been deleted."""
-    for lease in stage.store.leases(None):
+    for lease in stage.store.leases.of_project(None):
         stage.second.delete_lease(lease.id)
     stage.run(stage.second, stage.clock.now() + 5 * MINUTE)
-    assert stage.store.leases(None) == ()
+    assert stage.store.leases.of_project(None) == ()
     check_at_rest(stage.store, stage.cloud, now=stage.clock.now(), offered=OFFERED)
-    assert not any(stage.store.live_allocations(kind) for kind in ResourceKind)
+    assert not any(stage.store.calendar.live(kind) for kind in ResourceKind)
 
 
 # The stories
@@ -440,14 +441,14 @@ def _created(rooms: Callable[[], ReservationRequest]) -> Story:
         try:
             return stage.world.lease(rooms(), start=NOON + MINUTE, end=stage.notes["end"])
         finally:
-            found = [lease for lease in stage.store.past_leases() if lease.project_id == "physics"]
-            found += [lease for lease in stage.store.leases(None) if lease.project_id == "physics"]
+            found = [lease for lease in stage.store.leases.past() if lease.project_id == "physics"]
+            found += [lease for lease in stage.store.leases.of_project(None) if lease.project_id == "physics"]
             stage.lease = found[0] if found else None
 
     def expect(stage: Stage) -> None:
         # What is answered is true: a lease that is there, or an error and none.
         answer = stage.notes["answer"]
-        there = [lease for lease in stage.store.leases(None) if lease.project_id == "physics"]
+        there = [lease for lease in stage.store.leases.of_project(None) if lease.project_id == "physics"]
         assert [lease.id for lease in there] == ([answer.id] if answer is not None else []), (answer, there)
 
     # Nobody has been told of its id, so that nobody can delete it.
@@ -537,7 +538,9 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
         if name == "heal":
             stage.cloud.operators.host_down(stage.notes["host"])
             hosts = {host.name: host.id for host in stage.first.hosts()}
-            stage.store.set_failed(ResourceKind.HOST, {hosts[stage.notes["host"]]: "down"}, at=stage.clock.now())
+            stage.store.resources.set_failed(
+                ResourceKind.HOST, {hosts[stage.notes["host"]]: "down"}, at=stage.clock.now()
+            )
 
     def act(stage: Stage) -> object:
         if name == "heal":
@@ -549,7 +552,7 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
         if name == "heal":
             stage.cloud.operators.host_up(stage.notes["host"])
             hosts = {host.name: host.id for host in stage.first.hosts()}
-            stage.store.set_recovered(ResourceKind.HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
+            stage.store.resources.set_recovered(ResourceKind.HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
 
     return Story(name, rooms, set_up, act, is_(LeaseStatus.ACTIVE), meanwhile=meanwhile)
 

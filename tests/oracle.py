@@ -24,7 +24,7 @@ SETTLED = frozenset({LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.TERMIN
 
 def check_at_rest(store: Store, cloud: SimulatedCloud, *, now: datetime, offered: Collection[Flavor] = ()) -> None:
     """Check the books and the cloud, when no manager has anything left to do."""
-    leases = store.leases(None)
+    leases = store.leases.of_project(None)
     check_events(store, leases)
     check_promises(store, since=now)
     working = cloud.operators.list_servers()
@@ -35,7 +35,7 @@ def check_at_rest(store: Store, cloud: SimulatedCloud, *, now: datetime, offered
 
 def check_events(store: Store, leases: Collection[Lease]) -> None:
     """Check that every lease is settled, and that no event of any lease, past ones included, is IN_PROGRESS."""
-    everything = [store.lease(lease.id, including_deleted=True) for lease in (*leases, *store.past_leases())]
+    everything = [store.leases.one(lease.id, including_deleted=True) for lease in (*leases, *store.leases.past())]
     stuck = [(lease.id, e) for lease in everything for e in lease.events if e.status is EventStatus.IN_PROGRESS]
     assert not stuck, f"events are worked on for ever: {stuck}"
     unsettled = [(lease.id, lease.status, lease.events) for lease in leases if lease.status not in SETTLED]
@@ -88,7 +88,7 @@ def check_cloud(
             assert (inside, projects) == (set(), []), "a reservation that has not started is open"
     totals = {host: found for host, found in state.inventories.items() if found}
     assert totals == slots, f"reserved capacity is not as promised: {totals} instead of {slots}"
-    registered = {str(host.attributes["service_name"]) for host in store.resources(ResourceKind.HOST)}
+    registered = {str(host.attributes["service_name"]) for host in store.resources.of_kind(ResourceKind.HOST)}
     freepool = set(aggregates["freepool"].hosts)
     assert freepool == registered - held, f"hosts are lost, or free although promised: {freepool ^ registered - held}"
     everybody = {host.service_name for host in state.hosts.values()}
@@ -133,6 +133,6 @@ def check_addresses(store: Store, state: State, reservations: Iterable[tuple[Lea
 
 def promised(store: Store, lease: Lease, reservation: Reservation) -> dict[str, int]:
     """Return the units that the calendar has promised to a reservation, by resource."""
-    mine = [a for a in store.lease_allocations(lease.id) if a.reservation_id == reservation.id]
-    names = {key: resource.name for key, resource in store.resources_by_id({a.resource_id for a in mine}).items()}
+    mine = [a for a in store.calendar.of_lease(lease.id) if a.reservation_id == reservation.id]
+    names = {key: resource.name for key, resource in store.resources.by_ids({a.resource_id for a in mine}).items()}
     return dict(sum((Counter({names[a.resource_id]: a.count}) for a in mine), Counter()))

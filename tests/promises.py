@@ -18,8 +18,8 @@ def check_promises(store: Store, *, since: datetime) -> None:
     Who has overstayed is waited for, and so counts only until the end of its own window.
     """
     for kind in ResourceKind:
-        resources = {resource.id: resource for resource in store.resources(kind)}
-        check(store.live_allocations(kind), resources, since=since)
+        resources = {resource.id: resource for resource in store.resources.of_kind(kind)}
+        check(store.calendar.live(kind), resources, since=since)
 
 
 def check(allocations: Iterable[Allocation], resources: Mapping[int, Resource], *, since: datetime) -> None:

@@ -189,7 +189,7 @@ class World:
 
     def run_to(self, instant: datetime) -> None:
         """Let time pass until then, working on events as they fall due."""
-        while (due := self.store.next_due()) is not None and due <= instant:
+        while (due := self.store.events.next_due()) is not None and due <= instant:
             self.clock.to(due)
             self.run()
         self.clock.to(instant)
@@ -197,11 +197,11 @@ class World:
 
     def now(self, lease: Lease) -> Lease:
         """Return the lease as it is by now, deleted or not."""
-        return self.store.lease(lease.id, including_deleted=True)
+        return self.store.leases.one(lease.id, including_deleted=True)
 
     def now_of(self, lease_id: str) -> Lease:
         """Return the lease with this id as it is by now, deleted or not."""
-        return self.store.lease(lease_id, including_deleted=True)
+        return self.store.leases.one(lease_id, including_deleted=True)
 
     def pool(self, name: str = "freepool") -> frozenset[str]:
         """Return the hosts of an aggregate; none if it does not exist."""
@@ -214,8 +214,8 @@ class World:
 
     def hosts_of(self, lease: Lease) -> frozenset[str]:
         """Return the names of the hosts that are promised to a lease."""
-        allocations = self.store.lease_allocations(lease.id)
-        found = self.store.resources_by_id({a.resource_id for a in allocations})
+        allocations = self.store.calendar.of_lease(lease.id)
+        found = self.store.resources.by_ids({a.resource_id for a in allocations})
         return frozenset(resource.name for resource in found.values())
 
     def reservation_pools(self) -> list[str]:

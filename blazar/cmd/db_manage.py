@@ -135,7 +135,7 @@ def _revision(engine: Engine, options: argparse.Namespace) -> int:
 
 def _past_leases(engine: Engine, options: argparse.Namespace) -> int:
     _check_newest(engine)
-    leases = Store(engine).past_leases(options.project, since=options.since, until=options.until)
+    leases = Store(engine).leases.past(options.project, since=options.since, until=options.until)
     if options.json:
         print(json.dumps([_record(lease) for lease in leases], indent=2))
         return 0
@@ -153,11 +153,11 @@ def _purge(engine: Engine, options: argparse.Namespace) -> int:
     _check_newest(engine)
     store = Store(engine)
     if options.dry_run:
-        print(f"{_told(store.purgeable(options.before))} would be deleted")
+        print(f"{_told(store.leases.purgeable(options.before))} would be deleted")
         return 0
     total: Counter[str] = Counter(leases=0)
     # Short transactions, so that other users of the database do not wait.
-    while done := store.purge(options.before, options.batch):
+    while done := store.leases.purge(options.before, options.batch):
         total.update(done)
     print(f"{_told(total)} deleted")
     return 0

@@ -74,7 +74,7 @@ class Booking:
         strategy = self._settings.strategy if attempt == 0 else Strategy.RANDOM
         for kind in _kinds(requests):
             mine = [request for request in requests if request.demand.kind is kind]
-            with self._store.calendar(
+            with self._store.calendar.view(
                 kind,
                 window,
                 whole_only=all(request.demand.whole for request in mine),

@@ -95,7 +95,7 @@ class Claims:
             return
         deadline = self._clock.elapsed() + self.ttl.total_seconds()
         now = self._clock.now()
-        renewed = self._store.renew_claims(held.keys(), now=now, until=now + self.ttl)
+        renewed = self._store.events.renew_claims(held.keys(), now=now, until=now + self.ttl)
         for token, claim in held.items():
             if token in renewed:
                 # Else the database took so long that others may have read the claim as expired before it was renewed.

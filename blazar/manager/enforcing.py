@@ -22,9 +22,10 @@ def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> Lea
     for kind in ResourceKind:
         if wanted <= found.keys():
             break
-        found |= {resource.id: resource for resource in store.inventory(kind).resources if resource.id in wanted}
+        known = store.resources.inventory(kind).resources
+        found |= {resource.id: resource for resource in known if resource.id in wanted}
     if gone := wanted - found.keys():
-        found |= store.resources_by_id(gone)
+        found |= store.resources.by_ids(gone)
     return LeaseView(
         lease,
         tuple(
@@ -59,7 +60,7 @@ class EnforcementCheck:
         """Raise UsageDenied, or another error, unless the lease may be booked, or changed from ``before``."""
         now = self._clock.now()
         if self._enforcement.needs_use:
-            self.use = self._store.use_of_project(
+            self.use = self._store.calendar.use_of_project(
                 lease.project_id,
                 lease.window,
                 besides=lease.id,

@@ -22,7 +22,8 @@ from blazar.manager.turns import Turns
 from blazar.manager.worker import Worker
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError
-from blazar.store.store import DueEvent, Store
+from blazar.store.events import DueEvent
+from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ class Engine:
         For tests with a clock of their own and for tools; the running engine does the same in its threads.
         """
         looks = 0
-        while due := self._store.due_events(self._clock.now(), PAGE):
+        while due := self._store.events.due(self._clock.now(), PAGE):
             for event in due:
                 self._worker.process(event.lease_id, event.event_id)
                 looks += 1
@@ -147,7 +148,7 @@ class Engine:
         begin = time.monotonic()
         with self._changed:
             running = {event_id for turns, _ in self._lanes for event_id in turns.running}
-        due = self._store.due_events(self._clock.now(), len(running) + PAGE)
+        due = self._store.events.due(self._clock.now(), len(running) + PAGE)
         self._looked_at = time.monotonic()
         self._rested_at = self._looked_at + REST * (self._looked_at - begin)
         new = [event for event in due if event.event_id not in running]
@@ -221,7 +222,7 @@ class Engine:
                 self._changed.notify_all()
 
     def _until_next(self) -> float:
-        due_at, longest = self._store.next_due(), self._settings.longest_sleep.total_seconds()
+        due_at, longest = self._store.events.next_due(), self._settings.longest_sleep.total_seconds()
         if due_at is None:
             return longest
         wait = (due_at - self._clock.now()).total_seconds()

@@ -31,21 +31,21 @@ class FloatingIpService:
 
     def all(self) -> tuple[Resource, ...]:
         """Return the registered addresses, oldest first."""
-        return self._store.resources(FLOATING_IP)
+        return self._store.resources.of_kind(FLOATING_IP)
 
     def one(self, floating_ip_id: str) -> Resource:
         """Return one address; NotFound."""
-        return self._store.resource(FLOATING_IP, floating_ip_id)
+        return self._store.resources.one(FLOATING_IP, floating_ip_id)
 
     def create(self, request: FloatingIpRequest) -> Resource:
         """Register an address outside the cloud's allocation pools. InvalidInput, NotFound (subnet), Conflict."""
         address = address_text(request.address, ADDRESS)
         name = name_of(request.network_id, address)
-        if self._store.resource_named(FLOATING_IP, name) is not None:
+        if self._store.resources.named(FLOATING_IP, name) is not None:
             raise Conflict(f"{FLOATING_IP.noun} {name} is registered already")
         with scope(limit=self._limit):
             subnet = self._registration.subnet_for(request.network_id, address)
-        return self._store.add_resource(
+        return self._store.resources.add(
             FLOATING_IP,
             external_id=str(uuid.uuid4()),
             name=name,
@@ -58,8 +58,8 @@ class FloatingIpService:
         """Unregister an address. NotFound; Conflict while it is allocated to a lease."""
         address = self.one(floating_ip_id)
         # First, so that no allocation comes in between; after a crash the address can be deleted again.
-        self._store.withdraw_resource(address.id, at=self._clock.now())
-        self._store.retire_resource(address.id, at=self._clock.now())
+        self._store.resources.withdraw(address.id, at=self._clock.now())
+        self._store.resources.retire(address.id, at=self._clock.now())
 
     def allocations(
         self, *, floating_ip_id: str | None, lease_id: str | None, reservation_id: str | None
@@ -86,5 +86,5 @@ class AddressWatch:
 
     def look(self, registered: Collection[Resource]) -> Mapping[str, str | None]:
         """Return how addresses have failed, by name, None if healthy: a few calls for each network with addresses."""
-        faults = self._registration.faults(registered, self._store.holdings)
+        faults = self._registration.faults(registered, self._store.calendar.resource_names)
         return {resource.name: faults.get(resource.id) for resource in registered}

@@ -123,7 +123,7 @@ class Healing:
         until = now + self._settings.healing_interval if self._settings.healing_interval else None
         busy = 0
         after: tuple[datetime, str] | None = None
-        while page := self._store.leases_to_heal(now=now, until=until, after=after, limit=PAGE):
+        while page := self._store.leases.to_heal(now=now, until=until, after=after, limit=PAGE):
             for after in page:
                 if self._stopping.is_set():
                     return busy
@@ -167,7 +167,7 @@ class Healing:
         NotFound if the reservation does not hold it; NotEnoughResources if there is no other; Conflict if it is in use;
         WrongState.
         """
-        held = self._store.live_allocations(host.kind, resource_id=host.id, reservation_id=reservation_id)
+        held = self._store.calendar.live(host.kind, resource_id=host.id, reservation_id=reservation_id)
         if not held:
             raise NotFound(f"reservation {reservation_id[:80]} has no allocation on {host.kind} {host.name}")
         to_replace = {reservation_id: frozenset({host.id})}
@@ -178,7 +178,7 @@ class Healing:
                 lambda attempt: self._moved_before_start(lease_id, reservation_id, to_replace, attempt), self._commit
             )
             if moved is None:
-                self._check_free(self._store.lease(lease_id), reservation_id, host)
+                self._check_free(self._store.leases.one(lease_id), reservation_id, host)
                 self._replan(lease_id, to_replace, avoid=True)
 
     def record_missing(self, host: Resource, reservation_ids: Collection[str]) -> bool:
@@ -187,7 +187,7 @@ class Healing:
         Return whether that was new for any. No poll may have seen the host fail: it can have been away between two.
         Contention if a lease is busy, after all others are done.
         """
-        held = self._store.live_allocations(host.kind, resource_id=host.id)
+        held = self._store.calendar.live(host.kind, resource_id=host.id)
         noted, busy = False, []
         for lease_id in sorted({a.lease_id for a in held if a.reservation_id in reservation_ids}):
             try:
@@ -210,7 +210,7 @@ class Healing:
         """
         # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._clock.now()
-        lease = self._store.lease(lease_id)
+        lease = self._store.leases.one(lease_id)
         if lease.status not in (*STABLE_STATES, LeaseStatus.STARTING, LeaseStatus.UPDATING):
             # The lease is ending: no resource is assigned any more.
             return lease, lease
@@ -229,7 +229,7 @@ class Healing:
         if after is before:
             return False
         now = self._clock.now()
-        self._tell(before, self._store.save(before, replace(after, updated_at=now), at=now))
+        self._tell(before, self._store.leases.save(before, replace(after, updated_at=now), at=now))
         return True
 
     # Before the start: one transaction
@@ -238,10 +238,10 @@ class Healing:
         """Return a lease with its allocations; None if it is being worked on."""
         # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._clock.now()
-        lease = self._store.lease(lease_id)
+        lease = self._store.leases.one(lease_id)
         if lease.status not in STABLE_STATES or lifecycle.live_claim(lease, now) is not None:
             return None
-        allocations = self._store.lease_allocations(lease_id)
+        allocations = self._store.calendar.of_lease(lease_id)
         return _Snapshot(lease, allocations, self._worker.tasks_with(lease, allocations))
 
     def _decide(self, lease_id: str, attempt: int) -> _Decided | None:
@@ -283,9 +283,9 @@ class Healing:
         now = self._clock.now()
         if decided.replanned:
             after = replace(after, updated_at=now)
-            saved = self._store.rebook(before, after, plan, at=now)
+            saved = self._store.calendar.rebook(before, after, plan, at=now)
         elif after is not before:
-            saved = self._store.save(before, replace(after, updated_at=now), at=now)
+            saved = self._store.leases.save(before, replace(after, updated_at=now), at=now)
         else:
             return decided
         self._tell(before, saved)
@@ -338,7 +338,7 @@ class Healing:
         snapshot = self._snapshot(lease_id)
         if snapshot is not None:
             return snapshot
-        lease = self._store.lease(lease_id)
+        lease = self._store.leases.one(lease_id)
         if lease.status not in STABLE_STATES:
             raise WrongState(f"lease {lease.id} is {lease.status}; retry when that has finished")
         # An action before the end holds its claim for a moment only: retry shortly.
@@ -382,7 +382,7 @@ class Healing:
             until=self._claims.begin(claim),
         )
         both = replace(plan, allocations=union(decided.snapshot.allocations, plan.allocations))
-        return self._store.rebook(lease, updating, both, at=now)
+        return self._store.calendar.rebook(lease, updating, both, at=now)
 
     def _carry_out(self, decided: _Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> None:
         event = lifecycle.update_of(updating)
@@ -407,7 +407,7 @@ class Healing:
             )
             tasks = self._worker.tasks_with(noted, plan.allocations)
             after = flagged(noted, plan.allocations, tasks, changed=decided.replanned, now=now)
-            return self._store.rebook(current, after, Plan(plan.allocations), at=now)
+            return self._store.calendar.rebook(current, after, Plan(plan.allocations), at=now)
 
         saved = self._worker.finish(updating, event.id, claim, write, what="healed")
         self._tell(decided.snapshot.lease, saved)
@@ -423,7 +423,7 @@ class Healing:
             try:
                 start_and_wait(kind, without(task, out))
             except Unusable as error:
-                self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
+                self._store.resources.set_failed(kind.kind, error.reasons, at=self._clock.now())
                 if not error.reasons.keys() <= set(held) - out:
                     raise Conflict(str(error)) from error
                 out |= error.reasons.keys()

@@ -80,7 +80,7 @@ class Health:
 
     def registered(self, kind: ResourceKind) -> tuple[Resource, ...]:
         """Return the resources of a kind, to be polled; one statement."""
-        return self._store.inventory(kind).resources
+        return self._store.resources.inventory(kind).resources
 
     def observe(
         self, kind: ResourceKind, resources: Collection[Resource], polled: PollResult, said: Collection[str] = ()
@@ -96,7 +96,7 @@ class Health:
             LOG.warning("The cloud lists none of the registered %ss: the poll is ignored as unreliable", kind)
         names = {resource.id: resource.name for resource in resources}
         now = self._clock.now()
-        changed = self._store.set_failed(kind, verdict.failed, at=now) | self._store.set_recovered(
+        changed = self._store.resources.set_failed(kind, verdict.failed, at=now) | self._store.resources.set_recovered(
             kind, verdict.recovered, at=now
         )
         # Only after the write: if it fails, the next poll sees the same again.
@@ -110,6 +110,6 @@ class Health:
 
     def forget(self, kinds: Collection[ResourceKind], *, before: datetime) -> None:
         """Count resources that failed before then as healthy: for kinds that are not polled."""
-        old = self._store.failed_by(kinds, before) if kinds else {}
+        old = self._store.resources.failed_by(kinds, before) if kinds else {}
         for kind in sorted(set(old.values())):
-            self._store.set_recovered(kind, [id_ for id_ in old if old[id_] is kind], at=self._clock.now())
+            self._store.resources.set_recovered(kind, [id_ for id_ in old if old[id_] is kind], at=self._clock.now())

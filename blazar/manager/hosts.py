@@ -42,11 +42,11 @@ class HostService:
 
     def all(self) -> tuple[Resource, ...]:
         """Return the registered hosts, oldest first."""
-        return self._store.resources(HOST)
+        return self._store.resources.of_kind(HOST)
 
     def one(self, host_id: str) -> Resource:
         """Return one host; NotFound."""
-        return self._store.resource(HOST, host_id)
+        return self._store.resources.one(HOST, host_id)
 
     def create(self, request: HostRequest) -> Resource:
         """Register a host that runs no servers. If this fails, changes of the cloud are undone."""
@@ -58,13 +58,13 @@ class HostService:
             raise InvalidInput("give name (the hypervisor's hostname) or id (its number in Nova)")
         _check_keys(request.capabilities)
         hypervisor = self._registration.find(id=request.id, name=request.name)
-        if self._store.resource_named(HOST, hypervisor.hypervisor_hostname) is not None:
+        if self._store.resources.named(HOST, hypervisor.hypervisor_hostname) is not None:
             raise Conflict(f"host {hypervisor.hypervisor_hostname} is registered already")
         self._registration.check_empty(hypervisor.hypervisor_hostname, hypervisor.service_name)
         details = self._registration.details(hypervisor)
         made = self._registration.ensure_entered(hypervisor)
         try:
-            return self._store.add_resource(
+            return self._store.resources.add(
                 HOST,
                 external_id=hypervisor.id,
                 name=hypervisor.hypervisor_hostname,
@@ -91,7 +91,7 @@ class HostService:
             raise InvalidInput("nothing to change: give at least one capability as key and value")
         _check_keys(change.capabilities)
         host = self.one(host_id)
-        return self._store.change_resource(host.id, change, at=self._clock.now(), check=_check_not_asked_for)
+        return self._store.resources.change(host.id, change, at=self._clock.now(), check=_check_not_asked_for)
 
     def refresh(self, host_id: str, *, on_return: OnReturn) -> Resource:
         """Update a host from Nova and Placement (sizes, zone, capacity, limits, traits) and return it; NotFound.
@@ -103,8 +103,9 @@ class HostService:
         with scope(limit=self._limit):
             host = self.one(host_id)
             hypervisor = self._registration.find(id=None, name=host.name)
-            in_use = self._store.in_use(HOST, self._clock.now())
-            standing = self._registration.standings((hypervisor,), self._store.holdings, in_use)[host.name]
+            holders = self._store.calendar.resource_names
+            in_use = self._store.calendar.in_use(HOST, self._clock.now())
+            standing = self._registration.standings((hypervisor,), holders, in_use)[host.name]
             if standing.pooled is None:
                 # Else a host that is where it belongs would count as missing.
                 self._registration.check_freepool()
@@ -113,11 +114,11 @@ class HostService:
             if not standing.pooled:
                 self._enter_again(host, hypervisor)
             self.refresh_all((hypervisor,))
-            failure = self._registration.standings((hypervisor,), self._store.holdings, in_use)[host.name].failure
+            failure = self._registration.standings((hypervisor,), holders, in_use)[host.name].failure
         if failure is not None:
-            self._store.set_failed(HOST, {host.id: failure}, at=self._clock.now())
+            self._store.resources.set_failed(HOST, {host.id: failure}, at=self._clock.now())
         else:
-            self._store.set_recovered(HOST, (host.id,), at=self._clock.now())
+            self._store.resources.set_recovered(HOST, (host.id,), at=self._clock.now())
         return self.one(host_id)
 
     def refresh_all(
@@ -131,19 +132,19 @@ class HostService:
         if hypervisors is None:
             hypervisors = self._registration.hypervisors()
         if registered is None:
-            registered = self._store.inventory(HOST).resources
+            registered = self._store.resources.inventory(HOST).resources
         hosts = {host.name: host for host in registered}
         known = [self._at_home(h, hosts[h.hypervisor_hostname]) for h in hypervisors if h.hypervisor_hostname in hosts]
         details = self._registration.details_of(known)
         news = {hosts[name].id: new for name, new in details.items() if new != hosts[name].details}
-        changed = self._store.refresh_resources(HOST, news, at=self._clock.now()) if news else frozenset()
+        changed = self._store.resources.refresh(HOST, news, at=self._clock.now()) if news else frozenset()
         return frozenset(host.external_id for host in hosts.values() if host.id in changed)
 
     def standings(self) -> tuple[tuple[Hypervisor, ...], Mapping[str, Standing]]:
         """Return the hypervisors of the cloud, and the ``Standing`` of each, by hostname."""
-        in_use = self._store.in_use(HOST, self._clock.now())
+        in_use = self._store.calendar.in_use(HOST, self._clock.now())
         hypervisors = self._registration.hypervisors()
-        return hypervisors, self._registration.standings(hypervisors, self._store.holdings, in_use)
+        return hypervisors, self._registration.standings(hypervisors, self._store.calendar.resource_names, in_use)
 
     def _at_home(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
         """Return a hypervisor with its own zone: while it is assigned, the cloud shows the reservation's."""
@@ -160,14 +161,14 @@ class HostService:
         host = self.one(host_id)
         service_name = str(host.attributes["service_name"])
         # First, so that no allocation comes in between; after a crash the host can be deleted again.
-        self._store.withdraw_resource(host.id, at=self._clock.now())
+        self._store.resources.withdraw(host.id, at=self._clock.now())
         try:
             self._registration.check_empty(host.name, service_name)
             self._registration.ensure_left(service_name)
         except BlazarError:
             self._put_back(host)
             raise
-        self._store.retire_resource(host.id, at=self._clock.now())
+        self._store.resources.retire(host.id, at=self._clock.now())
         self._leave_again(host.name, service_name)
 
     def allocations(
@@ -185,11 +186,11 @@ class HostService:
 
     def properties(self, *, include_private: bool) -> tuple[PropertyValues, ...]:
         """Return the capabilities that hosts have, with their values."""
-        return self._store.property_values(HOST, include_private=include_private)
+        return self._store.resources.property_values(HOST, include_private=include_private)
 
     def set_property(self, name: str, *, private: bool) -> ResourceProperty:
         """Show a capability to everybody, or to operators only; NotFound."""
-        return self._store.set_property_private(HOST, name, private=private, at=self._clock.now())
+        return self._store.resources.set_property_private(HOST, name, private=private, at=self._clock.now())
 
     def _enter_again(self, host: Resource, hypervisor: Hypervisor) -> None:
         """Ensure that a host that is back is in the freepool. NotFound if it was unregistered meanwhile."""
@@ -203,7 +204,7 @@ class HostService:
 
     def _leave_again(self, name: str, service_name: str) -> None:
         """Ensure that an unregistered host is not in the freepool: a refresh may have added it meanwhile."""
-        if self._store.resource_named(HOST, name) is not None:
+        if self._store.resources.named(HOST, name) is not None:
             # It was registered again, and belongs in the freepool.
             return
         try:
@@ -220,7 +221,7 @@ class HostService:
                 host.name,
             )
         finally:
-            self._store.set_reservable(host.id, True, at=self._clock.now())
+            self._store.resources.set_reservable(host.id, True, at=self._clock.now())
 
 
 class HostWatch:

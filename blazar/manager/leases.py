@@ -83,19 +83,19 @@ class LeaseService:
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of a project (None: of all), oldest first."""
-        return self._store.leases(project_id)
+        return self._store.leases.of_project(project_id)
 
     def revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
         """Return the ids and revisions of the same leases, oldest first."""
-        return self._store.lease_revisions(project_id)
+        return self._store.leases.revisions(project_id)
 
     def by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
         """Return leases as a list shows them; deleted ones are left out."""
-        return self._store.leases_by_id(lease_ids)
+        return self._store.leases.by_ids(lease_ids)
 
     def one(self, lease_id: str) -> Lease:
         """Return one lease; NotFound."""
-        return self._store.lease(lease_id)
+        return self._store.leases.one(lease_id)
 
     def create(self, request: LeaseRequest) -> Lease:
         """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all."""
@@ -143,7 +143,7 @@ class LeaseService:
             lease = self._patiently(lambda: self._updates.update(lease_id, change))
             # The change may have replaced missing resources.
             seen = lease.degraded and self._healing.heal_once(lease_id, in_use=False)
-            return self._store.lease(lease_id) if seen else lease
+            return self._store.leases.one(lease_id) if seen else lease
         finally:
             self._wake()
 
@@ -168,7 +168,7 @@ class LeaseService:
         with self._waiting.place(lease.project_id) as waits:
             while waits and monotonic() < end:
                 try:
-                    self._store.lease(lease.id)
+                    self._store.leases.one(lease.id)
                 except NotFound:
                     return
                 time.sleep(POLL_SECONDS)
@@ -183,7 +183,7 @@ class LeaseService:
         while True:
             # Before the lease is read: a claim that had not ended then may have been renewed since.
             now = self._clock.now()
-            lease = self._store.lease(lease_id)
+            lease = self._store.leases.one(lease_id)
             if lease.status is LeaseStatus.DELETING:
                 return
             going = lifecycle.begin_deletion(lease, event_id=str(uuid.uuid4()), now=now)
@@ -193,7 +193,7 @@ class LeaseService:
             if free:
                 going = lifecycle.claim(going, deletion, token=claim.token, now=now, until=self._claims.begin(claim))
             try:
-                saved = self._store.save(
+                saved = self._store.leases.save(
                     lease,
                     going,
                     at=now,
@@ -212,10 +212,10 @@ class LeaseService:
 
     def _demand(self, kind: ResourceType, parameters: Parameters, *, private: bool) -> Demand:
         try:
-            return kind.demand(parameters, known=self._store.known_properties(kind.kind, private=private))
+            return kind.demand(parameters, known=self._store.resources.known_properties(kind.kind, private=private))
         except InvalidInput:
             # It may ask for a property that is newer than what this process has read.
-            return kind.demand(parameters, known=self._store.inventory(kind.kind).keys(private=private))
+            return kind.demand(parameters, known=self._store.resources.inventory(kind.kind).keys(private=private))
 
     def _type(self, resource_type: str) -> ResourceType:
         if resource_type not in self._types:
@@ -257,7 +257,7 @@ class LeaseService:
         # The claim starts here: earlier attempts may have taken a while.
         until = self._claims.begin(claim)
         claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
-        return self._store.book(
+        return self._store.calendar.book(
             claimed,
             plan,
             use=enforcement_check.use,
@@ -289,7 +289,7 @@ class LeaseService:
         try:
             if any(message.held for message in messages):
                 booked, messages = self._accepted(booked, messages, claim)
-            return self._store.save(booked, armed, at=now, messages=messages)
+            return self._store.leases.save(booked, armed, at=now, messages=messages)
         except StaleLease:
             # A user found the lease in a list and deleted it already: the deletion continues from here.
             raise self._worker.lost(booked.id, creation.id, claim, "created") from None
@@ -304,7 +304,7 @@ class LeaseService:
         """
         creation = booked.events[-1]
         now = self._clock.now()
-        booked = self._store.save(booked, booked, at=now, messages=held)
+        booked = self._store.leases.save(booked, booked, at=now, messages=held)
         try:
             return booked, self._outbox.commit(held)
         except BlazarError as error:

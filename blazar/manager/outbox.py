@@ -105,7 +105,7 @@ class Outbox:
             # A manager that was held up sends nothing about a lease: another manager may be undoing the change.
             seconds = check_change()
         except BlazarError as error:
-            self._store.settle_message(replace(message, reason=error.message, finished=True), at=self._clock.now())
+            self._store.outbox.settle(replace(message, reason=error.message, finished=True), at=self._clock.now())
             raise
         limit = None if seconds is None else timedelta(seconds=seconds)
         with scope(request_id=f"req-{message.id}", limit=limit):
@@ -128,7 +128,7 @@ class Outbox:
         )
         reason = outcome.error.message
         LOG.warning("%s of lease %s was rejected or not answered: %s", notification.occasion, message.lease_id, reason)
-        self._store.settle_message(
+        self._store.outbox.settle(
             replace(message, delivered_to=nothing_to_do, reason=reason, finished=not outcome.known), at=now
         )
         raise outcome.error
@@ -138,7 +138,7 @@ class Outbox:
         if not any(self._enforcement.listens_to(occasion) for occasion in (Occasion.CREATED, Occasion.UPDATED)):
             return ()
         written: list[OutboxMessage] = []
-        for held in self._store.outstanding_messages(lease.id):
+        for held in self._store.outbox.outstanding(lease.id):
             if held.held:
                 written.append(replace(held, finished=True, reason=held.reason or "undone"))
                 written += self._reversal(held, lease)
@@ -183,7 +183,7 @@ class Outbox:
         begun = end is None or end.status is not EventStatus.UNDONE
         if begun or before.status is LeaseStatus.CREATING or not self._enforcement.listens_to(Occasion.ENDED):
             return ()
-        return self.of(Occasion.ENDED, after, self._store.lease_allocations(after.id))
+        return self.of(Occasion.ENDED, after, self._store.calendar.of_lease(after.id))
 
     def start(self) -> None:
         """Start the sending threads; none if no filter listens."""
@@ -208,7 +208,7 @@ class Outbox:
         For tests with their own clock and for tools; the running threads do the same.
         """
         tries = 0
-        while due := self._store.due_messages(self._clock.now(), PAGE):
+        while due := self._store.outbox.due(self._clock.now(), PAGE):
             for message in due:
                 self._send(message)
                 tries += 1
@@ -223,7 +223,7 @@ class Outbox:
         if not any(self._enforcement.listens_to(occasion) for occasion in Occasion):
             return
         end = time.monotonic() + self._settings.outbox_wait.total_seconds()
-        while left := self._store.outstanding_messages(lease_id):
+        while left := self._store.outbox.outstanding(lease_id):
             first = left[0]
             if first.due_at <= self._clock.now():
                 self._send(first)
@@ -242,7 +242,7 @@ class Outbox:
         while not self._stopping.is_set():
             self._woken.clear()
             try:
-                due = self._store.due_messages(self._clock.now(), PAGE)
+                due = self._store.outbox.due(self._clock.now(), PAGE)
                 list(self._senders.map(self._send_logging_errors, due))
                 pause = timedelta(0) if due else self._until_next()
             except BlazarError as error:
@@ -255,7 +255,7 @@ class Outbox:
             self._woken.wait(pause.total_seconds())
 
     def _until_next(self) -> timedelta:
-        due_at = self._store.next_message()
+        due_at = self._store.outbox.next_due()
         wait = self._settings.longest_sleep if due_at is None else due_at - self._clock.now()
         return max(timedelta(0), min(wait, self._settings.longest_sleep))
 
@@ -273,7 +273,7 @@ class Outbox:
 
     def _send(self, message: OutboxMessage) -> None:
         now = self._clock.now()
-        claimed = self._store.claim_message(message, until=now + self._settings.outbox_claim)
+        claimed = self._store.outbox.claim(message, until=now + self._settings.outbox_claim)
         if claimed is None:
             return
         try:
@@ -282,7 +282,7 @@ class Outbox:
             LOG.exception(
                 "Outbox message %s of lease %s cannot be parsed, and is given up", claimed.id, claimed.lease_id
             )
-            self._store.finish_message(claimed, delivered_to=claimed.delivered_to, reason="it cannot be parsed", at=now)
+            self._store.outbox.finish(claimed, delivered_to=claimed.delivered_to, reason="it cannot be parsed", at=now)
             return
         reasons: list[str] = []
         passing: list[Exception] = []
@@ -301,19 +301,19 @@ class Outbox:
         reason = "; ".join(reasons)
         now = self._clock.now()
         if not reasons:
-            self._store.finish_message(claimed, delivered_to=delivered_to, reason=None, at=now)
+            self._store.outbox.finish(claimed, delivered_to=delivered_to, reason=None, at=now)
         elif not passing:
             LOG.error("%s of lease %s was rejected for good: %s", notification.occasion, claimed.lease_id, reason)
-            self._store.finish_message(claimed, delivered_to=delivered_to, reason=reason, at=now)
+            self._store.outbox.finish(claimed, delivered_to=delivered_to, reason=reason, at=now)
         elif claimed.attempts + 1 >= self._settings.outbox_attempts or self._delays_the_end(
             claimed, notification, passing
         ):
             LOG.error("%s of lease %s is given up: %s", notification.occasion, claimed.lease_id, reason)
-            self._store.finish_message(claimed, delivered_to=delivered_to, reason=reason, at=now)
+            self._store.outbox.finish(claimed, delivered_to=delivered_to, reason=reason, at=now)
         else:
             wait = min(self._settings.outbox_longest_retry, self._settings.first_retry * 2 ** min(claimed.attempts, 16))
             LOG.warning("%s of lease %s is retried in %s: %s", notification.occasion, claimed.lease_id, wait, reason)
-            self._store.postpone_message(claimed, delivered_to=delivered_to, reason=reason, until=now + wait)
+            self._store.outbox.postpone(claimed, delivered_to=delivered_to, reason=reason, until=now + wait)
 
     def _delays_the_end(
         self, message: OutboxMessage, notification: FilterNotification, errors: Collection[Exception]
@@ -329,6 +329,6 @@ class Outbox:
             return False
         if all(isinstance(error, NotDelivered) and not error.maybe_accepted for error in errors):
             return False
-        lease = self._store.lease(message.lease_id, including_deleted=True)
+        lease = self._store.leases.one(message.lease_id, including_deleted=True)
         end = lease.event(EventType.END)
         return lease.status is LeaseStatus.DELETING or end is None or end.status is not EventStatus.UNDONE

@@ -24,9 +24,9 @@ def promised(
 
     For a given lease or reservation, past allocations are included.
     """
-    resources = store.resources(kind) if external_id is None else (store.resource(kind, external_id),)
+    resources = store.resources.of_kind(kind) if external_id is None else (store.resources.one(kind, external_id),)
     asked = lease_id is not None or reservation_id is not None
-    allocations = store.live_allocations(
+    allocations = store.calendar.live(
         kind,
         resource_id=None if external_id is None else resources[0].id,
         lease_id=lease_id,

@@ -14,7 +14,9 @@ from blazar.manager.tasks import tasks_of
 from blazar.model.clock import Clock
 from blazar.model.lease import EventType, Lease
 from blazar.resources.base import Task
-from blazar.store.store import DueEvent, LeaseAtStart, Store
+from blazar.store.events import DueEvent
+from blazar.store.leases import LeaseAtStart
+from blazar.store.store import Store
 
 FEWEST = 2
 """Minimum number of due starts to read ahead: for fewer it is not worth it."""
@@ -64,7 +66,7 @@ class ReadAhead:
         if len(wanted) < FEWEST:
             return
         at = self._clock.now()
-        starts = self._store.starts(wanted.keys(), now=at)
+        starts = self._store.leases.starts(wanted.keys(), now=at)
         self._read |= {wanted[id_]: ReadStart(seen, at, now + FRESH_SECONDS) for id_, seen in starts.items()}
 
     @contextmanager

@@ -99,7 +99,7 @@ class ManagerService:
     def start(self, *, alone: bool = False) -> None:
         """Start working on events. ``alone``: no other manager runs, so all old claims are dropped at once."""
         if alone:
-            self._store.drop_claims(at=self.clock.now() - timedelta(seconds=1))
+            self._store.events.drop_claims(at=self.clock.now() - timedelta(seconds=1))
         self.claims.start()
         self.engine.start()
         self.outbox.start()

@@ -57,18 +57,18 @@ class StartReplacements:
         return after
 
     def _decide(self, lease_id: str, to_replace: ToReplace, claim: Claim, attempt: int) -> tuple[Lease, Lease]:
-        lease = self._store.lease(lease_id, including_deleted=True)
+        lease = self._store.leases.one(lease_id, including_deleted=True)
         now = self._clock.now()
         claimed = lifecycle.live_claim(lease, now)
         if claimed is None or claimed.claimed_by != claim.token:
             raise ClaimLost(f"this manager no longer has the claim on the start of lease {lease_id}")
-        allocations = self._store.lease_allocations(lease_id)
+        allocations = self._store.calendar.of_lease(lease_id)
         tasks = tasks_with(self._store, lease, allocations)
         replan = self._replanner.replan(tasks, allocations, to_replace, now=now, attempt=attempt)
         after = flagged(lease, replan.plan.allocations, tasks, now=now)
         if after is lease and not replan.replanned:
             return lease, lease
-        saved = self._store.rebook(lease, after, replan.plan, at=now)
+        saved = self._store.calendar.rebook(lease, after, replan.plan, at=now)
         return lease, saved
 
 

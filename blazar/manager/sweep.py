@@ -70,7 +70,7 @@ class Sweep:
     def run_once(self) -> int:
         """Sweep once; return how many leases have leftovers. CloudError if the cloud does not answer."""
         found = self._reservations_in_cloud()
-        owners = self._store.whose(found)
+        owners = self._store.leases.owners(found)
         self._report_unknown(found - owners.keys())
         left = frozenset(id_ for id_, owner in owners.items() if owner.over)
         if left:
@@ -89,7 +89,7 @@ class Sweep:
             for kind in self._types.values():
                 # Types skipped now are covered by the next sweep, of any manager.
                 if isinstance(kind, ListsReservations) and not self._stopping.is_set():
-                    found |= kind.reservations_in_cloud(self._store.inventory(kind.kind).resources)
+                    found |= kind.reservations_in_cloud(self._store.resources.inventory(kind.kind).resources)
             return frozenset(found)
 
     def _end(self, lease_id: str) -> None:
@@ -97,13 +97,13 @@ class Sweep:
             LOG.warning("Lease %s has finished and has leftovers in the cloud; they stay (sweep_dry_run)", lease_id)
             return
         now = self._clock.now()
-        lease = self._store.lease(lease_id, including_deleted=True)
+        lease = self._store.leases.one(lease_id, including_deleted=True)
         after = lifecycle.begin_clean_up(lease, event_id=str(uuid.uuid4()), now=now)
         if after is lease:
             return
         LOG.warning("Lease %s has finished and has leftovers in the cloud; removing them", lease_id)
         try:
-            self._store.save(lease, after, at=now)
+            self._store.leases.save(lease, after, at=now)
         except StaleLease:
             LOG.debug("Lease %s was changed by another thread or manager; the next sweep retries", lease_id)
 

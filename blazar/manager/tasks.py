@@ -15,7 +15,7 @@ from blazar.store.store import Store
 
 def tasks_with(store: Store, lease: Lease, allocations: Collection[Allocation]) -> tuple[Task, ...]:
     """Return the reservations of a lease, each with the resources of its part of the allocations."""
-    resources = store.resources_by_id({a.resource_id for a in allocations}) if allocations else {}
+    resources = store.resources.by_ids({a.resource_id for a in allocations}) if allocations else {}
     return tasks_of(lease, allocations, resources)
 
 

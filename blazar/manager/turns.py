@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 
-from blazar.store.store import DueEvent
+from blazar.store.events import DueEvent
 
 
 class Turns:

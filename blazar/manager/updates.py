@@ -187,7 +187,7 @@ class Updates:
 
     def _resolved(self, lease_id: str, change: LeaseChange) -> LeaseChange:
         """Complete the parameters of a change from the cloud, outside the turn of a booking."""
-        lease = self._store.lease(lease_id)
+        lease = self._store.leases.one(lease_id)
 
         def resolved(asked: ReservationChange) -> ReservationChange:
             reservation = lease.reservation(asked.id)
@@ -204,7 +204,7 @@ class Updates:
     ) -> _Change | _Nothing:
         # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._clock.now()
-        lease = self._store.lease(lease_id)
+        lease = self._store.leases.one(lease_id)
         if change.empty:
             return _Nothing(lease, lease)
         if lease.status not in lifecycle.STABLE:
@@ -216,7 +216,7 @@ class Updates:
         if lifecycle.live_claim(lease, now) is not None:
             # An action before the end holds its claim for a moment only: retry shortly.
             raise StaleLease(f"lease {lease.id} is being worked on")
-        allocations = self._store.lease_allocations(lease.id)
+        allocations = self._store.calendar.of_lease(lease.id)
         tasks = tuple(
             replace(task, in_use=usage.get(task.reservation.id)) for task in self._worker.tasks_with(lease, allocations)
         )
@@ -240,11 +240,11 @@ class Updates:
         if isinstance(found, _Nothing):
             if found.after is found.lease:
                 return found.lease
-            return self._store.save(found.lease, found.after, at=now)
+            return self._store.leases.save(found.lease, found.after, at=now)
         if self._in_steps(found):
             return self._begin(found, now, enforcement_check, claim)
         after, plan = found.draft.after, found.plan
-        return self._store.rebook(
+        return self._store.calendar.rebook(
             found.lease,
             after,
             plan,
@@ -342,7 +342,7 @@ class Updates:
             was = replace(task, reservation=replace(task.reservation, status=reservation.status))
             kind = self._worker.type_of(reservation)
             # A reservation may keep using properties that were hidden since it was granted.
-            inventory = self._store.inventory(kind.kind)
+            inventory = self._store.resources.inventory(kind.kind)
             granted = required_properties(task.reservation) & inventory.keys(private=True)
             known = inventory.keys(private=private) | granted
             demand = kind.demand_again(was, reservation.parameters, known=known)
@@ -378,7 +378,7 @@ class Updates:
             until=self._claims.begin(claim),
         )
         everything = union(found.allocations, plan.allocations)
-        return self._store.rebook(
+        return self._store.calendar.rebook(
             lease,
             updating,
             replace(plan, allocations=everything),
@@ -414,7 +414,7 @@ class Updates:
             updating, messages = self._accepted(updating, messages, claim)
 
         def write(current: Lease) -> Lease:
-            return self._store.rebook(
+            return self._store.calendar.rebook(
                 current,
                 _settled(current, ready, event.id, now),
                 Plan(found.plan.allocations),
@@ -438,7 +438,7 @@ class Updates:
             start_and_wait(kind, without(task, left_out(task.reservation) & failed))
         except Unusable as error:
             # Marked as failed, they are not chosen the next time.
-            self._store.set_failed(kind.kind, error.reasons, at=self._clock.now())
+            self._store.resources.set_failed(kind.kind, error.reasons, at=self._clock.now())
             raise Conflict(f"{error}; retry later") from error
 
     def _accepted(
@@ -451,7 +451,7 @@ class Updates:
         """
 
         def note(current: Lease) -> Lease:
-            return self._store.save(current, current, at=self._clock.now(), messages=held)
+            return self._store.leases.save(current, current, at=self._clock.now(), messages=held)
 
         updating = self._worker.finish(updating, lifecycle.update_of(updating).id, claim, note, what="changed")
         try:

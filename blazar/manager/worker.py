@@ -35,7 +35,8 @@ from blazar.model.lease import (
 from blazar.model.resource import ResourceKind
 from blazar.model.usage import OutboxMessage
 from blazar.resources.base import Action, NotYet, Progress, ResourceType, Task, Unusable
-from blazar.store.store import EarlierUser, Store
+from blazar.store.calendar import EarlierUser
+from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ class Worker:
             # A claim is compared with the time before it was read: it may have been renewed since.
             now = self._clock.now()
             with self.read_ahead.taken(event_id) as read:
-                lease, read_at = read or (self._store.lease(lease_id, including_deleted=True), now)
+                lease, read_at = read or (self._store.leases.one(lease_id, including_deleted=True), now)
                 event = next((e for e in lease.events if e.id == event_id), None)
                 claim = self._claims.new()
                 if event is not None and (claimed := self._claim(lease, event, claim, read_at)) is not None:
@@ -177,7 +178,7 @@ class Worker:
             try:
                 return write(updating)
             except StaleLease:
-                fresh = self._store.lease(updating.id, including_deleted=True)
+                fresh = self._store.leases.one(updating.id, including_deleted=True)
                 event = _event(fresh, event_id)
                 if fresh.status is not LeaseStatus.UPDATING or event.claimed_by != claim.token:
                     raise self.lost(updating.id, event_id, claim, what) from None
@@ -188,7 +189,7 @@ class Worker:
 
         If the lease is being deleted and its event is still claimed by us, release the claim: the deletion continues.
         """
-        fresh = self._store.lease(lease_id, including_deleted=True)
+        fresh = self._store.leases.one(lease_id, including_deleted=True)
         self.perform(fresh, event_id, claim)
         if fresh.status is LeaseStatus.DELETING:
             return WrongState(f"lease {lease_id} was deleted while it was being {what}")
@@ -199,7 +200,7 @@ class Worker:
 
     def tasks(self, lease: Lease) -> tuple[Task, ...]:
         """Return the reservations of a lease, each with its allocated resources."""
-        return self.read_ahead.tasks(lease) or self.tasks_with(lease, self._store.lease_allocations(lease.id))
+        return self.read_ahead.tasks(lease) or self.tasks_with(lease, self._store.calendar.of_lease(lease.id))
 
     def tasks_with(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Task, ...]:
         """Return the reservations of a lease, each with the resources that these allocations give it."""
@@ -266,7 +267,7 @@ class Worker:
         self._notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
 
     def _earlier_users(self, lease: Lease, now: datetime) -> tuple[EarlierUser, ...]:
-        return self._store.earlier_users(lease.id, before=lease.window.start, now=now)
+        return self._store.calendar.earlier_users(lease.id, before=lease.window.start, now=now)
 
     def _waits_for(self, users: Sequence[EarlierUser], lease: Lease, now: datetime) -> tuple[datetime, str]:
         """Return when to check again whether earlier leases have released the resources, and why to wait."""
@@ -307,7 +308,7 @@ class Worker:
                 if found := unusable.get(task.reservation.id):
                     reasons |= found
                     kind = self.type_of(task.reservation).kind
-                    self._store.set_failed(kind, found, at=self._clock.now())
+                    self._store.resources.set_failed(kind, found, at=self._clock.now())
             lost = {id_: frozenset(found) for id_, found in unusable.items()}
             now_held = self.tasks(self._replacements.replace_failed(lease.id, lost, claim))
             retries = [task for task in now_held if task.reservation.id in lost]
@@ -353,8 +354,8 @@ class Worker:
 
     def _clean_up(self, lease: Lease, event: Event, claim: Claim) -> Result:
         # All resources that it ever held: leftovers may be on any of these.
-        held = self._store.ever_held(lease.id)
-        resources = self._store.resources_by_id(frozenset().union(*held.values()))
+        held = self._store.calendar.ever_assigned(lease.id)
+        resources = self._store.resources.by_ids(frozenset().union(*held.values()))
         tasks = [
             Task(lease, r, tuple(resources[id_] for id_ in sorted(held.get(r.id, ())))) for r in lease.reservations
         ]
@@ -458,11 +459,11 @@ class Worker:
                 after, release, window = self._recorded(lease, current, result, now)
                 messages = self._reversals(lease, current, result)
                 if window is not None:
-                    saved = self._store.rebook(lease, after, Plan(window), at=now, messages=messages)
+                    saved = self._store.calendar.rebook(lease, after, Plan(window), at=now, messages=messages)
                 else:
                     saved = self._save(lease, after, now, release=release, messages=messages)
             except StaleLease:
-                lease = self._store.lease(lease.id, including_deleted=True)
+                lease = self._store.leases.one(lease.id, including_deleted=True)
                 continue
             if messages:
                 self._outbox.wake()
@@ -531,7 +532,7 @@ class Worker:
         release: frozenset[str] = frozenset(),
         messages: tuple[OutboxMessage, ...] = (),
     ) -> Lease:
-        return self._store.save(before, after, release=release, at=now, messages=messages)
+        return self._store.leases.save(before, after, release=release, at=now, messages=messages)
 
     def _tell(self, lease: Lease, event: Event, result: Result) -> None:
         if isinstance(result, Retry):

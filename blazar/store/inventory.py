@@ -7,12 +7,15 @@ Every change of a resource raises the version of its kind, so that one row tells
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+
+from sqlalchemy.engine import Connection
 
 from blazar.calendar.strategies import size
 from blazar.model.requirements import Anything, Requirement, matches
-from blazar.model.resource import Resource
+from blazar.model.resource import Resource, ResourceKind
+from blazar.store import resource_queries
 
 REMEMBERED_REQUIREMENTS = 512
 
@@ -55,12 +58,14 @@ class InventoryCache:
         """Return the cached inventory of a kind, valid or not."""
         return self._kept.get(kind)
 
-    def at(self, kind: str, version: int, load: Callable[[], Inventory]) -> Inventory:
-        """Return the inventory at a version, loading it if the cached one has another version."""
+    def read(self, connection: Connection, kind: ResourceKind) -> Inventory:
+        """Return the inventory of a kind; costs one statement while nothing has changed."""
+        version = resource_queries.version(connection, kind)
         kept = self._kept.get(kind)
         if kept is not None and kept.version == version:
             return kept
-        fresh = load()
+        private = resource_queries.private_names(connection, kind)
+        fresh = Inventory(version, resource_queries.load(connection, kind), private=private)
         with self._lock:
             latest = self._kept.get(kind)
             if latest is None or latest.version < version:

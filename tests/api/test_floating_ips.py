@@ -53,7 +53,7 @@ def test_registering_an_address_twice_is_a_conflict(http):
 def test_a_changed_address_shows_updated_at(http, world):
     id_ = http.post("/v1/floatingips", json=NEW).json["floatingip"]["id"]
     (address,) = world.manager.floating_ips()
-    world.store.set_reservable(address.id, False, at=world.clock.now())
+    world.store.resources.set_reservable(address.id, False, at=world.clock.now())
     shown = http.get(f"/v1/floatingips/{id_}").json["floatingip"]
     assert (shown["reservable"], shown["updated_at"]) == (False, "2030-04-01T12:00:00.000000")
 

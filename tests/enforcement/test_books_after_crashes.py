@@ -87,7 +87,7 @@ class House:
         self.world = World(engine, hosts=4, state=of_hosts(*[{}] * 4), filters=[self.service], identity=HERE)
         shared = {"register": False, "cloud": self.world.simulated, "clock": self.world.clock}
         self.other = World(engine, filters=[self.service], identity=HERE, **shared)
-        transactions = self.world.store._transactions
+        transactions = self.world.store.transactions
         write = transactions.write
 
         def mortal(work):
@@ -119,7 +119,7 @@ class House:
             assert paid[id_].requests["VCPU"] == 16 * hosts
             assert paid[id_].end == lease.window.end.replace(tzinfo=None)
             assert paid[id_].start == lease.window.start.replace(tzinfo=None)
-        assert not self.other.store.due_messages(self.world.clock.now() + timedelta(days=9999), 9)
+        assert not self.other.store.outbox.due(self.world.clock.now() + timedelta(days=9999), 9)
 
     def clear(self) -> None:
         for lease in self.other.manager.leases(None):

@@ -14,6 +14,7 @@ from blazar.enforcement import Identity
 from tests.enforcement.asking import ADMIN, ALICE, Users, asks_all
 from tests.enforcement.conftest import Service
 from tests.openstack import eventually
+from tests.stores import ObservedStore
 from tests.world import World, of_hosts
 
 HOUR = timedelta(hours=1)
@@ -150,7 +151,7 @@ def test_of_ten_that_want_the_last_credit_one_has_it(engine, credits):
     assert bank.left == 0
     bank.run(minutes=5)
     assert set(credits.books.consumers) == {lease["id"]}
-    assert not bank.world.store.due_messages(bank.world.clock.now() + 99 * HOUR, 9)
+    assert not bank.world.store.outbox.due(bank.world.clock.now() + 99 * HOUR, 9)
 
 
 def lost(handler, path):
@@ -255,7 +256,7 @@ def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_righ
         raise Killed
 
     survivor = bank.world.another_manager()
-    bank.world.manager._leases._store = _DyingStore(bank.world.store, die)
+    bank.world.manager._leases._store = ObservedStore(bank.world.store, _dying_at_the_second_save(die))
     with pytest.raises(Killed):
         bank.create()
     assert bank.left == 100 - 8
@@ -267,15 +268,13 @@ def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_righ
     assert bank.left == 100
 
 
-class _DyingStore:
-    """A store whose user dies at the second write: what is told is noted, the lease is not."""
+def _dying_at_the_second_save(die):
+    """Die at the second write of a lease: what is told is noted, the lease is not."""
+    saves = []
 
-    def __init__(self, store, die) -> None:
-        self._store, self._die, self._saves = store, die, 0
+    def call(name, operation, *arguments, **named):
+        if name == "leases.save":
+            saves.append(name)
+        return operation(*arguments, **named) if name != "leases.save" or len(saves) == 1 else die()
 
-    def __getattr__(self, name):
-        return getattr(self._store, name)
-
-    def save(self, *arguments, **named):
-        self._saves += 1
-        return self._store.save(*arguments, **named) if self._saves == 1 else self._die()
+    return call

@@ -37,7 +37,7 @@ def ip(number: int) -> str:
 
 def promised(world: World, lease) -> set[int]:
     """The last numbers of the addresses that are promised to a lease."""
-    found = world.store.resources_by_id({a.resource_id for a in world.store.lease_allocations(lease.id)})
+    found = world.store.resources.by_ids({a.resource_id for a in world.store.calendar.of_lease(lease.id)})
     return {int(r.attributes["floating_ip_address"].rpartition(".")[2]) for r in found.values() if r.kind is KIND}
 
 
@@ -275,7 +275,7 @@ def test_the_cleaning_time_is_kept_between_two_users_of_an_address(a_world):
 def test_several_reservations_of_a_lease_never_share_an_address(world):
     lease = world.lease(addresses(4, required=[10, 11]), addresses(4, required=[12]), addresses(2), start=HOUR)
     held = [
-        {a.resource_id for a in world.store.lease_allocations(lease.id) if a.reservation_id == r.id}
+        {a.resource_id for a in world.store.calendar.of_lease(lease.id) if a.reservation_id == r.id}
         for r in lease.reservations
     ]
     assert [len(part) for part in held] == [4, 4, 2]
@@ -286,14 +286,14 @@ def test_several_reservations_of_a_lease_never_share_an_address(world):
 
 def test_what_one_reservation_requires_is_left_to_it_by_the_others(world):
     lease = world.lease(addresses(9), addresses(required=[10]), start=HOUR)
-    names = {r.id: r.name for r in world.store.resources(KIND)}
-    (last,) = [a for a in world.store.lease_allocations(lease.id) if a.reservation_id == lease.reservations[1].id]
+    names = {r.id: r.name for r in world.store.resources.of_kind(KIND)}
+    (last,) = [a for a in world.store.calendar.of_lease(lease.id) if a.reservation_id == lease.reservations[1].id]
     assert names[last.resource_id] == "203.0.113.10 on network public"
 
 
 def test_an_address_that_is_not_reservable_is_neither_taken_nor_required(world):
-    broken = world.store.resources(KIND)[0]
-    world.store.set_reservable(broken.id, False, at=world.clock.now())
+    broken = world.store.resources.of_kind(KIND)[0]
+    world.store.resources.set_reservable(broken.id, False, at=world.clock.now())
     assert promised(world, world.lease(addresses(9), start=HOUR)) == set(range(11, 20))
     with pytest.raises(NotEnoughResources, match="203.0.113.10 on network public is not reservable"):
         world.lease(addresses(required=[10]), start=9 * HOUR)
@@ -380,7 +380,7 @@ def test_an_address_that_another_project_has_is_not_touched_and_the_others_are_t
     assert reason == "203.0.113.11 is a floating IP of project art"
     assert set(in_cloud(world)) == {10, 11, 12}
     assert in_cloud(world)[11] == theirs
-    names = {r.id: r.name for r in world.store.resources(KIND)}
+    names = {r.id: r.name for r in world.store.resources.of_kind(KIND)}
     assert [names[id_] for id_ in raised.value.reasons] == ["203.0.113.11 on network public"]
     world.manager.delete_lease(lease.id)
     world.run()
@@ -467,24 +467,24 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
     world.simulated.operators.take_address("public", ip(13))
     registration = AddressRegistration(world.simulated.cloud.network)
     before = world.faults.calls.total()
-    faults = registration.faults(world.store.resources(KIND), world.store.holdings)
+    faults = registration.faults(world.store.resources.of_kind(KIND), world.store.calendar.resource_names)
     assert world.faults.calls.total() - before == 3
-    names = {r.id: r.name.split()[0] for r in world.store.resources(KIND)}
+    names = {r.id: r.name.split()[0] for r in world.store.resources.of_kind(KIND)}
     assert {names[id_]: reason for id_, reason in faults.items()} == {
         ip(12): f"{ip(12)} is a floating IP of project art",
         ip(13): f"{ip(13)} is in use by {world.simulated.network.users_of('public', [ip(13)])[ip(13)]}",
     }
     world.simulated.operators.change_subnet("public", pools=[[ip(14), ip(15)]])
-    assert len(registration.faults(world.store.resources(KIND), world.store.holdings)) == 4
+    assert len(registration.faults(world.store.resources.of_kind(KIND), world.store.calendar.resource_names)) == 4
     with world.simulated.change_state() as state:
         state.networks["public"].external = False
-    faults = registration.faults(world.store.resources(KIND), world.store.holdings)
+    faults = registration.faults(world.store.resources.of_kind(KIND), world.store.calendar.resource_names)
     assert all("is no longer external" in reason for reason in faults.values())
     with world.simulated.change_state() as state:
         del state.networks["public"]
-    faults = registration.faults(world.store.resources(KIND), world.store.holdings)
+    faults = registration.faults(world.store.resources.of_kind(KIND), world.store.calendar.resource_names)
     assert (len(faults), all("network is gone" in reason for reason in faults.values())) == (10, True)
-    assert registration.faults((), world.store.holdings) == {}
+    assert registration.faults((), world.store.calendar.resource_names) == {}
     assert world.now(lease).status is LeaseStatus.ACTIVE
 
 

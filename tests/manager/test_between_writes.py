@@ -18,6 +18,7 @@ from blazar.model.lease import LeaseStatus
 from tests.manager.test_commitments import Strict
 from tests.manager.test_crashes import nothing_is_left
 from tests.manager.test_enforcement import Killed
+from tests.stores import ObservedStore
 from tests.tables import new_sqlite
 from tests.world import NOON, World, a_host, instances
 
@@ -26,34 +27,29 @@ MINUTE = timedelta(minutes=1)
 PAUSE = timedelta(seconds=45)
 
 
-class Between:
+class Between(ObservedStore):
     """The store as one manager sees it; ``act`` is called before and after the so-manieth operation."""
 
     def __init__(self, store, step: int, phase: str, act) -> None:
-        self._store = store
+        super().__init__(store, self._call)
         self._left = step
         self._phase = phase
         self._act = act
         self.reached = False
 
-    def __getattr__(self, name):
-        found = getattr(self._store, name)
-        if not callable(found) or name in ("renew_claims", "calendar"):
-            return found
-
-        def operation(*args, **more):
-            self._left -= 1
-            mine = self._left == 0
-            if mine:
-                self.reached = True
-                if self._phase == "before":
-                    self._act()
-            result = found(*args, **more)
-            if mine and self._phase == "after":
+    def _call(self, name, operation, *args, **more):
+        if name in ("events.renew_claims", "calendar.view"):
+            return operation(*args, **more)
+        self._left -= 1
+        mine = self._left == 0
+        if mine:
+            self.reached = True
+            if self._phase == "before":
                 self._act()
-            return result
-
-        return operation
+        result = operation(*args, **more)
+        if mine and self._phase == "after":
+            self._act()
+        return result
 
 
 class Credits(Strict):
@@ -117,7 +113,7 @@ def failing(world: World, survivor, operation: str, turn: str, between: Callable
         if turn == DIES:
             raise Killed
         if turn == DELETED:
-            for found in store.leases(None):
+            for found in store.leases.of_project(None):
                 with suppress(BlazarError):
                     survivor.delete_lease(found.id)
         world.clock.by(seconds=PAUSE.total_seconds())
@@ -159,10 +155,10 @@ def check(world: World, survivor, books: Credits) -> None:
         world.clock.by(seconds=65)
         survivor.engine.run_due()
         survivor.outbox.run_due()
-    leases = world.store.leases(None)
+    leases = world.store.leases.of_project(None)
     assert {lease.status for lease in leases} <= lifecycle.STABLE
     assert books.held == {
-        lease.id: (lease.window.end, sum(a.per_instance is None for a in world.store.lease_allocations(lease.id)))
+        lease.id: (lease.window.end, sum(a.per_instance is None for a in world.store.calendar.of_lease(lease.id)))
         for lease in leases
         if lease.status is not LeaseStatus.TERMINATED
     }

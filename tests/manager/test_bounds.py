@@ -71,9 +71,9 @@ def test_a_project_has_so_many_reservations_in_all_its_leases(engine):
 def test_what_is_refused_leaves_nothing_behind(sqlite):
     world = bounded(sqlite, leases=1)
     world.lease(a_host())
-    before = world.aggregates(), world.store.leases(None)
+    before = world.aggregates(), world.store.leases.of_project(None)
     refusal(lambda: world.lease(a_host()))
-    assert (world.aggregates(), world.store.leases(None)) == before
+    assert (world.aggregates(), world.store.leases.of_project(None)) == before
 
 
 def test_exempt_projects_are_not_bounded(sqlite):

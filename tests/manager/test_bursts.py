@@ -23,7 +23,7 @@ MINUTE = timedelta(minutes=1)
 def start(world: World, *, between=lambda: None) -> list[bool]:
     """Look at all that is due, as a running engine would that reads it at once."""
     worker = world.manager.engine._worker
-    due = world.store.due_events(world.clock.now(), 99)
+    due = world.store.events.due(world.clock.now(), 99)
     worker.read_ahead.read(due)
     between()
     return [worker.process(event.lease_id, event.event_id) for event in due if event.starts]
@@ -48,7 +48,7 @@ def test_what_comes_next_is_read_with_a_burst_and_not_again(world):
     leases = [world.lease(start=HOUR) for _ in range(5)]
     world.clock.to(NOON + HOUR)
     worker = world.manager.engine._worker
-    due = world.store.due_events(world.clock.now(), 99)
+    due = world.store.events.due(world.clock.now(), 99)
     with counted(world.engine) as statements:
         worker.read_ahead.read(due[:2], due)
         for event in due:
@@ -62,7 +62,7 @@ def test_what_was_read_long_ago_is_read_again(world, monkeypatch):
     leases = [world.lease(start=HOUR) for _ in range(3)]
     world.clock.to(NOON + HOUR)
     worker = world.manager.engine._worker
-    due = world.store.due_events(world.clock.now(), 99)
+    due = world.store.events.due(world.clock.now(), 99)
     monkeypatch.setattr("blazar.manager.read_ahead.FRESH_SECONDS", 0)
     worker.read_ahead.read(due[:2], due)
     world.change(leases[0], end=NOON + 3 * HOUR)

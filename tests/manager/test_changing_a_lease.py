@@ -68,17 +68,17 @@ def test_a_lease_whose_end_has_come_gets_nothing_more(world, asked):
 def test_a_lease_that_moves_to_another_day_has_each_of_its_hosts_once(world, days):
     lease = world.lease(a_host(1, 3), start=HOUR)
     world.change(lease, start=NOON + timedelta(days=days), end=NOON + timedelta(days=days, hours=2))
-    held = [allocation.resource_id for allocation in world.store.lease_allocations(lease.id)]
+    held = [allocation.resource_id for allocation in world.store.calendar.of_lease(lease.id)]
     assert (len(held), len(set(held))) == (3, 3)
     world.lease(a_host(3), start=HOUR)
 
 
 def test_servers_that_move_to_another_day_keep_their_number(world):
     lease = world.lease(instances(4, vcpus=16), start=HOUR)
-    before = Counter((a.resource_id, a.count) for a in world.store.lease_allocations(lease.id))
+    before = Counter((a.resource_id, a.count) for a in world.store.calendar.of_lease(lease.id))
     world.change(lease, start=NOON + timedelta(days=1), end=NOON + timedelta(days=1, hours=2))
-    assert Counter((a.resource_id, a.count) for a in world.store.lease_allocations(lease.id)) == before
-    assert sum(a.count for a in world.store.lease_allocations(lease.id)) == 4
+    assert Counter((a.resource_id, a.count) for a in world.store.calendar.of_lease(lease.id)) == before
+    assert sum(a.count for a in world.store.calendar.of_lease(lease.id)) == 4
 
 
 def test_a_full_cloud_does_not_stand_in_the_way_of_a_legal_change(world):
@@ -180,7 +180,7 @@ def test_growth_of_two_reservations_is_undone_in_both_when_the_cloud_refuses_the
     lease = world.lease(a_host(1), instances(1))
     world.run()
     hosts, servers = world.now(lease).reservations
-    before = world.now(lease), world.store.lease_allocations(lease.id), world.pool(), world.pool(hosts.id)
+    before = world.now(lease), world.store.calendar.of_lease(lease.id), world.pool(), world.pool(hosts.id)
     world.faults.fail_before("set_inventory", CloudUnavailable("no answer"))
     more = (ReservationChange(hosts.id, {"min": 2, "max": 2}), ReservationChange(servers.id, {"amount": 2}))
     with pytest.raises(CloudUnavailable, match="no answer"):
@@ -188,7 +188,7 @@ def test_growth_of_two_reservations_is_undone_in_both_when_the_cloud_refuses_the
     after = world.now(lease)
     assert after.status is LeaseStatus.ACTIVE
     assert [r.parameters for r in after.reservations] == [r.parameters for r in before[0].reservations]
-    assert {(a.resource_id, a.count) for a in world.store.lease_allocations(lease.id)} == {
+    assert {(a.resource_id, a.count) for a in world.store.calendar.of_lease(lease.id)} == {
         (a.resource_id, a.count) for a in before[1]
     }
     assert (world.pool(), world.pool(hosts.id)) == before[2:]

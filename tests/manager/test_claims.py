@@ -28,8 +28,10 @@ from blazar.model.errors import (
 )
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
-from blazar.store.store import DueEvent, Store
+from blazar.store.events import DueEvent, EventStore
+from blazar.store.store import Store
 from tests.manager.test_crashes import nothing_is_left
+from tests.stores import ObservedStore
 from tests.world import NOON, World, a_host, instances
 
 HOUR = timedelta(hours=1)
@@ -37,7 +39,7 @@ MINUTE = timedelta(minutes=1)
 TTL = timedelta(seconds=30)
 
 
-class Book(Store):
+class Book(EventStore):
     """Keeps the tokens that are valid, and can be out of reach."""
 
     def __init__(self) -> None:
@@ -59,7 +61,7 @@ def book() -> Book:
 
 @pytest.fixture
 def claims(book, world) -> Claims:
-    return Claims(book, world.clock, TTL)
+    return Claims(SimpleNamespace(events=book), world.clock, TTL)
 
 
 def test_a_claim_ends_for_its_holder_when_it_ends_for_others_unless_it_is_renewed(claims, book, world):
@@ -162,7 +164,7 @@ def test_the_heartbeat_survives_anything(world):
                 claims._stopping.set()
             raise Bad
 
-    claims = Claims(Broken(), world.clock, timedelta(milliseconds=4))
+    claims = Claims(SimpleNamespace(events=Broken()), world.clock, timedelta(milliseconds=4))
     with claims.held(claims.new()):
         claims.start()
         claims._thread.join(20)
@@ -224,20 +226,17 @@ def test_who_comes_too_late_with_a_change_disturbs_no_later_one_with_the_same_ev
     assert len(world.pool(lease.reservations[0].id)) == 3
 
 
-class StandsStill:
+class StandsStill(ObservedStore):
     """The store as a manager sees it that stands still whenever it has read a lease."""
 
     def __init__(self, store: Store, meanwhile) -> None:
-        self._store = store
-        self._meanwhile = meanwhile
+        def read(name, operation, *args, **more):
+            found = operation(*args, **more)
+            if name == "leases.one":
+                meanwhile()
+            return found
 
-    def __getattr__(self, name):
-        return getattr(self._store, name)
-
-    def lease(self, *args, **more):
-        read = self._store.lease(*args, **more)
-        self._meanwhile()
-        return read
+        super().__init__(store, read)
 
 
 def looks_at_the_start(other, lease, stand_still):
@@ -248,9 +247,9 @@ def looks_at_the_start(other, lease, stand_still):
 def has_read_ahead(other, lease, stand_still):
     event = lease.event(EventType.START)
     worker = other.engine._worker
-    found = worker._store.starts([lease.id], now=worker._clock.now())
+    found = worker._store.leases.starts([lease.id], now=worker._clock.now())
     worker.read_ahead._store = StandsStill(other._store, stand_still)
-    worker.read_ahead._store.starts = lambda *args, **more: found
+    worker.read_ahead._store.leases.starts = lambda *args, **more: found
     due = [DueEvent(id_, event.id, "start_lease", NOON, "physics", False) for id_ in (lease.id, "another")]
     worker.read_ahead.read(due)
     stand_still()
@@ -301,7 +300,7 @@ def test_an_undo_without_what_there_was_before_is_an_error_and_touches_nothing(w
     updating = lifecycle.begin_update(
         lease, event_id="e" * 36, saved_state={}, token=token, now=world.clock.now(), until=world.clock.now() - MINUTE
     )
-    world.store.save(lease, updating, at=world.clock.now())
+    world.store.leases.save(lease, updating, at=world.clock.now())
     world.run()
     event = world.now(lease).event(EventType.UPDATE)
     assert event.status is EventStatus.IN_PROGRESS
@@ -314,7 +313,7 @@ def test_an_undo_without_what_there_was_before_is_an_error_and_touches_nothing(w
 def test_a_last_write_that_fails_leaves_the_event_to_whoever_comes(world, monkeypatch):
     lease = world.lease(a_host(), start=HOUR)
     world.clock.to(NOON + HOUR)
-    save, writes = world.store.save, []
+    save, writes = world.store.leases.save, []
 
     def flaky(*args, **more):
         writes.append(1)
@@ -323,7 +322,7 @@ def test_a_last_write_that_fails_leaves_the_event_to_whoever_comes(world, monkey
         return save(*args, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.store, "save", flaky)
+        patch.setattr(world.store.leases, "save", flaky)
         with suppress(BlazarError):
             world.manager.engine.run_due()
     assert world.now(lease).status is LeaseStatus.STARTING

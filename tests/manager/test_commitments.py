@@ -58,7 +58,7 @@ def nothing_is_there(world: World) -> bool:
 
 
 def outstanding(world: World) -> int:
-    return len(world.store.due_messages(NOON + timedelta(days=99), 99))
+    return len(world.store.outbox.due(NOON + timedelta(days=99), 99))
 
 
 def test_who_accepts_a_lease_does_so_before_the_answer(world, books):

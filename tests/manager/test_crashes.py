@@ -250,7 +250,7 @@ def test_a_lease_without_reservations_starts_in_one_write(a_world):
     lease = world.manager.create_lease(LeaseRequest("empty", "curie", "physics", NOON + HOUR, NOON + 2 * HOUR))
     world.clock.to(NOON + HOUR)
     with counted(world.engine) as statements:
-        event = next(event for event in world.store.due_events(NOON + HOUR, 9) if event.starts)
+        event = next(event for event in world.store.events.due(NOON + HOUR, 9) if event.starts)
         world.manager.engine._worker.process(event.lease_id, event.event_id)
     assert event.empty
     assert statements.count == 6

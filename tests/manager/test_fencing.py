@@ -19,6 +19,7 @@ from blazar.model.errors import StoreUnavailable
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from tests.fencing import HASTY, SETTINGS, STORIES, TTL, Template, Turn, calls_of, staged, tell, template, until
 from tests.oracle import check_at_rest
+from tests.stores import ObservedStore
 from tests.world import World, a_host, instances
 
 
@@ -103,24 +104,19 @@ class EnforcementCheck:
             assert self.open.wait(20)
 
 
-class Flaky:
+class Flaky(ObservedStore):
     """A store of which single calls fail once."""
 
     def __init__(self, store: Any) -> None:
-        self._store = store
+        super().__init__(store, self._call)
         self.failures: dict[str, Callable[..., bool]] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        real = getattr(self._store, name)
-
-        def call(*args: Any, **more: Any) -> Any:
-            fails = self.failures.get(name)
-            if fails is not None and fails(*args):
-                del self.failures[name]
-                raise StoreUnavailable("the database is changing its leader")
-            return real(*args, **more)
-
-        return call
+    def _call(self, name: str, operation: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        fails = self.failures.get(name)
+        if fails is not None and fails(*args):
+            del self.failures[name]
+            raise StoreUnavailable("the database is changing its leader")
+        return operation(*args, **more)
 
 
 @pytest.fixture
@@ -161,7 +157,7 @@ def test_a_manager_that_is_asked_to_end_while_it_hands_out_work_fails_at_nothing
         return not go_on.wait(20)
 
     hasty.store = Flaky(hasty.store)
-    hasty.store.failures["due_events"] = hold_up
+    hasty.store.failures["events.due"] = hold_up
     engine = hasty.another_manager().engine
     engine.start()
     stopping = threading.Thread(target=engine.stop)
@@ -202,7 +198,7 @@ def test_work_whose_last_write_failed_is_taken_up_again_while_other_work_goes_on
     slow, failing = hasty.lease(a_host(), end=end), hasty.lease(instances(1, affinity=None), end=end)
     hasty.store = Flaky(hasty.store)
     manager = hasty.another_manager()
-    hasty.store.failures["save"] = lambda before, after, *_: (
+    hasty.store.failures["leases.save"] = lambda before, after, *_: (
         before.id == failing.id and after.status is LeaseStatus.ACTIVE
     )
 
@@ -215,7 +211,7 @@ def test_work_whose_last_write_failed_is_taken_up_again_while_other_work_goes_on
     hasty.faults.on_call = hold_up_hosts
     manager.start()
     try:
-        until(lambda: "save" not in hasty.store.failures)
+        until(lambda: "leases.save" not in hasty.store.failures)
         until(lambda: hasty.now(failing).status is LeaseStatus.ACTIVE)
         assert hasty.now(slow).status is LeaseStatus.STARTING
         held.set()

@@ -80,7 +80,7 @@ def test_the_flavor_of_a_reservation_is_its_source_with_all_specs_and_those_of_t
     )
     assert group.policy == "anti-affinity"
     assert world.simulated.compute.flavor_access(id_of(lease)) == frozenset()
-    (per_instance,) = {a.per_instance for a in world.store.lease_allocations(lease.id)}
+    (per_instance,) = {a.per_instance for a in world.store.calendar.of_lease(lease.id)}
     assert dict(per_instance) == {"VCPU": 3, "MEMORY_MB": 1000, "DISK_GB": 10}
 
 
@@ -163,7 +163,7 @@ def test_the_cloud_is_asked_before_the_calendar_and_a_failure_leaves_nothing(wor
     world.faults.fail_before("flavor", CloudUnavailable("down"))
     with pytest.raises(CloudUnavailable):
         world.lease(flavored(1))
-    assert world.store.leases(None) == ()
+    assert world.store.leases.of_project(None) == ()
     nothing_is_left(world)
 
 

@@ -38,7 +38,7 @@ def flags(world: World, lease) -> tuple[bool, bool, bool]:
 def hosts_by_reservation(world: World, lease) -> list[str]:
     """Return the one host that each reservation of a lease holds."""
     names = {host.id: host.name for host in world.manager.hosts()}
-    held = {a.reservation_id: names[a.resource_id] for a in world.store.lease_allocations(lease.id)}
+    held = {a.reservation_id: names[a.resource_id] for a in world.store.calendar.of_lease(lease.id)}
     return [held[reservation.id] for reservation in lease.reservations]
 
 
@@ -310,7 +310,7 @@ def test_instances_move_slot_by_slot_and_keep_their_affinity(a_world):
         assert lost not in world.hosts_of(lease)
         assert kept <= world.hosts_of(lease)
         assert len(world.hosts_of(lease)) == (2 if lease is apart else 1)
-        assert sum(a.count for a in world.store.lease_allocations(lease.id)) == 2
+        assert sum(a.count for a in world.store.calendar.of_lease(lease.id)) == 2
         assert not world.now(lease).degraded
         world.simulated.operators.host_up(lost)
         look(world)
@@ -325,7 +325,7 @@ def test_slots_for_which_there_is_no_room_are_missing_and_the_others_move(a_worl
     assert world.hosts_of(lease) == {"node-1", "node-2"}
     world.simulated.operators.host_down("node-1")
     look(world)
-    count = {a.resource_id: a.count for a in world.store.lease_allocations(lease.id)}
+    count = {a.resource_id: a.count for a in world.store.calendar.of_lease(lease.id)}
     assert count == {world.manager.host("1").id: 1, world.manager.host("2").id: 4}
     assert flags(world, lease) == (True, False, True)
 
@@ -609,8 +609,10 @@ def test_slots_in_use_stay_and_free_ones_move(replacing):
 
 def all_fail(world: World) -> None:
     """Let all hosts that leases hold count as failed."""
-    held = {a.resource_id for a in world.store.live_allocations(ResourceKind.HOST)}
-    world.store.set_failed(ResourceKind.HOST, dict.fromkeys(held, "its rack has no power"), at=world.clock.now())
+    held = {a.resource_id for a in world.store.calendar.live(ResourceKind.HOST)}
+    world.store.resources.set_failed(
+        ResourceKind.HOST, dict.fromkeys(held, "its rack has no power"), at=world.clock.now()
+    )
 
 
 def test_a_manager_that_is_asked_to_end_exchanges_no_more_than_it_has_begun(a_world):
@@ -751,7 +753,7 @@ def test_managers_that_heal_at_the_same_time_book_nothing_twice_and_tell_of_it_o
         thread.join()
     while world.manager.monitor.heal():
         pass
-    promised = [a.resource_id for a in world.store.live_allocations(ResourceKind.HOST)]
+    promised = [a.resource_id for a in world.store.calendar.live(ResourceKind.HOST)]
     assert len(promised) == len(set(promised))
     # Four hosts are down, and one was free: of five that are well and taken nobody lost any.
     missing = [lease for lease in (*leases, full) if flags(world, lease)[0]]
@@ -890,16 +892,16 @@ def test_a_reservation_that_starts_while_it_is_moved_is_moved_in_the_cloud_as_we
     reservation = lease.reservations[0].id
     (name,) = world.hosts_of(lease)
     host = next(h for h in world.manager.hosts() if h.name == name)
-    rebook = world.store.rebook
+    rebook = world.store.calendar.rebook
 
     def late(*args, **kwargs):
-        monkeypatch.setattr(world.store, "rebook", rebook)
+        monkeypatch.setattr(world.store.calendar, "rebook", rebook)
         world.run_to(lease.window.start)
         if used:
             world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=name)
         return rebook(*args, **kwargs)
 
-    monkeypatch.setattr(world.store, "rebook", late)
+    monkeypatch.setattr(world.store.calendar, "rebook", late)
     with pytest.raises(Conflict, match="move or delete them") if used else nullcontext():
         world.manager.move_reservation(host.external_id, reservation)
     assert world.now(lease).status is LeaseStatus.ACTIVE
@@ -957,7 +959,7 @@ def test_a_lease_that_is_busy_while_its_host_comes_back_is_asked_about_again(wor
     lease = world.lease(a_host(1, needs=ON_NODE_1))
     world.run()
     world.simulated.operators.host_returns(world.simulated.operators.host_vanishes("node-1"))
-    save, busy = world.store.save, [True, True]
+    save, busy = world.store.leases.save, [True, True]
 
     def late(*args, **kwargs):
         if busy:
@@ -965,7 +967,7 @@ def test_a_lease_that_is_busy_while_its_host_comes_back_is_asked_about_again(wor
             raise StaleLease("somebody was faster")
         return save(*args, **kwargs)
 
-    monkeypatch.setattr(world.store, "save", late)
+    monkeypatch.setattr(world.store.leases, "save", late)
     world.manager.refresh_host("1")
     assert flags(world, lease)[0]
 
@@ -1232,15 +1234,15 @@ def test_a_lost_host_that_is_promised_stays_as_it_was(world):
 
 
 def test_nothing_is_promised_of_what_has_failed_since_it_was_read(world, monkeypatch):
-    book = world.store.book
+    book = world.store.calendar.book
 
     def fail_first(*arguments, **more):
-        monkeypatch.setattr(world.store, "book", book)
+        monkeypatch.setattr(world.store.calendar, "book", book)
         world.simulated.operators.host_down("node-3")
         look(world)
         return book(*arguments, **more)
 
-    monkeypatch.setattr(world.store, "book", fail_first)
+    monkeypatch.setattr(world.store.calendar, "book", fail_first)
     # node-3 is the smallest, and so the first that is tried.
     (host,) = world.hosts_of(world.lease(start=HOUR))
     assert host in ("node-1", "node-2")

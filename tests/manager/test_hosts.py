@@ -69,7 +69,7 @@ def test_a_database_that_fails_leaves_the_cloud_as_it_was(bare, monkeypatch):
     def fail(*_, **__):
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(bare.store, "add_resource", fail)
+    monkeypatch.setattr(bare.store.resources, "add", fail)
     with pytest.raises(StoreUnavailable):
         bare.register("node-1")
     assert bare.pool() == frozenset()
@@ -140,7 +140,7 @@ def test_a_capability_that_is_asked_for_in_the_last_moment_can_not_be_changed(wo
     world.manager.update_host("1", HostChange({"gpu": "A100"}))
     needs = '["==", "$gpu", "A100"]'
     kept = world.lease(a_host(3), start=timedelta(hours=1)) if who == "a lease that is changed" else None
-    change = world.store.change_resource
+    change = world.store.resources.change
 
     def late(*args, **options):
         if kept is None:
@@ -149,7 +149,7 @@ def test_a_capability_that_is_asked_for_in_the_last_moment_can_not_be_changed(wo
             world.resize(kept, min=1, max=1, resource_properties=needs)
         return change(*args, **options)
 
-    monkeypatch.setattr(world.store, "change_resource", late)
+    monkeypatch.setattr(world.store.resources, "change", late)
     with pytest.raises(Conflict, match="gpu cannot be changed"):
         world.manager.update_host("1", HostChange({"gpu": None}))
     assert world.manager.host("1").capabilities == {"gpu": "A100"}
@@ -158,14 +158,14 @@ def test_a_capability_that_is_asked_for_in_the_last_moment_can_not_be_changed(wo
 def test_a_lease_that_asks_for_a_capability_in_the_moment_in_which_it_changes_is_refused(world, monkeypatch):
     world.manager.update_host("1", HostChange({"gpu": "A100"}))
     lease = world.lease(a_host(3), start=timedelta(hours=1))
-    rebook, changes = world.store.rebook, iter([HostChange({"gpu": "H100"})])
+    rebook, changes = world.store.calendar.rebook, iter([HostChange({"gpu": "H100"})])
 
     def late(*args, **options):
         for change in changes:
             world.manager.update_host("1", change)
         return rebook(*args, **options)
 
-    monkeypatch.setattr(world.store, "rebook", late)
+    monkeypatch.setattr(world.store.calendar, "rebook", late)
     with pytest.raises(NotEnoughResources):
         world.resize(lease, min=1, max=1, resource_properties='["==", "$gpu", "A100"]')
     assert world.now(lease) == lease
@@ -338,13 +338,13 @@ def test_a_host_that_shrinks_below_what_is_promised_breaks_nothing(a_world):
 
 
 def test_a_host_that_is_read_anew_while_it_is_being_deleted_stays_out_of_the_freepool(world, monkeypatch):
-    retire = world.store.retire_resource
+    retire = world.store.resources.retire
 
     def late(*arguments, **more):
         world.manager.refresh_host("1")
         retire(*arguments, **more)
 
-    monkeypatch.setattr(world.store, "retire_resource", late)
+    monkeypatch.setattr(world.store.resources, "retire", late)
     world.manager.delete_host("1")
     assert world.pool() == {"node-2", "node-3"}
     assert [host.name for host in world.manager.hosts()] == ["node-2", "node-3"]
@@ -365,13 +365,13 @@ def test_so_does_one_that_is_deleted_while_it_is_read_anew(world):
 
 
 def test_a_host_is_deleted_also_if_the_last_look_at_the_freepool_fails(world, monkeypatch, caplog):
-    retire = world.store.retire_resource
+    retire = world.store.resources.retire
 
     def late(*arguments, **more):
         retire(*arguments, **more)
         world.faults.fail_before("aggregates", CloudUnavailable("away"))
 
-    monkeypatch.setattr(world.store, "retire_resource", late)
+    monkeypatch.setattr(world.store.resources, "retire", late)
     world.manager.delete_host("1")
     assert "node-1" in caplog.text
     assert [host.name for host in world.manager.hosts()] == ["node-2", "node-3"]

@@ -40,8 +40,8 @@ def slots(world: World, lease) -> dict[str, int]:
 
 def promised(world: World, lease) -> dict[str, int]:
     """The slots that the calendar has promised, by host."""
-    allocations = world.store.lease_allocations(lease.id)
-    names = {id_: r.name for id_, r in world.store.resources_by_id({a.resource_id for a in allocations}).items()}
+    allocations = world.store.calendar.of_lease(lease.id)
+    names = {id_: r.name for id_, r in world.store.resources.by_ids({a.resource_id for a in allocations}).items()}
     return dict(Counter({names[a.resource_id]: a.count for a in allocations}))
 
 
@@ -559,7 +559,7 @@ def test_less_for_longer_is_at_no_moment_promised_beside_what_others_have_after_
     assert world.change(lease, reservations=(change,), end=NOON + 4 * HOUR).status is LeaseStatus.ACTIVE
     world.faults.on_call = None
     assert promised(world, lease) == slots(world, lease) == {"node-1": 2}
-    assert {a.window.end for a in world.store.lease_allocations(lease.id)} == {NOON + 4 * HOUR}
+    assert {a.window.end for a in world.store.calendar.of_lease(lease.id)} == {NOON + 4 * HOUR}
 
 
 @pytest.mark.parametrize("name", ["set_inventory", "add_host"])
@@ -567,14 +567,14 @@ def test_growth_for_longer_that_fails_is_undone_to_the_old_amount_and_end(engine
     world = World(engine, state=of_hosts({}, {}), hosts=2)
     lease = world.lease(instances(6, affinity=None), hours=2)
     world.run()
-    before = world.store.lease_allocations(lease.id)
+    before = world.store.calendar.of_lease(lease.id)
     world.faults.fail_before(name, DOWN)
     change = ReservationChange(id_of(lease), {"amount": 10})
     with pytest.raises(CloudUnavailable):
         world.change(lease, reservations=(change,), end=NOON + 4 * HOUR)
     world.clock.by(minutes=1)
     world.run()
-    assert world.store.lease_allocations(lease.id) == before
+    assert world.store.calendar.of_lease(lease.id) == before
     assert promised(world, lease) == slots(world, lease) == {"node-1": 6}
 
 
@@ -634,7 +634,7 @@ def test_an_undo_that_never_succeeds_does_not_keep_the_lease_from_its_end(world)
     ended = world.now(lease)
     assert ended.status is LeaseStatus.TERMINATED
     assert "not undone before the end of the lease: no" in ended.event(EventType.UPDATE).reason
-    assert world.store.lease_allocations(lease.id) == ()
+    assert world.store.calendar.of_lease(lease.id) == ()
     nothing_is_left(world)
 
 
@@ -684,7 +684,7 @@ def test_many_reservations_of_a_lease_shrink_together(world):
     server = boot(world, lease)
     changes = tuple(ReservationChange(r.id, {"amount": 1}) for r in lease.reservations)
     assert world.change(lease, reservations=changes).status is LeaseStatus.ACTIVE
-    assert sum(a.count for a in world.store.lease_allocations(lease.id)) == 8
+    assert sum(a.count for a in world.store.calendar.of_lease(lease.id)) == 8
     assert [s.id for s in world.simulated.operators.list_servers()] == [server.id]
 
 

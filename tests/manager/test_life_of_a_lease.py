@@ -318,7 +318,7 @@ def test_a_deleted_lease_is_not_found_but_stays_on_record(world):
     world.manager.delete_lease(lease.id)
     with pytest.raises(NotFound, match=f"{{'lease_id': '{lease.id}'}} not found"):
         world.manager.lease(lease.id)
-    assert [past.id for past in world.store.past_leases()] == [lease.id]
+    assert [past.id for past in world.store.leases.past()] == [lease.id]
     assert world.pool() == {"node-1", "node-2", "node-3"}
 
 
@@ -391,7 +391,7 @@ def test_an_end_does_not_wait_for_a_host_that_cannot_return_to_its_zone(a_world)
     stranger = world.simulated.users.boot_server("stranger", project_id="art", user_id="frida", host="node-1")
     world.run_to(NOON + 2 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED
-    assert world.store.lease_allocations(lease.id) == ()
+    assert world.store.calendar.of_lease(lease.id) == ()
     assert world.now(later).status is LeaseStatus.ACTIVE
     assert world.pool() == {"node-1"}
     assert world.simulated.operators.list_servers() == (stranger,)
@@ -406,7 +406,7 @@ def test_an_end_does_not_wait_for_a_host_that_only_its_aggregate_still_names(a_w
         del state.hosts["1"]
     world.run_to(NOON + 2 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED
-    assert world.store.lease_allocations(lease.id) == ()
+    assert world.store.calendar.of_lease(lease.id) == ()
     assert "node-2" in world.pool()
     assert world.pool(lease.reservations[0].id) == {"node-1"}
 
@@ -500,4 +500,4 @@ def test_the_life_of_a_lease_is_the_same_on_every_database(engine):
     assert world.pool() == {"node-1", "node-2", "node-3"}
     world.manager.delete_lease(lease.id)
     assert world.manager.leases("physics") == ()
-    assert len(world.store.past_leases()) == 1
+    assert len(world.store.leases.past()) == 1

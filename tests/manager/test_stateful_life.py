@@ -326,10 +326,10 @@ class Life(RuleBasedStateMachine):
     def nobody_has_slots_that_are_not_promised(self) -> None:
         if not hasattr(self, "world"):
             return
-        names = {r.id: r.name for r in self.world.store.resources(ResourceKind.HOST)}
+        names = {r.id: r.name for r in self.world.store.resources.of_kind(ResourceKind.HOST)}
         promised = {
             (names[a.resource_id], resource_class(a.reservation_id)): a.count
-            for a in self.world.store.live_allocations(ResourceKind.HOST)
+            for a in self.world.store.calendar.live(ResourceKind.HOST)
         }
         with self.world.simulated.inspect() as state:
             for host, totals in state.inventories.items():
@@ -387,8 +387,8 @@ class Life(RuleBasedStateMachine):
                     assert held - inside <= self.unsettled
 
     def hosts_of(self, lease_id: str, reservation_id: str) -> frozenset[str]:
-        mine = [a for a in self.world.store.lease_allocations(lease_id) if a.reservation_id == reservation_id]
-        return frozenset(r.name for r in self.world.store.resources_by_id({a.resource_id for a in mine}).values())
+        mine = [a for a in self.world.store.calendar.of_lease(lease_id) if a.reservation_id == reservation_id]
+        return frozenset(r.name for r in self.world.store.resources.by_ids({a.resource_id for a in mine}).values())
 
     def everything_ends_well(self) -> None:
         """When the trouble is over and time has passed, every lease is over and the cloud is as it was."""
@@ -410,8 +410,8 @@ class Life(RuleBasedStateMachine):
         for lease in world.manager.leases(None):
             assert lease.status is LeaseStatus.TERMINATED, (lease.status, lease.events)
             assert lease.event(EventType.END).status is EventStatus.DONE
-        for lease in (*world.store.past_leases(), *world.manager.leases(None)):
-            whole = world.store.lease(lease.id, including_deleted=True)
+        for lease in (*world.store.leases.past(), *world.manager.leases(None)):
+            whole = world.store.leases.one(lease.id, including_deleted=True)
             assert all(e.status is not EventStatus.IN_PROGRESS and e.due_at is None for e in whole.events), whole
         assert world.reservation_pools() == []
         assert world.pool() == {f"node-{n}" for n in range(1, HOSTS + 1)}
@@ -429,7 +429,7 @@ class Life(RuleBasedStateMachine):
         # Who was moved out in time lives on, on the one host that nobody can reserve.
         left = [server for server in world.simulated.operators.list_servers() if not is_preemptible(server)]
         assert {server.host for server in left} <= {f"node-{HOSTS + 1}"}
-        assert world.store.live_allocations(ResourceKind.HOST) == ()
+        assert world.store.calendar.live(ResourceKind.HOST) == ()
 
 
 def reachable(status: LeaseStatus) -> frozenset[LeaseStatus]:

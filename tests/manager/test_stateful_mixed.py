@@ -86,7 +86,7 @@ class Mixed(RuleBasedStateMachine):
             return
         self.world.run_to(self.world.clock.now() + timedelta(days=2))
         assert {lease.status for lease in self.world.manager.leases(None)} <= {LeaseStatus.TERMINATED}
-        assert not any(self.world.store.live_allocations(kind) for kind in ResourceKind)
+        assert not any(self.world.store.calendar.live(kind) for kind in ResourceKind)
         assert self.world.pool() == {f"node-{number}" for number in range(1, HOSTS + 1)}
         assert self.world.reservation_pools() == []
         self.engine.dispose()

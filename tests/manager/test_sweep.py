@@ -59,8 +59,8 @@ def test_a_host_in_the_aggregate_of_a_lease_that_is_over_returns_to_the_freepool
 def test_flavor_group_class_slots_and_aggregate_of_a_lease_that_is_over_go(world):
     lease = a_lease_that_is_over(world, instances(2))
     reservation = lease.reservations[0].id
-    (host,) = world.store.ever_held(lease.id)[reservation]
-    name = world.store.resources_by_id([host])[host].name
+    (host,) = world.store.calendar.ever_assigned(lease.id)[reservation]
+    name = world.store.resources.by_ids([host])[host].name
     cloud = world.simulated
     cloud.compute.create_flavor(Flavor(reservation, flavor_name(reservation), 1, 1, 1))
     cloud.compute.create_server_group(flavor_name(reservation), "affinity", "physics")

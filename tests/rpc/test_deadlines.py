@@ -82,7 +82,7 @@ def test_a_request_that_lay_with_a_stopped_manager_is_not_carried_out_when_it_go
     wire, remote = wire_to(Endpoint(world.manager, world.clock))
     http = client_of(app_of(remote))
     assert http.get("/v1/leases").status_code == 200
-    before = world.store.leases(None)
+    before = world.store.leases.of_project(None)
     wire.stops = True
     dates = {"end_date": "2030-04-03 08:00"}
     url, method = ("/v1/leases", "POST") if change == "create" else (f"/v1/leases/{lease.id}", "PUT")
@@ -90,9 +90,9 @@ def test_a_request_that_lay_with_a_stopped_manager_is_not_carried_out_when_it_go
     assert told.status_code == 503
     world.clock.by(seconds=TIMEOUT)
     assert {answer["error"] for answer in wire.goes_on()} <= {"TooLate"}
-    assert world.store.leases(None) == before
+    assert world.store.leases.of_project(None) == before
     assert http.post("/v1/leases", json=LEASE).status_code == 201
-    assert len(world.store.leases(None)) == len(before) + 1
+    assert len(world.store.leases.of_project(None)) == len(before) + 1
 
 
 @pytest.mark.parametrize("call", sorted(codec.CALLS - {"leases"}))
@@ -125,7 +125,7 @@ def test_a_manager_that_stops_between_beginning_and_booking_does_not_book(a_worl
     remote.hosts()
     with pytest.raises(TooLate, match="nothing was done"):
         remote.create_lease(wish())
-    assert world.store.leases(None) == ()
+    assert world.store.leases.of_project(None) == ()
 
 
 @pytest.mark.parametrize("years", [-40, -1, 0, 1, 100])

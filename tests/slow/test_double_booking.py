@@ -157,7 +157,7 @@ def one_round(world: World, pipes: list[Connection], start: datetime) -> Counter
 
 
 def allocations(world: World) -> list:
-    return list(world.store.live_allocations(ResourceKind.HOST))
+    return list(world.store.calendar.live(ResourceKind.HOST))
 
 
 def nobody_shares(world: World) -> None:
@@ -230,7 +230,7 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
     assert sum(one.name.startswith("racer") for one in leases) == outcomes["create", "done"]
     check_promises(world.store, since=NOON)
     for one in leases:
-        held = Counter(a.reservation_id for a in world.store.lease_allocations(one.id) for _ in range(a.count))
+        held = Counter(a.reservation_id for a in world.store.calendar.of_lease(one.id) for _ in range(a.count))
         for reservation in one.reservations:
             wanted = reservation.parameters
             least, most = wanted.get("min", wanted.get("amount")), wanted.get("max", wanted.get("amount"))

@@ -266,13 +266,13 @@ def settled(store: Store) -> tuple[Lease, ...]:
     stable = {LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.TERMINATED, LeaseStatus.ERROR}
     limit = time.monotonic() + 60
     while time.monotonic() < limit:
-        leases = store.leases(None)
-        due = store.next_due()
+        leases = store.leases.of_project(None)
+        due = store.events.next_due()
         # Longer than a claim lasts: nothing is in anybody's hands, and nothing begins while the managers are stopped.
         quiet = due is None or due > datetime.now(UTC) + 3 * SETTINGS.claim_ttl
         # What has been begun, as images, may be looked at only after a while.
         begun = [e for lease in leases for e in lease.events if e.status is EventStatus.IN_PROGRESS]
-        told = store.next_message() is None
+        told = store.outbox.next_due() is None
         if quiet and told and not begun and all(lease.status in stable for lease in leases):
             return leases
         time.sleep(0.2)
@@ -292,7 +292,7 @@ def check_told(store: Store, service: Service, leases: tuple[Lease, ...]) -> Non
     lines = [(occasion, body["lease_id"], headers["X-OpenStack-Request-ID"]) for occasion, body, headers in heard]
     news = set(lines)
     told = Counter((occasion, lease_id) for occasion, lease_id, _ in news)
-    ended = {lease.id for lease in (*leases, *store.past_leases())} - {
+    ended = {lease.id for lease in (*leases, *store.leases.past())} - {
         lease.id for lease in leases if lease.status is not LeaseStatus.TERMINATED
     }
     for lease in leases:
@@ -304,6 +304,6 @@ def check_told(store: Store, service: Service, leases: tuple[Lease, ...]) -> Non
     print(f"{len(news)} news, {len(lines) - len(news)} of them told again after a death")
     assert len(lines) - len(news) <= KILLS
     now = [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED]
-    held = [a for lease in now for a in store.lease_allocations(lease.id)]
-    hosts = {resource.id for resource in store.resources(ResourceKind.HOST)}
+    held = [a for lease in now for a in store.calendar.of_lease(lease.id)]
+    hosts = {resource.id for resource in store.resources.of_kind(ResourceKind.HOST)}
     assert sum(a.per_instance is None and a.resource_id in hosts for a in held) <= LIMIT

@@ -223,7 +223,7 @@ class User(threading.Thread):
 
     def _settled(self, lease_id: str) -> Lease | None:
         with suppress(NotFound):
-            lease = self._store.lease(lease_id)
+            lease = self._store.leases.one(lease_id)
             return lease if lease.status is LeaseStatus.ACTIVE else None
         return None
 

@@ -270,7 +270,7 @@ def _soak(plan: Plan, minutes: float) -> Report:
         watch.stopping.set()
         watch.join(30)
         _give_all_back(plan, store, watch, admin)
-        count = len(store.past_leases())
+        count = len(store.leases.past())
         _read_logs(plan, watch)
         _leave(store, plan, watch)
     finally:
@@ -319,13 +319,13 @@ def _come_to_rest(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
         time.sleep(1)
         now = datetime.now(UTC)
         try:
-            leases = store.leases(None)
+            leases = store.leases.of_project(None)
             for lease in leases:
                 if lease.status is LeaseStatus.ERROR:
                     admin.ask("DELETE", f"/v2/leases/{lease.id}")
-            due = store.next_due()
+            due = store.events.next_due()
             begun = [e for lease in leases for e in lease.events if e.status is EventStatus.IN_PROGRESS]
-            if begun or (due is not None and due < now + timedelta(seconds=1)) or store.next_message() is not None:
+            if begun or (due is not None and due < now + timedelta(seconds=1)) or store.outbox.next_due() is not None:
                 raise AssertionError(f"there is still something to do: {begun or due}")
             check_at_rest(store, plan.cloud(), now=now, offered=OFFERED)
         except (AssertionError, BlazarError) as error:
@@ -341,14 +341,14 @@ def _give_all_back(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
     """Delete every lease: then nothing is in the cloud, nothing is promised, and everything is free."""
     limit = time.monotonic() + REST
     while True:
-        for lease in store.leases(None):
+        for lease in store.leases.of_project(None):
             if lease.status is not LeaseStatus.DELETING:
                 admin.ask("DELETE", f"/v2/leases/{lease.id}")
         time.sleep(1)
         try:
-            if left := store.leases(None):
+            if left := store.leases.of_project(None):
                 raise AssertionError(f"leases do not end: {left}")
-            if held := [a for kind in ResourceKind for a in store.live_allocations(kind)]:
+            if held := [a for kind in ResourceKind for a in store.calendar.live(kind)]:
                 raise AssertionError(f"more is promised than there are leases: {held}")
             check_at_rest(store, plan.cloud(), now=datetime.now(UTC), offered=OFFERED)
         except (AssertionError, BlazarError) as error:
@@ -361,7 +361,7 @@ def _give_all_back(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
 
 def _check_names(store: Store, watch: Watch) -> None:
     """Users look before they ask again: whatever they asked for is there once."""
-    names = Counter(lease.name for lease in store.leases(None))
+    names = Counter(lease.name for lease in store.leases.of_project(None))
     for name, number in names.items():
         if number > 1:
             watch.found(f"{name} was asked for once, and is there {number} times")
@@ -382,10 +382,10 @@ def _leave(store: Store, plan: Plan, watch: Watch) -> None:
     for what in list(watch.findings):
         # Names of resource classes have the ids in capitals, with underscores.
         named = what + what.lower().replace("_", "-")
-        for lease in (*store.leases(None), *store.past_leases()):
+        for lease in (*store.leases.of_project(None), *store.leases.past()):
             if lease.id in named or any(r.id in named for r in lease.reservations):
                 with suppress(NotFound):
-                    full = store.lease(lease.id, including_deleted=True)
+                    full = store.leases.one(lease.id, including_deleted=True)
                     with (plan.folder / "findings.log").open("a", encoding="utf-8") as file:
                         print(what, full, sep="\n  ", file=file)
 

@@ -66,7 +66,7 @@ class Watch(threading.Thread):
 
     def look(self) -> None:
         """Look once."""
-        before = {lease.id: lease for lease in self._store.leases(None)}
+        before = {lease.id: lease for lease in self._store.leases.of_project(None)}
         with self._lock:
             servers = dict(self._servers)
         known = len(self.findings)
@@ -75,13 +75,13 @@ class Watch(threading.Thread):
         held: dict[str, set[str]] = defaultdict(set)
         promised: list[object] = []
         for kind in ResourceKind:
-            resources = {resource.id: resource for resource in self._store.resources(kind)}
-            allocations = self._store.live_allocations(kind)
+            resources = {resource.id: resource for resource in self._store.resources.of_kind(kind)}
+            allocations = self._store.calendar.live(kind)
             check(allocations, resources, since=datetime.now(UTC))
             promised += allocations
             for allocation in allocations:
                 held[allocation.reservation_id].add(resources[allocation.resource_id].name)
-        after = {lease.id: lease for lease in self._store.leases(None)}
+        after = {lease.id: lease for lease in self._store.leases.of_project(None)}
         self._look_at_servers(state, servers, after)
         self._look_at_pools(state)
         self._look_at_addresses(state, {**before, **after})

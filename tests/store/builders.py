@@ -30,7 +30,7 @@ def details(vcpus: int, *, traits: Collection[str] = ()) -> ResourceDetails:
 
 
 def a_host(store: Store, number: int = 1, **capabilities: str) -> Resource:
-    return store.add_resource(
+    return store.resources.add(
         HOST,
         external_id=str(number),
         name=f"node-{number}",
@@ -70,7 +70,7 @@ def promised(
 
 
 def generations(store: Store, hosts: Collection[Resource]) -> dict[int, int]:
-    with store.calendar(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
+    with store.calendar.view(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
         return dict(view.generations([host.id for host in hosts]))
 
 
@@ -78,7 +78,7 @@ def booked(store: Store, window: Window, *hosts: Resource, per_instance: Amounts
     """Book hosts for a new lease, whatever the calendar says."""
     lease = a_lease(window)
     plan = Plan(promised(lease, hosts, per_instance=per_instance), generations(store, hosts))
-    return store.book(lease, plan)
+    return store.calendar.book(lease, plan)
 
 
 def taken(
@@ -90,6 +90,6 @@ def taken(
     besides: str | None = None,
 ) -> frozenset[int]:
     """The hosts that are not wholly free in a window."""
-    with store.calendar(HOST, window, whole_only=whole, now=now, besides=besides) as view:
+    with store.calendar.view(HOST, window, whole_only=whole, now=now, besides=besides) as view:
         occupancy = view.snapshot.occupancy
         return occupancy.taken | frozenset(occupancy.peaks)

@@ -46,13 +46,13 @@ def host(store):
 def in_the_way(store, lease, *, now=None):
     """The leases in the way of a start, in the order of the answer."""
     start = lease.window.start
-    users = store.earlier_users(lease.id, before=start, now=now or start)
+    users = store.calendar.earlier_users(lease.id, before=start, now=now or start)
     return tuple(user.lease_id for user in users)
 
 
 def history(store, lease):
     """Start, end and release of the allocations of a lease, in hours from noon, released ones too."""
-    with store._transactions.reading() as connection:
+    with store.transactions.reading() as connection:
         rows = connection.execute(
             allocations.select().where(allocations.c.lease_id == lease.id).order_by(allocations.c.id)
         ).all()
@@ -94,13 +94,13 @@ def test_a_user_who_should_have_left_is_in_the_way_of_those_who_come_now_only(st
 
 def test_a_late_user_counts_with_what_it_has_and_until_the_window_ends(store, host):
     booked(store, hours(0, 1), host, per_instance=HALF)
-    with store.calendar(HOST, hours(2, 3), whole_only=False, now=NOON + 2 * HOUR, besides=None) as view:
+    with store.calendar.view(HOST, hours(2, 3), whole_only=False, now=NOON + 2 * HOUR, besides=None) as view:
         assert view.snapshot.occupancy.count_free(host, HALF) == 1
 
 
 def test_a_window_that_has_begun_counts_from_now_on(store, host):
     lease = booked(store, hours(0, 2), host)
-    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON + HOUR)
+    store.leases.save(lease, lease, release=[lease.reservations[0].id], at=NOON + HOUR)
     assert taken(store, hours(0, 2), now=NOON + HOUR) == frozenset()
 
 
@@ -126,9 +126,9 @@ def test_the_room_beside_a_window_is_known_with_the_cleaning_time(whole, engine)
         booked(store, window, host)
     booked(store, hours(-3, -2), past)
     given_up = booked(store, hours(1, 2), gone)
-    store.save(given_up, given_up, release=[given_up.reservations[0].id], at=NOON)
+    store.leases.save(given_up, given_up, release=[given_up.reservations[0].id], at=NOON)
     booked(store, hours(1, 2), shared, per_instance=HALF)
-    with store.calendar(HOST, hours(5, 7), whole_only=whole, now=NOON, besides=None) as view:
+    with store.calendar.view(HOST, hours(5, 7), whole_only=whole, now=NOON, besides=None) as view:
         occupancy = view.snapshot.occupancy
     expected = {before.id: 2 * HOUR, after.id: HOUR, both.id: HOUR / 2, shared.id: 2 * HOUR}
     if not whole:
@@ -141,23 +141,23 @@ def test_the_reading_costs_three_statements_however_much_there_is(store, engine)
     hosts = [a_host(store, number) for number in range(1, 7)]
     for number in range(12):
         booked(store, hours(number, number + 1), hosts[number % 5])
-    store.inventory(HOST)
+    store.resources.inventory(HOST)
     for whole in (True, False):
         with (
             counted(engine) as statements,
-            store.calendar(HOST, hours(0, 9), whole_only=whole, now=NOON, besides=None) as view,
+            store.calendar.view(HOST, hours(0, 9), whole_only=whole, now=NOON, besides=None) as view,
         ):
             assert view.generations([host.id for host in hosts])[hosts[5].id] == 0
         assert statements.count == 3
 
 
 def test_generations_belong_to_what_the_view_showed(store, host):
-    with store.calendar(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
+    with store.calendar.view(HOST, hours(0, 1), whole_only=True, now=NOON, besides=None) as view:
         booked(store, hours(0, 1), host)
         seen = view.generations([host.id])
     lease = a_lease(hours(0, 1))
     with pytest.raises(StaleCalendar):
-        store.book(lease, Plan(promised(lease, [host]), seen))
+        store.calendar.book(lease, Plan(promised(lease, [host]), seen))
 
 
 def test_a_booking_of_many_hosts_costs_five_statements_and_one_of_one_too(store, engine):
@@ -165,16 +165,16 @@ def test_a_booking_of_many_hosts_costs_five_statements_and_one_of_one_too(store,
     for chosen in (hosts[:1], hosts[1:]):
         lease, seen = a_lease(hours(0, 1)), generations(store, chosen)
         with counted(engine) as statements:
-            store.book(lease, Plan(promised(lease, chosen), seen))
+            store.calendar.book(lease, Plan(promised(lease, chosen), seen))
         assert statements.count == 5
 
 
 def test_a_host_that_takes_no_more_bookings_loses_those_under_way(store, host):
     lease, seen = a_lease(hours(0, 1)), generations(store, [host])
-    store.set_reservable(host.id, False, at=NOON)
+    store.resources.set_reservable(host.id, False, at=NOON)
     with pytest.raises(StaleCalendar):
-        store.book(lease, Plan(promised(lease, [host]), seen))
-    assert store.leases(None) == ()
+        store.calendar.book(lease, Plan(promised(lease, [host]), seen))
+    assert store.leases.of_project(None) == ()
 
 
 def test_a_longer_lease_keeps_its_hosts_in_a_few_statements(engine):
@@ -184,7 +184,7 @@ def test_a_longer_lease_keeps_its_hosts_in_a_few_statements(engine):
     longer = replace(lease, window=hours(0, 3))
     seen = generations(store, hosts)
     with counted(engine) as statements:
-        store.rebook(lease, longer, Plan(promised(longer, hosts), seen), at=NOON + MINUTE)
+        store.calendar.rebook(lease, longer, Plan(promised(longer, hosts), seen), at=NOON + MINUTE)
     assert statements.count == 4
     assert history(store, lease) == [(0, 3, None)] * 5
     assert taken(store, hours(3.99, 5)) == {host.id for host in hosts}
@@ -194,11 +194,11 @@ def test_a_longer_lease_keeps_its_hosts_in_a_few_statements(engine):
 def test_what_a_changed_lease_gives_up_stays_on_record(store):
     first, second = a_host(store, 1), a_host(store, 2)
     lease = booked(store, hours(0, 4), first)
-    after = store.rebook(
+    after = store.calendar.rebook(
         lease, lease, Plan(promised(lease, [second]), generations(store, [second])), at=NOON + HOUR,
     )  # fmt: skip
     assert history(store, lease) == [(0, 1, 1), (0, 4, None)]
-    assert [a.resource_id for a in store.lease_allocations(lease.id)] == [second.id]
+    assert [a.resource_id for a in store.calendar.of_lease(lease.id)] == [second.id]
     assert after.revision == lease.revision + 1
     assert taken(store, hours(1, 4), now=NOON + HOUR) == {second.id}
 
@@ -211,19 +211,19 @@ def test_a_change_that_loses_a_race_writes_nothing(store):
     longer = replace(lease, window=hours(0, 3))
     wanted = promised(longer, [first, second])
     with pytest.raises(StaleCalendar):
-        store.rebook(lease, longer, Plan(wanted, seen), at=NOON)
-    renamed = store.save(lease, replace(lease, name="renamed"), at=NOON)
+        store.calendar.rebook(lease, longer, Plan(wanted, seen), at=NOON)
+    renamed = store.leases.save(lease, replace(lease, name="renamed"), at=NOON)
     with pytest.raises(StaleLease):
-        store.rebook(lease, longer, Plan(wanted, generations(store, [second])), at=NOON)
-    assert store.lease(lease.id) == renamed
+        store.calendar.rebook(lease, longer, Plan(wanted, generations(store, [second])), at=NOON)
+    assert store.leases.one(lease.id) == renamed
     assert history(store, lease) == [(0, 2, None)]
-    assert [a.lease_id for a in store.live_allocations(HOST, resource_id=second.id)] == [rival.id]
+    assert [a.lease_id for a in store.calendar.live(HOST, resource_id=second.id)] == [rival.id]
 
 
 def test_an_end_before_its_time_is_recorded_and_cleaned_up_after(host, engine):
     store = Store(engine, cleaning_time=HOUR)
     lease = booked(store, hours(0, 4), host)
-    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON + 2 * HOUR)
+    store.leases.save(lease, lease, release=[lease.reservations[0].id], at=NOON + 2 * HOUR)
     assert history(store, lease) == [(0, 2, 2)]
     assert taken(store, hours(2.99, 4), now=NOON + 2 * HOUR) == {host.id}
     assert taken(store, hours(3, 4), now=NOON + 2 * HOUR) == frozenset()
@@ -232,7 +232,7 @@ def test_an_end_before_its_time_is_recorded_and_cleaned_up_after(host, engine):
 def test_a_use_that_was_given_up_before_it_began_blocks_nothing(host, engine):
     store = Store(engine, cleaning_time=HOUR)
     lease = booked(store, hours(1, 4), host)
-    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON)
+    store.leases.save(lease, lease, release=[lease.reservations[0].id], at=NOON)
     assert taken(store, hours(0, 9)) == frozenset()
     assert history(store, lease) == [(1, 4, 0)]
 
@@ -241,7 +241,7 @@ def test_a_use_that_was_given_up_before_it_began_blocks_nothing(host, engine):
 def test_a_use_that_was_given_up_in_the_second_it_began_blocks_for_the_cleaning(host, per_instance, engine):
     store = Store(engine, cleaning_time=HOUR)
     lease = booked(store, hours(0, 4), host, per_instance=per_instance)
-    store.save(lease, lease, release=[lease.reservations[0].id], at=NOON)
+    store.leases.save(lease, lease, release=[lease.reservations[0].id], at=NOON)
     for whole in (True, False):
         assert taken(store, hours(0.5, 4), whole=whole) == {host.id}
         assert taken(store, hours(1, 4), whole=whole) == frozenset()
@@ -251,7 +251,7 @@ def test_the_users_who_have_not_left_a_host_are_known_to_the_next(store):
     first, second = a_host(store, 1), a_host(store, 2)
     late = booked(store, hours(0, 1), first)
     left = booked(store, hours(0, 1), second)
-    store.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR)
+    store.leases.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR)
     later = booked(store, hours(5, 6), first)
     following = booked(store, hours(1, 2), first, second)
     assert in_the_way(store, following) == (late.id,)
@@ -265,12 +265,12 @@ def test_a_host_that_was_left_late_is_in_the_way_until_it_is_clean(engine):
     left = booked(store, hours(0, 1), free)
     following = booked(store, Window(NOON + HOUR + cleaning, NOON + 3 * HOUR), late, free)
     at = following.window.start - MINUTE
-    store.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR)
+    store.leases.save(left, left, release=[left.reservations[0].id], at=NOON + HOUR)
     assert in_the_way(store, following, now=at) == (earlier.id, left.id)
-    store.save(earlier, earlier, release=[earlier.reservations[0].id], at=at)
+    store.leases.save(earlier, earlier, release=[earlier.reservations[0].id], at=at)
     for now, expected in ((at, {earlier.id, left.id}), (at + MINUTE, {earlier.id}), (at + cleaning, set())):
         assert set(in_the_way(store, following, now=now)) == expected
-    (user,) = store.earlier_users(following.id, before=following.window.start, now=at + MINUTE)
+    (user,) = store.calendar.earlier_users(following.id, before=following.window.start, now=at + MINUTE)
     assert user.clean_at == at + cleaning
 
 
@@ -280,7 +280,7 @@ def test_a_part_that_is_being_cleaned_is_in_the_way_only_where_there_is_no_room_
     earlier = booked(store, hours(0, 1), host, per_instance=HALF)
     start = Window(NOON + HOUR + cleaning, NOON + 3 * HOUR)
     beside = booked(store, start, host, per_instance=HALF)
-    store.save(earlier, earlier, release=[earlier.reservations[0].id], at=start.start)
+    store.leases.save(earlier, earlier, release=[earlier.reservations[0].id], at=start.start)
     assert in_the_way(store, beside) == ()
     more = booked(store, start, host, per_instance=Amounts.of({"VCPU": 1}))
     assert in_the_way(store, more) == (earlier.id,)
@@ -290,32 +290,32 @@ def test_a_part_that_is_being_cleaned_is_in_the_way_only_where_there_is_no_room_
 def test_live_allocations_can_be_asked_for_by_host_lease_reservation_and_time(store):
     first, second = a_host(store, 1), a_host(store, 2)
     early, late = booked(store, hours(0, 1), first), booked(store, hours(2, 3), first, second)
-    assert [a.lease_id for a in store.live_allocations(HOST)] == [early.id, late.id, late.id]
-    assert [a.lease_id for a in store.live_allocations(HOST, resource_id=second.id)] == [late.id]
-    assert [a.lease_id for a in store.live_allocations(HOST, lease_id=early.id)] == [early.id]
-    (one,) = store.live_allocations(HOST, reservation_id=early.reservations[0].id)
+    assert [a.lease_id for a in store.calendar.live(HOST)] == [early.id, late.id, late.id]
+    assert [a.lease_id for a in store.calendar.live(HOST, resource_id=second.id)] == [late.id]
+    assert [a.lease_id for a in store.calendar.live(HOST, lease_id=early.id)] == [early.id]
+    (one,) = store.calendar.live(HOST, reservation_id=early.reservations[0].id)
     assert one.window == early.window
-    assert {a.lease_id for a in store.live_allocations(HOST, ending_after=NOON + 2 * HOUR)} == {late.id}
+    assert {a.lease_id for a in store.calendar.live(HOST, ending_after=NOON + 2 * HOUR)} == {late.id}
 
 
 def test_units_come_back_as_they_were_promised(store, host):
     lease = booked(store, hours(0, 1), host, per_instance=HALF)
-    assert store.lease_allocations(lease.id) == promised(lease, [host], per_instance=HALF)
+    assert store.calendar.of_lease(lease.id) == promised(lease, [host], per_instance=HALF)
 
 
 def test_more_or_less_of_a_host_is_a_change_and_no_departure(host, engine):
     store = Store(engine, cleaning_time=10 * MINUTE)
     lease = booked(store, hours(0, 2), host, per_instance=HALF)
-    (was,) = store.lease_allocations(lease.id)
+    (was,) = store.calendar.of_lease(lease.id)
     more = replace(was, count=2)
-    saved = store.rebook(lease, lease, Plan((more,)), at=NOON + HOUR)
-    assert store.lease_allocations(lease.id) == (more,)
+    saved = store.calendar.rebook(lease, lease, Plan((more,)), at=NOON + HOUR)
+    assert store.calendar.of_lease(lease.id) == (more,)
     other = replace(was, count=1, per_instance=Amounts.of({"VCPU": 1}))
-    store.rebook(saved, saved, Plan((other,)), at=NOON + HOUR)
-    assert store.lease_allocations(lease.id) == (other,)
+    store.calendar.rebook(saved, saved, Plan((other,)), at=NOON + HOUR)
+    assert store.calendar.of_lease(lease.id) == (other,)
     # What it had before stays on record, and in nobody's way.
     assert history(store, lease) == [(0, 2, None), (0, 1, 1)]
-    assert [a.lease_id for a in store.live_allocations(HOST, resource_id=host.id)] == [lease.id]
+    assert [a.lease_id for a in store.calendar.live(HOST, resource_id=host.id)] == [lease.id]
 
 
 def test_late_users_of_a_part_are_in_the_way_only_where_there_is_no_room_beside_them(store):
@@ -338,44 +338,44 @@ def test_large_requests_are_asked_in_parts(store, monkeypatch):
     assert seen == dict.fromkeys([host.id for host in hosts], 0)
     lease = booked(store, hours(0, 1), *hosts)
     assert set(generations(store, hosts).values()) == {1}
-    assert set(store.resources_by_id(seen)) == set(seen)
+    assert set(store.resources.by_ids(seen)) == set(seen)
     longer = replace(lease, window=hours(0, 2))
-    store.rebook(lease, longer, Plan(promised(longer, hosts[:2]), generations(store, hosts[:2])), at=NOON)
+    store.calendar.rebook(lease, longer, Plan(promised(longer, hosts[:2]), generations(store, hosts[:2])), at=NOON)
     assert sorted(history(store, lease), key=str) == [(0, 0, 0)] * 3 + [(0, 2, None)] * 2
     others = [booked(store, hours(2, 3), host) for host in hosts]
-    found = store.leases_by_id([other.id for other in others])
+    found = store.leases.by_ids([other.id for other in others])
     assert {one.id for one in found} == {other.id for other in others}
     with pytest.raises(StaleCalendar):
-        store.book(a_lease(hours(5, 6)), Plan((), {**generations(store, hosts), hosts[4].id: 0}))
+        store.calendar.book(a_lease(hours(5, 6)), Plan((), {**generations(store, hosts), hosts[4].id: 0}))
 
 
 def test_a_lease_may_have_less_of_a_host_for_longer_while_it_is_changed(host, engine):
     store = Store(engine, cleaning_time=10 * MINUTE)
     lease = booked(store, hours(0, 2), host, per_instance=HALF.times(2))
-    (held,) = store.lease_allocations(lease.id)
+    (held,) = store.calendar.of_lease(lease.id)
     longer = replace(lease, window=hours(0, 4))
     (planned,) = promised(longer, [host], per_instance=HALF)
     both, at = union([held], [planned]), NOON + HOUR
     half, rest = replace(planned, window=hours(0, 4)), replace(planned, window=hours(0, 2))
     assert set(both) == {replace(held, count=1, per_instance=HALF, window=w.window) for w in (half, rest)}
-    updating = store.rebook(lease, lease, Plan(both), at=at)
-    assert set(store.lease_allocations(lease.id)) == set(both)
+    updating = store.calendar.rebook(lease, lease, Plan(both), at=at)
+    assert set(store.calendar.of_lease(lease.id)) == set(both)
     assert taken(store, hours(1, 4)) == {host.id}
-    with store.calendar(HOST, hours(2.5, 4), whole_only=False, now=at, besides=None) as view:
+    with store.calendar.view(HOST, hours(2.5, 4), whole_only=False, now=at, besides=None) as view:
         assert view.snapshot.occupancy.count_free(host, HALF) == 1
-    store.rebook(updating, longer, Plan((planned,)), at=at)
-    assert store.lease_allocations(lease.id) == (planned,)
+    store.calendar.rebook(updating, longer, Plan((planned,)), at=at)
+    assert store.calendar.of_lease(lease.id) == (planned,)
     assert sorted(history(store, lease), key=str) == [(0, 1, 1), (0, 1, 1), (0, 4, None)]
 
 
 def test_the_rows_of_what_only_gets_other_dates_are_kept_when_a_change_is_undone(store, engine):
     hosts = [a_host(store, number) for number in range(1, 4)]
     lease = booked(store, hours(0, 2), *hosts)
-    held = store.lease_allocations(lease.id)
+    held = store.calendar.of_lease(lease.id)
     longer = replace(lease, window=hours(0, 4))
     both = union(held, promised(longer, hosts))
-    updating = store.rebook(lease, lease, Plan(both), at=NOON + HOUR)
+    updating = store.calendar.rebook(lease, lease, Plan(both), at=NOON + HOUR)
     with counted(engine) as statements:
-        store.rebook(updating, lease, Plan(held), at=NOON + HOUR)
+        store.calendar.rebook(updating, lease, Plan(held), at=NOON + HOUR)
     assert statements.count == 3
     assert history(store, lease) == [(0, 2, None)] * 3

@@ -59,7 +59,7 @@ def test_a_url_that_can_not_serve_is_refused_with_a_sentence_and_without_its_sec
 def test_a_database_without_tables_is_a_503_and_the_log_says_why(database_url, caplog):
     engine = connect(database_url)
     with pytest.raises(StoreUnavailable):
-        Store(engine).leases(None)
+        Store(engine).leases.of_project(None)
     assert "leases" in caplog.text
     assert caplog.text.count("\n") == 1
     engine.dispose()
@@ -67,10 +67,10 @@ def test_a_database_without_tables_is_a_503_and_the_log_says_why(database_url, c
 
 def test_what_is_inserted_twice_is_a_conflict(engine):
     store, lease = Store(engine), a_lease(hours(0, 1))
-    store.book(lease, Plan())
+    store.calendar.book(lease, Plan())
     with pytest.raises(Conflict):
-        store.book(lease, Plan())
-    assert store.lease(lease.id) == lease
+        store.calendar.book(lease, Plan())
+    assert store.leases.one(lease.id) == lease
 
 
 def test_a_value_that_does_not_fit_is_the_callers_mistake(engine):
@@ -78,18 +78,18 @@ def test_a_value_that_does_not_fit_is_the_callers_mistake(engine):
         pytest.skip("SQLite keeps texts of any length")
     store = Store(engine)
     with pytest.raises(InvalidInput):
-        store.book(replace(a_lease(hours(0, 1)), name="x" * 256), Plan())
-    assert store.leases(None) == ()
+        store.calendar.book(replace(a_lease(hours(0, 1)), name="x" * 256), Plan())
+    assert store.leases.of_project(None) == ()
 
 
 def test_a_connection_that_the_server_closed_is_replaced(engine, monkeypatch):
     store, lease = Store(engine), a_lease(hours(0, 1))
-    store.book(lease, Plan())
+    store.calendar.book(lease, Plan())
     monkeypatch.setattr("blazar.store.engine.IDLE_SECONDS", 0)
     with engine.connect() as connection:
         connection.connection.driver_connection.close()
-    assert store.lease(lease.id) == lease
-    store.save(lease, replace(lease, name="renamed"), at=NOON)
+    assert store.leases.one(lease.id) == lease
+    store.leases.save(lease, replace(lease, name="renamed"), at=NOON)
 
 
 @pytest.fixture(params=["postgresql", "mariadb"])
@@ -159,12 +159,12 @@ def test_a_burst_of_short_transactions_opens_no_connections_beyond_those_that_ar
         together.wait()
         for _ in range(5):
             lease = a_lease(hours(0, 1))
-            store.book(lease, Plan())
-            assert store.lease(lease.id) == lease
+            store.calendar.book(lease, Plan())
+            assert store.leases.one(lease.id) == lease
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(read_and_write, range(16)))
-    assert len(store.leases(None)) == 80
+    assert len(store.leases.of_project(None)) == 80
     assert len(made) <= 2
 
 
@@ -174,11 +174,11 @@ def test_beside_long_transactions_there_is_a_connection_all_the_same(narrow, mon
     store, lease = Store(engine), a_lease(hours(0, 1))
     with ExitStack() as stack:
         for _ in range(2):
-            stack.enter_context(store.calendar(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None))
-        store.book(lease, Plan())
-        assert store.lease(lease.id) == lease
+            stack.enter_context(store.calendar.view(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None))
+        store.calendar.book(lease, Plan())
+        assert store.leases.one(lease.id) == lease
         assert len(made) == 3
-    assert len(store.leases(None)) == 1
+    assert len(store.leases.of_project(None)) == 1
 
 
 def test_the_certificates_of_authorities_are_not_read_for_every_connection(far, monkeypatch):
@@ -204,6 +204,6 @@ def test_a_database_that_writes_times_in_another_way_is_read_all_the_same(postgr
     host, half = a_host(store), Amounts.of({"VCPU": 8})
     for window in (hours(0, 2), hours(2, 4)):
         booked(store, window, host, per_instance=half)
-    with store.calendar(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None) as view:
+    with store.calendar.view(HOST, hours(0, 3), whole_only=False, now=NOON, besides=None) as view:
         assert view.snapshot.occupancy.peaks == {host.id: half}
     engine.dispose()

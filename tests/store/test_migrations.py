@@ -124,7 +124,7 @@ def test_foreign_keys_hold_again_after_a_migration(sqlite):
     store = Store(sqlite)
     lease = a_lease(hours(0, 1))
     with pytest.raises(Conflict):
-        store.book(lease, Plan((Allocation(HOST, 7, lease.id, lease.reservations[0].id, lease.window),)))
+        store.calendar.book(lease, Plan((Allocation(HOST, 7, lease.id, lease.reservations[0].id, lease.window),)))
 
 
 def test_db_manage_goes_both_ways(database_url, capsys):

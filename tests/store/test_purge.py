@@ -13,7 +13,7 @@ from blazar.cmd.db_manage import main
 from blazar.model.lease import LeaseStatus
 from blazar.model.usage import OutboxMessage
 from blazar.store import purge_queries
-from blazar.store.store import Store
+from blazar.store.leases import LeaseStore
 from blazar.store.tables import leases, metadata, reservations
 from tests.store.builders import HOUR, NOON
 from tests.world import ManualClock, World, a_host, instances
@@ -97,8 +97,8 @@ def test_a_second_time_there_is_nothing_to_do(past, url, capsys):
 
 def test_it_goes_in_steps_each_as_small_as_wanted(past, engine, url, monkeypatch, capsys):
     steps = []
-    whole = Store.purge
-    monkeypatch.setattr(Store, "purge", lambda *args: steps.append(whole(*args)) or steps[-1])
+    whole = LeaseStore.purge
+    monkeypatch.setattr(LeaseStore, "purge", lambda *args: steps.append(whole(*args)) or steps[-1])
     assert purged(url, "2030-04-08", "--batch", "1") == 0
     assert [step.get("leases", 0) for step in steps] == [1, 1, 0]
     assert "2 leases" in capsys.readouterr().out
@@ -108,7 +108,7 @@ def test_a_lease_of_which_somebody_is_still_to_be_told_stays(past, engine, url):
     world, ids = past
     ended = world.now_of(ids["ended"])
     message = OutboxMessage("n-1", ended.id, "{}", NOON, NOON + 30 * DAY, 0, ())
-    world.store.save(ended, replace(ended, name="told"), at=NOON, messages=[message])
+    world.store.leases.save(ended, replace(ended, name="told"), at=NOON, messages=[message])
     assert purged(url, "2030-04-08") == 0
     assert ids["ended"] in there(engine)
     assert ids["deleted"] not in there(engine)
@@ -118,7 +118,7 @@ def test_a_lease_with_work_still_to_do_stays(past, engine, url):
     world, ids = past
     ended = world.now_of(ids["ended"])
     busy = replace(ended.events[-1], due_at=NOON + 30 * DAY)
-    world.store.save(ended, replace(ended, events=(*ended.events[:-1], busy)), at=NOON)
+    world.store.leases.save(ended, replace(ended, events=(*ended.events[:-1], busy)), at=NOON)
     assert purged(url, "2030-04-08") == 0
     assert ids["ended"] in there(engine)
     assert ids["deleted"] not in there(engine)

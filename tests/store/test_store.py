@@ -38,26 +38,26 @@ def again(world: World, lease, **changes):
 
 def test_a_booking_holds_only_against_the_generations_it_was_decided_on(world):
     lease = world.lease()
-    (held,) = world.store.lease_allocations(lease.id)
-    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
+    (held,) = world.store.calendar.of_lease(lease.id)
+    with world.store.calendar.view(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
         seen = view.generations([held.resource_id])
     second, third = again(world, lease), again(world, lease)
 
     def book(one):
         mine = replace(held, lease_id=one.id, reservation_id=one.reservations[0].id)
-        return world.store.book(one, Plan((mine,), seen))
+        return world.store.calendar.book(one, Plan((mine,), seen))
 
     book(second)
     with pytest.raises(StaleCalendar):
         book(third)
-    assert {stored.id for stored in world.store.leases(None)} == {lease.id, second.id}
-    assert len(world.store.live_allocations(HOST)) == 2
+    assert {stored.id for stored in world.store.leases.of_project(None)} == {lease.id, second.id}
+    assert len(world.store.calendar.live(HOST)) == 2
 
 
 def test_of_two_bookings_at_the_same_moment_one_wins(world):
     lease = world.lease()
-    (held,) = world.store.lease_allocations(lease.id)
-    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
+    (held,) = world.store.calendar.of_lease(lease.id)
+    with world.store.calendar.view(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
         seen = view.generations([held.resource_id])
     outcomes = []
     gate = threading.Barrier(6)
@@ -66,7 +66,7 @@ def test_of_two_bookings_at_the_same_moment_one_wins(world):
         mine = replace(held, lease_id=one.id, reservation_id=one.reservations[0].id)
         gate.wait()
         try:
-            world.store.book(one, Plan((mine,), seen))
+            world.store.calendar.book(one, Plan((mine,), seen))
             outcomes.append("won")
         except StaleCalendar:
             outcomes.append("lost")
@@ -81,74 +81,72 @@ def test_of_two_bookings_at_the_same_moment_one_wins(world):
 
 def test_a_write_holds_only_against_the_revision_it_was_decided_on(world):
     lease = world.lease()
-    world.store.save(lease, replace(lease, name="first"), at=NOON)
+    world.store.leases.save(lease, replace(lease, name="first"), at=NOON)
     with pytest.raises(StaleLease):
-        world.store.save(lease, replace(lease, name="second"), at=NOON)
-    assert world.store.lease(lease.id).name == "first"
+        world.store.leases.save(lease, replace(lease, name="second"), at=NOON)
+    assert world.store.leases.one(lease.id).name == "first"
 
 
 def test_a_lease_comes_back_as_it_was_stored(world):
     lease = world.lease(a_host(1, 2, needs='["==", "$vcpus", "16"]'), a_host(), name="ünïcode 🎉")
-    assert world.store.lease(lease.id) == lease
-    (listed,) = world.store.leases("physics")
+    assert world.store.leases.one(lease.id) == lease
+    (listed,) = world.store.leases.of_project("physics")
     assert replace(listed, events=lease.events) == lease
-    assert world.store.leases("art") == ()
+    assert world.store.leases.of_project("art") == ()
 
 
 def test_texts_compare_byte_by_byte(world):
     world.lease(project="Physics")
-    assert world.store.leases("physics") == ()
-    assert world.store.leases("Physics ") == ()
-    assert len(world.store.leases("Physics")) == 1
+    assert world.store.leases.of_project("physics") == ()
+    assert world.store.leases.of_project("Physics ") == ()
+    assert len(world.store.leases.of_project("Physics")) == 1
 
 
 def test_the_inventory_costs_one_statement_while_nothing_changes(world):
-    world.store.inventory(HOST)
+    world.store.resources.inventory(HOST)
     with counted(world.engine) as statements:
-        kept = world.store.inventory(HOST)
-        assert world.store.inventory(HOST) is kept
+        kept = world.store.resources.inventory(HOST)
+        assert world.store.resources.inventory(HOST) is kept
     assert statements.count == 2
-    world.store.change_resource(kept.resources[0].id, HostChange({"gpu": "x"}), at=NOON)
-    assert (
-        "gpu"
-        in world.store.inventory(HOST).matching(parse_requirement('["==", "$gpu", "x"]', field="f"))[0].capabilities
-    )
+    world.store.resources.change(kept.resources[0].id, HostChange({"gpu": "x"}), at=NOON)
+    with_gpu = parse_requirement('["==", "$gpu", "x"]', field="f")
+    assert "gpu" in world.store.resources.inventory(HOST).matching(with_gpu)[0].capabilities
 
 
 def test_a_host_that_is_promised_can_not_be_withdrawn_and_one_that_is_withdrawn_not_promised(world):
     lease = world.lease(a_host(3), start=timedelta(hours=1))
-    first = world.store.resource(HOST, "1")
+    first = world.store.resources.one(HOST, "1")
     with pytest.raises(Conflict, match=f"allocated to lease {lease.id}; delete"):
-        world.store.withdraw_resource(first.id, at=NOON)
-    assert world.store.resource(HOST, "1").reservable
+        world.store.resources.withdraw(first.id, at=NOON)
+    assert world.store.resources.one(HOST, "1").reservable
     world.manager.delete_lease(lease.id)
-    world.store.withdraw_resource(first.id, at=NOON)
+    world.store.resources.withdraw(first.id, at=NOON)
     assert len(world.hosts_of(world.lease(a_host(1, 3)))) == 2
 
 
 def test_what_is_released_blocks_no_longer_than_the_cleaning_takes(world):
     lease = world.lease(start=timedelta(hours=1))
     reservation = lease.reservations[0].id
-    Store(world.engine, cleaning_time=timedelta(hours=1)).save(lease, lease, release=[reservation], at=NOON)
-    with world.store.calendar(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
+    Store(world.engine, cleaning_time=timedelta(hours=1)).leases.save(lease, lease, release=[reservation], at=NOON)
+    with world.store.calendar.view(HOST, lease.window, whole_only=True, now=NOON, besides=None) as view:
         assert view.snapshot.occupancy.taken == frozenset()
-    assert world.store.live_allocations(HOST) == ()
+    assert world.store.calendar.live(HOST) == ()
 
 
 def test_past_leases_are_kept_for_the_record(world):
     ended, deleted, live = world.lease(hours=1), world.lease(hours=1), world.lease(hours=9)
     world.run_to(NOON + timedelta(hours=1))
     world.manager.delete_lease(deleted.id)
-    assert {lease.id for lease in world.store.past_leases()} == {ended.id, deleted.id}
-    assert world.store.past_leases("art") == ()
-    assert world.store.past_leases(since=NOON + timedelta(hours=2)) == ()
-    assert {lease.id for lease in world.store.leases(None)} == {ended.id, live.id}
+    assert {lease.id for lease in world.store.leases.past()} == {ended.id, deleted.id}
+    assert world.store.leases.past("art") == ()
+    assert world.store.leases.past(since=NOON + timedelta(hours=2)) == ()
+    assert {lease.id for lease in world.store.leases.of_project(None)} == {ended.id, live.id}
     assert world.now(deleted).status is LeaseStatus.DELETING
 
 
 def test_a_database_that_is_gone_is_a_503_and_tells_no_secret():
     store = Store(connect("postgresql+psycopg://user:secret@127.0.0.1:1/none"))
     with pytest.raises(StoreUnavailable) as failure:
-        store.leases(None)
+        store.leases.of_project(None)
     assert failure.value.status == 503
     assert "secret" not in failure.value.message

@@ -113,4 +113,4 @@ def test_the_world_hears_of_what_gets_worse_and_of_the_end_of_it(world):
 
 def test_flags_that_say_it_already_change_nothing(world):
     lease = world.lease()
-    assert flagged(lease, world.store.lease_allocations(lease.id), (), now=NOON) is lease
+    assert flagged(lease, world.store.calendar.of_lease(lease.id), (), now=NOON) is lease

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from blazar.manager.turns import Turns
 from blazar.model.lease import EventType
-from blazar.store.store import DueEvent
+from blazar.store.events import DueEvent
 from tests.unit.builders import NOON
 
 

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of the calendar: what is promised in a window, and bookings, which are atomic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from sqlalchemy.engine import Connection
+
+from blazar.calendar.snapshot import Snapshot
+from blazar.model.bounds import Bounds
+from blazar.model.demand import Allocation, Plan
+from blazar.model.errors import StaleCalendar
+from blazar.model.lease import Lease
+from blazar.model.resource import ResourceKind
+from blazar.model.usage import OutboxMessage, ProjectUse
+from blazar.model.window import Window
+from blazar.store import calendar_queries, health_queries, lease_queries, outbox_queries, use_queries
+from blazar.store.calendar_queries import EarlierUser
+from blazar.store.inventory import Inventory, InventoryCache
+from blazar.store.transactions import Clash, Transactions
+
+__all__ = ["CalendarStore", "CalendarView", "EarlierUser"]
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarView:
+    """The calendar as seen by one transaction. Valid only while that is open."""
+
+    snapshot: Snapshot
+    inventory: Inventory
+    connection: Connection
+
+    def generations(self, ids: Collection[int]) -> Mapping[int, int]:
+        """Return the generations that belong to what this view shows."""
+        return calendar_queries.generations(self.connection, ids)
+
+
+class CalendarStore:
+    """Reads and books allocations; ``cleaning_time`` is kept free between two users of a resource."""
+
+    def __init__(self, transactions: Transactions, inventories: InventoryCache, *, cleaning_time: timedelta) -> None:
+        self._transactions = transactions
+        self._inventories = inventories
+        self._cleaning_time = cleaning_time
+
+    @contextmanager
+    def view(
+        self,
+        kind: ResourceKind,
+        window: Window,
+        *,
+        whole_only: bool,
+        now: datetime,
+        besides: str | None,
+    ) -> Iterator[CalendarView]:
+        """Open the calendar of a kind for a window, without the allocations of the lease ``besides``.
+
+        The view is one snapshot while it is open, so that resources can be chosen on it before the generations of only
+        these are read; close it as soon as that is done.
+        """
+        with self._transactions.reading() as connection:
+            inventory = self._inventories.read(connection, kind)
+            occupancy = calendar_queries.occupancy(
+                connection,
+                kind,
+                window,
+                whole_only=whole_only,
+                now=now,
+                besides=besides,
+                cleaning=self._cleaning_time,
+            )
+            yield CalendarView(Snapshot(inventory.resources, occupancy), inventory, connection)
+
+    def book(
+        self,
+        lease: Lease,
+        plan: Plan,
+        *,
+        use: ProjectUse | None = None,
+        bounds: Bounds | None = None,
+        now: datetime | None = None,
+    ) -> Lease:
+        """Insert a lease with its plan, if every resource is still at its generation; else StaleCalendar.
+
+        The same if ``use`` is given and the project has been granted something since. UsageDenied if the project has
+        reached ``bounds`` by ``now``; of simultaneous requests to different processes, each may pass.
+        """
+
+        def work(connection: Connection) -> Lease:
+            if bounds is not None and now is not None and bounds.of_project:
+                leases, reservations = use_queries.count(connection, lease.project_id, now)
+                bounds.check_project(leases, reservations, more=len(lease.reservations))
+            calendar_queries.raise_generations(connection, plan.generations)
+            lease_queries.insert(connection, lease)
+            calendar_queries.insert(connection, plan.allocations, self._cleaning_time)
+            return lease
+
+        return self._limited(work, use)
+
+    def rebook(
+        self,
+        before: Lease,
+        after: Lease,
+        plan: Plan,
+        *,
+        at: datetime,
+        use: ProjectUse | None = None,
+        messages: Collection[OutboxMessage] = (),
+    ) -> Lease:
+        """Write a changed lease and replace its live allocations with those of the plan, atomically.
+
+        The generations of the plan are those of resources that are taken newly or for longer; ``use`` is as for
+        ``book``. StaleLease, StaleCalendar.
+        """
+
+        def work(connection: Connection) -> Lease:
+            saved = replace(after, revision=before.revision + 1)
+            calendar_queries.raise_generations(connection, plan.generations)
+            lease_queries.save(connection, before, saved, saved.revision)
+            calendar_queries.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
+            outbox_queries.write(connection, messages, at=at)
+            return saved
+
+        return self._limited(work, use)
+
+    def of_lease(self, lease_id: str) -> tuple[Allocation, ...]:
+        """Return the live allocations of a lease."""
+        with self._transactions.reading() as connection:
+            return calendar_queries.of_lease(connection, lease_id)
+
+    def live(
+        self,
+        kind: ResourceKind,
+        *,
+        resource_id: int | None = None,
+        lease_id: str | None = None,
+        reservation_id: str | None = None,
+        ending_after: datetime | None = None,
+    ) -> tuple[Allocation, ...]:
+        """Return live allocations, earliest first."""
+        with self._transactions.reading() as connection:
+            return calendar_queries.live(
+                connection,
+                kind,
+                resource_id=resource_id,
+                lease_id=lease_id,
+                reservation_id=reservation_id,
+                ending_after=ending_after,
+            )
+
+    def ever_assigned(self, lease_id: str) -> Mapping[str, frozenset[int]]:
+        """Return the calendar ids of all resources ever promised to a lease, released or not, by reservation."""
+        with self._transactions.reading() as connection:
+            return calendar_queries.ever_held(connection, lease_id)
+
+    def resource_names(self, reservation_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """Return the names of the resources that reservations have, by reservation; those with none are left out."""
+        with self._transactions.reading() as connection:
+            return calendar_queries.holdings(connection, reservation_ids)
+
+    def in_use(self, kind: ResourceKind, now: datetime) -> Mapping[str, frozenset[str]]:
+        """Return the names of the resources of a kind that reservations in use have, by reservation."""
+        with self._transactions.reading() as connection:
+            return health_queries.in_use(connection, str(kind), now)
+
+    def earlier_users(self, lease_id: str, *, before: datetime, now: datetime) -> tuple[EarlierUser, ...]:
+        """Return the leases that delay this one's start: late ones, due by ``before``, and ones being cleaned up."""
+        with self._transactions.reading() as connection:
+            return calendar_queries.earlier_users(
+                connection, lease_id, before=before, now=now, cleaning=self._cleaning_time
+            )
+
+    def use_of_project(
+        self, project_id: str, window: Window, *, besides: str, reach: Window | None = None, now: datetime
+    ) -> ProjectUse:
+        """Return what a project has in a window, without the lease ``besides``; and over ``reach``, if given."""
+        with self._transactions.reading() as connection:
+            use = use_queries.of_project(connection, project_id, window, besides)
+            if reach is None:
+                return use
+            usage, own = use_queries.over_time(connection, project_id, reach, besides, now)
+            return replace(use, usage=usage, own_usage=own)
+
+    def _limited(self, work: Callable[[Connection], Lease], use: ProjectUse | None) -> Lease:
+        """Write, if the project's usage is still the one that was read; else StaleCalendar."""
+        if use is None:
+            return self._transactions.write(work)
+
+        def counted(connection: Connection) -> Lease:
+            use_queries.raise_version(connection, use)
+            return work(connection)
+
+        try:
+            return self._transactions.write(counted)
+        except Clash as error:
+            if use.version:
+                raise
+            # The project's first two bookings conflicted.
+            raise StaleCalendar("the project was granted another lease or change in the meantime") from error

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of resources, with their capabilities, properties and failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from blazar.model.errors import Conflict
+from blazar.model.lease import Reservation
+from blazar.model.requests import HostChange
+from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty
+from blazar.store import calendar_queries, health_queries, lease_queries, resource_queries
+from blazar.store.inventory import Inventory, InventoryCache
+from blazar.store.tables import resources as resource_table
+from blazar.store.transactions import Clash, Transactions
+
+ChangeCheck = Callable[[frozenset[str], tuple[Reservation, ...]], None]
+
+CLASHES = 4
+"""Attempts of a write that fails because a property that it needs was added concurrently."""
+
+
+class ResourceStore:
+    """Reads and writes registered resources."""
+
+    def __init__(self, transactions: Transactions, inventories: InventoryCache) -> None:
+        self._transactions = transactions
+        self._inventories = inventories
+
+    def of_kind(self, kind: ResourceKind) -> tuple[Resource, ...]:
+        """Return the registered resources of a kind, oldest first."""
+        with self._transactions.reading() as connection:
+            return resource_queries.load(connection, kind)
+
+    def one(self, kind: ResourceKind, external_id: str) -> Resource:
+        """Return a registered resource by its id in the cloud; NotFound."""
+        with self._transactions.reading() as connection:
+            return resource_queries.one(connection, kind, external_id)
+
+    def named(self, kind: ResourceKind, name: str) -> Resource | None:
+        """Return a registered resource by its name."""
+        with self._transactions.reading() as connection:
+            found = resource_queries.load(connection, kind, resource_table.c.name == name)
+            return found[0] if found else None
+
+    def by_ids(self, ids: Collection[int]) -> Mapping[int, Resource]:
+        """Return resources, retired ones too, by calendar id and without their capabilities."""
+        with self._transactions.reading() as connection:
+            return resource_queries.by_ids(connection, ids)
+
+    def add(
+        self,
+        kind: ResourceKind,
+        *,
+        external_id: str,
+        name: str,
+        details: ResourceDetails,
+        capabilities: Mapping[str, str],
+        at: datetime,
+        disabled: bool = False,
+        open_to: Collection[str] | None = None,
+    ) -> Resource:
+        """Register a resource. Conflict if one of its kind with its id or name is registered."""
+
+        def work(connection: Connection) -> Resource:
+            resource_queries.insert(
+                connection,
+                kind,
+                external_id=external_id,
+                name=name,
+                details=details,
+                capabilities=capabilities,
+                at=at,
+                disabled=disabled,
+                authorized_projects=None if open_to is None else list(open_to),
+            )
+            resource_queries.raise_version(connection, kind)
+            return resource_queries.one(connection, kind, external_id)
+
+        for _ in range(CLASHES):
+            try:
+                return self._transactions.write(work)
+            except Clash as error:
+                if self.named(kind, name) is not None or self._is_registered(kind, external_id):
+                    raise Conflict(f"{kind.noun} {name} is registered already") from error
+                # The same property was added concurrently: now it exists.
+        return self._transactions.write(work)
+
+    def change(
+        self, resource_id: int, change: HostChange, *, at: datetime, check: ChangeCheck | None = None
+    ) -> Resource:
+        """Set or remove (None) capabilities; enable or disable the resource; set its projects. NotFound."""
+        columns: dict[str, object] = {}
+        if change.disabled is not None:
+            columns["disabled"] = change.disabled
+        if change.sets_projects:
+            columns["authorized_projects"] = None if change.open_to is None else list(change.open_to)
+
+        def work(connection: Connection) -> Resource:
+            # The generation is raised before the check: a concurrent booking then fails on it, and plans once more.
+            kind = resource_queries.change(connection, resource_id, at, **columns)
+            known = resource_queries.capabilities_of(connection, resource_id)
+            changed = frozenset(name for name, value in change.capabilities.items() if known.get(name, value) != value)
+            if check is not None and changed:
+                check(changed, lease_queries.live_reservations_on(connection, resource_id))
+            resource_queries.set_capabilities(connection, kind, resource_id, change.capabilities, at)
+            return resource_queries.load(connection, kind, resource_table.c.id == resource_id)[0]
+
+        for _ in range(CLASHES):
+            # The same property may be added concurrently; after that it exists.
+            with suppress(Clash):
+                return self._transactions.write(work)
+        return self._transactions.write(work)
+
+    def refresh(self, kind: ResourceKind, details: Mapping[int, ResourceDetails], *, at: datetime) -> frozenset[int]:
+        """Write the cloud's data about resources, by calendar id, where it has changed; return which resources changed.
+
+        Those no longer registered are ignored. What is promised of the resources stays promised.
+        """
+        return self._transactions.write(lambda c: resource_queries.refresh(c, kind, details, at))
+
+    def set_reservable(self, resource_id: int, reservable: bool, *, at: datetime) -> None:
+        """Set whether a resource takes new allocations. NotFound."""
+        self._transactions.write(lambda c: resource_queries.change(c, resource_id, at, reservable=reservable))
+
+    def withdraw(self, resource_id: int, *, at: datetime) -> None:
+        """Exclude a resource from new allocations. Conflict if it has an allocation; NotFound."""
+
+        def work(connection: Connection) -> None:
+            # The generation is raised before the check: a concurrent booking then fails on it, and plans once more.
+            resource_queries.change(connection, resource_id, at, reservable=False)
+            kind = resource_queries.by_ids(connection, [resource_id])[resource_id].kind
+            held = calendar_queries.live(
+                connection, kind, resource_id=resource_id, lease_id=None, reservation_id=None, ending_after=None
+            )
+            if held:
+                others = len({a.lease_id for a in held}) - 1
+                more = f" and {others} more" if others else ""
+                raise Conflict(
+                    f"the {kind.noun} is allocated to lease {held[0].lease_id}{more}; delete it, or wait until it ends"
+                )
+
+        self._transactions.write(work)
+
+    def retire(self, resource_id: int, *, at: datetime) -> None:
+        """Remove a resource from the calendar; its past allocations stay on record. NotFound."""
+        self._transactions.write(
+            lambda c: resource_queries.change(c, resource_id, at, reservable=False, live=None, retired_at=at)
+        )
+
+    def property_values(self, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
+        """Return the properties that registered resources have, with their values."""
+        with self._transactions.reading() as connection:
+            return resource_queries.property_values(connection, kind, include_private=include_private)
+
+    def set_property_private(self, kind: ResourceKind, name: str, *, private: bool, at: datetime) -> ResourceProperty:
+        """Show a property to all users or only to operators; NotFound."""
+        changed = self._transactions.write(
+            lambda c: resource_queries.set_private(c, kind, name, private=private, at=at)
+        )
+        # The cache of this process is used without reading the database, so update it at once.
+        self.inventory(kind)
+        return changed
+
+    def inventory(self, kind: ResourceKind) -> Inventory:
+        """Return all registered resources of a kind; costs one statement while nothing has changed."""
+        with self._transactions.reading() as connection:
+            return self._inventories.read(connection, kind)
+
+    def known_properties(self, kind: ResourceKind, *, private: bool) -> frozenset[str]:
+        """Return the properties, private ones or not, that resources of a kind had when last read; costs nothing.
+
+        A property that is not included may have been added since: then call ``inventory``.
+        """
+        kept = self._inventories.latest(kind)
+        return kept.keys(private=private) if kept else frozenset()
+
+    def set_failed(self, kind: ResourceKind, failures: Mapping[int, str], *, at: datetime) -> frozenset[int]:
+        """Mark resources as failed, by calendar id and reason: they take no new allocation. Return those newly failed.
+
+        Any number of processes may report the same: only one of them gets the resource returned.
+        """
+
+        def work(connection: Connection) -> frozenset[int]:
+            changed = health_queries.set_failed(connection, failures, at)
+            resource_queries.raise_version(connection, kind)
+            return changed
+
+        return self._transactions.write(work) if failures else frozenset()
+
+    def set_recovered(self, kind: ResourceKind, ids: Collection[int], *, at: datetime) -> frozenset[int]:
+        """Mark resources as recovered: they take allocations as before. Return those that had failed."""
+
+        def work(connection: Connection) -> frozenset[int]:
+            changed = health_queries.set_recovered(connection, ids, at)
+            if changed:
+                resource_queries.raise_version(connection, kind)
+            return changed
+
+        return self._transactions.write(work) if ids else frozenset()
+
+    def failed_by(self, kinds: Collection[ResourceKind], instant: datetime) -> Mapping[int, ResourceKind]:
+        """Return the resources of some kinds that failed by an instant and have not recovered, with their kinds."""
+        with self._transactions.reading() as connection:
+            found = health_queries.failed_by(connection, [str(kind) for kind in kinds], instant)
+            return {id_: ResourceKind(kind) for id_, kind in found.items()}
+
+    def _is_registered(self, kind: ResourceKind, external_id: str) -> bool:
+        with self._transactions.reading() as connection:
+            return bool(resource_queries.load(connection, kind, resource_table.c.external_id == external_id))
