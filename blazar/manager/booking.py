@@ -24,7 +24,7 @@ from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import Contention, StaleCalendar, StaleLease
 from blazar.model.resource import ResourceKind
 from blazar.model.window import Window
-from blazar.store.inventory import Inventory
+from blazar.store.catalog import ResourceCatalog
 from blazar.store.store import Store
 
 D = TypeVar("D")
@@ -86,7 +86,7 @@ class Booking:
                     view.snapshot,
                     strategy=strategy,
                     seed=0 if attempt == 0 else random.getrandbits(32),
-                    matching=_visible(view.inventory, project_id, excluded),
+                    matching=_visible(view.catalog, project_id, excluded),
                 )
                 generations.update(view.generations(placement.resource_ids))
             for request, assignments in zip(mine, placement.assignments, strict=True):
@@ -135,11 +135,11 @@ def _commit_in_time(commit: Callable[[D], T], prepared: D) -> T:
     return done
 
 
-def _visible(inventory: Inventory, project_id: str, excluded: frozenset[int]) -> Matching:
-    if not excluded and not inventory.restricted:
-        return inventory.matching
+def _visible(catalog: ResourceCatalog, project_id: str, excluded: frozenset[int]) -> Matching:
+    if not excluded and not catalog.restricted:
+        return catalog.matching
     return lambda requirement: [
-        r for r in inventory.matching(requirement) if r.id not in excluded and r.is_open_to(project_id)
+        r for r in catalog.matching(requirement) if r.id not in excluded and r.is_open_to(project_id)
     ]
 
 

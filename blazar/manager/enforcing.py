@@ -22,7 +22,7 @@ def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> Lea
     for kind in ResourceKind:
         if wanted <= found.keys():
             break
-        known = store.resources.inventory(kind).resources
+        known = store.resources.catalog(kind).resources
         found |= {resource.id: resource for resource in known if resource.id in wanted}
     if gone := wanted - found.keys():
         found |= store.resources.by_ids(gone)

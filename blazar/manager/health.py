@@ -80,7 +80,7 @@ class Health:
 
     def registered(self, kind: ResourceKind) -> tuple[Resource, ...]:
         """Return the resources of a kind, to be polled; one statement."""
-        return self._store.resources.inventory(kind).resources
+        return self._store.resources.catalog(kind).resources
 
     def observe(
         self, kind: ResourceKind, resources: Collection[Resource], polled: PollResult, said: Collection[str] = ()

@@ -132,7 +132,7 @@ class HostService:
         if hypervisors is None:
             hypervisors = self._registration.hypervisors()
         if registered is None:
-            registered = self._store.resources.inventory(HOST).resources
+            registered = self._store.resources.catalog(HOST).resources
         hosts = {host.name: host for host in registered}
         known = [self._at_home(h, hosts[h.hypervisor_hostname]) for h in hypervisors if h.hypervisor_hostname in hosts]
         details = self._registration.details_of(known)

@@ -215,7 +215,7 @@ class LeaseService:
             return kind.demand(parameters, known=self._store.resources.known_properties(kind.kind, private=private))
         except InvalidInput:
             # It may ask for a property that is newer than what this process has read.
-            return kind.demand(parameters, known=self._store.resources.inventory(kind.kind).keys(private=private))
+            return kind.demand(parameters, known=self._store.resources.catalog(kind.kind).keys(private=private))
 
     def _type(self, resource_type: str) -> ResourceType:
         if resource_type not in self._types:

@@ -60,7 +60,7 @@ class Replanner:
         generations: dict[int, int] = {}
         for kind in sorted({kind for w in tasks if to_replace.get(w.reservation.id) and (kind := self._kind(w))}):
             mine = [task for task in tasks if self._kind(task) is kind and held[task.reservation.id]]
-            known = self._store.resources.inventory(kind).keys(private=True)
+            known = self._store.resources.catalog(kind).keys(private=True)
             reservations = [self._held_reservation(task, held[task.reservation.id], to_replace, known) for task in mine]
             search = _Search(self._booking, kind, reservations, excluded, now, attempt)
             held |= search.placed()

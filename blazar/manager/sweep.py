@@ -89,7 +89,7 @@ class Sweep:
             for kind in self._types.values():
                 # Types skipped now are covered by the next sweep, of any manager.
                 if isinstance(kind, ListsReservations) and not self._stopping.is_set():
-                    found |= kind.reservations_in_cloud(self._store.resources.inventory(kind.kind).resources)
+                    found |= kind.reservations_in_cloud(self._store.resources.catalog(kind.kind).resources)
             return frozenset(found)
 
     def _end(self, lease_id: str) -> None:

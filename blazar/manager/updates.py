@@ -342,9 +342,9 @@ class Updates:
             was = replace(task, reservation=replace(task.reservation, status=reservation.status))
             kind = self._worker.type_of(reservation)
             # A reservation may keep using properties that were hidden since it was granted.
-            inventory = self._store.resources.inventory(kind.kind)
-            granted = required_properties(task.reservation) & inventory.keys(private=True)
-            known = inventory.keys(private=private) | granted
+            catalog = self._store.resources.catalog(kind.kind)
+            granted = required_properties(task.reservation) & catalog.keys(private=True)
+            known = catalog.keys(private=private) | granted
             demand = kind.demand_again(was, reservation.parameters, known=known)
             # Within its current window a lease keeps its resources even on a host that has shrunk since.
             placement_requests.append(

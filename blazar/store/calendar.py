@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy.engine import Connection
 
@@ -20,7 +21,7 @@ from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
 from blazar.store import calendar_queries, health_queries, lease_queries, outbox_queries, use_queries
 from blazar.store.calendar_queries import EarlierUser
-from blazar.store.inventory import Inventory, InventoryCache
+from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.transactions import Clash, Transactions
 
 __all__ = ["CalendarStore", "CalendarView", "EarlierUser"]
@@ -31,20 +32,17 @@ class CalendarView:
     """The calendar as seen by one transaction. Valid only while that is open."""
 
     snapshot: Snapshot
-    inventory: Inventory
-    connection: Connection
-
-    def generations(self, ids: Collection[int]) -> Mapping[int, int]:
-        """Return the generations that belong to what this view shows."""
-        return calendar_queries.generations(self.connection, ids)
+    catalog: ResourceCatalog
+    generations: Callable[[Collection[int]], Mapping[int, int]]
+    """Returns the generations of resources that belong to what the view shows."""
 
 
 class CalendarStore:
     """Reads and books allocations; ``cleaning_time`` is kept free between two users of a resource."""
 
-    def __init__(self, transactions: Transactions, inventories: InventoryCache, *, cleaning_time: timedelta) -> None:
+    def __init__(self, transactions: Transactions, catalogs: CatalogCache, *, cleaning_time: timedelta) -> None:
         self._transactions = transactions
-        self._inventories = inventories
+        self._catalogs = catalogs
         self._cleaning_time = cleaning_time
 
     @contextmanager
@@ -63,7 +61,7 @@ class CalendarStore:
         these are read; close it as soon as that is done.
         """
         with self._transactions.reading() as connection:
-            inventory = self._inventories.read(connection, kind)
+            catalog = self._catalogs.read(connection, kind)
             occupancy = calendar_queries.occupancy(
                 connection,
                 kind,
@@ -73,7 +71,8 @@ class CalendarStore:
                 besides=besides,
                 cleaning=self._cleaning_time,
             )
-            yield CalendarView(Snapshot(inventory.resources, occupancy), inventory, connection)
+            generations = partial(calendar_queries.generations, connection)
+            yield CalendarView(Snapshot(catalog.resources, occupancy), catalog, generations)
 
     def book(
         self,

@@ -30,7 +30,7 @@ _VERSION = sa.select(inventory_versions.c.version).where(
 
 
 def version(connection: Connection, kind: ResourceKind) -> int:
-    """Return the version of a kind's inventory."""
+    """Return the version of the catalog of a kind."""
     return connection.execute(_VERSION, {"of": str(kind)}).scalar() or 0
 
 

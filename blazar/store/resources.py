@@ -14,7 +14,7 @@ from blazar.model.lease import Reservation
 from blazar.model.requests import HostChange
 from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty
 from blazar.store import calendar_queries, health_queries, lease_queries, resource_queries
-from blazar.store.inventory import Inventory, InventoryCache
+from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.tables import resources as resource_table
 from blazar.store.transactions import Clash, Transactions
 
@@ -27,9 +27,9 @@ CLASHES = 4
 class ResourceStore:
     """Reads and writes registered resources."""
 
-    def __init__(self, transactions: Transactions, inventories: InventoryCache) -> None:
+    def __init__(self, transactions: Transactions, catalogs: CatalogCache) -> None:
         self._transactions = transactions
-        self._inventories = inventories
+        self._catalogs = catalogs
 
     def of_kind(self, kind: ResourceKind) -> tuple[Resource, ...]:
         """Return the registered resources of a kind, oldest first."""
@@ -163,20 +163,20 @@ class ResourceStore:
             lambda c: resource_queries.set_private(c, kind, name, private=private, at=at)
         )
         # The cache of this process is used without reading the database, so update it at once.
-        self.inventory(kind)
+        self.catalog(kind)
         return changed
 
-    def inventory(self, kind: ResourceKind) -> Inventory:
+    def catalog(self, kind: ResourceKind) -> ResourceCatalog:
         """Return all registered resources of a kind; costs one statement while nothing has changed."""
         with self._transactions.reading() as connection:
-            return self._inventories.read(connection, kind)
+            return self._catalogs.read(connection, kind)
 
     def known_properties(self, kind: ResourceKind, *, private: bool) -> frozenset[str]:
         """Return the properties, private ones or not, that resources of a kind had when last read; costs nothing.
 
-        A property that is not included may have been added since: then call ``inventory``.
+        A property that is not included may have been added since: then call ``catalog``.
         """
-        kept = self._inventories.latest(kind)
+        kept = self._catalogs.latest(kind)
         return kept.keys(private=private) if kept else frozenset()
 
     def set_failed(self, kind: ResourceKind, failures: Mapping[int, str], *, at: datetime) -> frozenset[int]:

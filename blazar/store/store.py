@@ -8,8 +8,8 @@ from datetime import timedelta
 from sqlalchemy.engine import Engine
 
 from blazar.store.calendar import CalendarStore
+from blazar.store.catalog import CatalogCache
 from blazar.store.events import EventStore
-from blazar.store.inventory import InventoryCache
 from blazar.store.leases import LeaseStore
 from blazar.store.outbox import OutboxStore
 from blazar.store.resources import ResourceStore
@@ -24,9 +24,9 @@ class Store:
 
     def __init__(self, engine: Engine, *, cleaning_time: timedelta = timedelta(0)) -> None:
         self.transactions = Transactions(engine)
-        inventories = InventoryCache()
+        catalogs = CatalogCache()
         self.leases = LeaseStore(self.transactions, cleaning_time=cleaning_time)
-        self.calendar = CalendarStore(self.transactions, inventories, cleaning_time=cleaning_time)
-        self.resources = ResourceStore(self.transactions, inventories)
+        self.calendar = CalendarStore(self.transactions, catalogs, cleaning_time=cleaning_time)
+        self.resources = ResourceStore(self.transactions, catalogs)
         self.outbox = OutboxStore(self.transactions)
         self.events = EventStore(self.transactions)

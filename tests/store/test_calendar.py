@@ -141,7 +141,7 @@ def test_the_reading_costs_three_statements_however_much_there_is(store, engine)
     hosts = [a_host(store, number) for number in range(1, 7)]
     for number in range(12):
         booked(store, hours(number, number + 1), hosts[number % 5])
-    store.resources.inventory(HOST)
+    store.resources.catalog(HOST)
     for whole in (True, False):
         with (
             counted(engine) as statements,

@@ -115,11 +115,11 @@ def test_every_process_sees_a_change_of_the_inventory(engine, store):
     other = Store(engine)
     host = a_host(store, 1, gpu="a100")
     wanted = parse_requirement('["==", "$reservable", "true"]', field="f")
-    assert len(other.resources.inventory(HOST).matching(wanted)) == 1
+    assert len(other.resources.catalog(HOST).matching(wanted)) == 1
     store.resources.set_reservable(host.id, False, at=NOON)
-    assert other.resources.inventory(HOST).matching(wanted) == ()
+    assert other.resources.catalog(HOST).matching(wanted) == ()
     store.resources.retire(host.id, at=NOON)
-    assert other.resources.inventory(HOST).resources == ()
+    assert other.resources.catalog(HOST).resources == ()
 
 
 def test_what_the_cloud_tells_is_written_anew_where_it_differs(store):
@@ -140,9 +140,9 @@ def test_what_the_cloud_tells_is_written_anew_where_it_differs(store):
 def test_every_process_sees_what_the_cloud_tells_anew(engine, store):
     other = Store(engine)
     host = a_host(store)
-    assert other.resources.inventory(HOST).resources == (host,)
+    assert other.resources.catalog(HOST).resources == (host,)
     store.resources.refresh(HOST, {host.id: details(8)}, at=NOON)
-    assert [r.capacity.get("VCPU") for r in other.resources.inventory(HOST).resources] == [8]
+    assert [r.capacity.get("VCPU") for r in other.resources.catalog(HOST).resources] == [8]
 
 
 def test_many_hosts_are_refreshed_in_as_many_statements_as_one(sqlite):

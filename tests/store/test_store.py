@@ -103,14 +103,14 @@ def test_texts_compare_byte_by_byte(world):
 
 
 def test_the_inventory_costs_one_statement_while_nothing_changes(world):
-    world.store.resources.inventory(HOST)
+    world.store.resources.catalog(HOST)
     with counted(world.engine) as statements:
-        kept = world.store.resources.inventory(HOST)
-        assert world.store.resources.inventory(HOST) is kept
+        kept = world.store.resources.catalog(HOST)
+        assert world.store.resources.catalog(HOST) is kept
     assert statements.count == 2
     world.store.resources.change(kept.resources[0].id, HostChange({"gpu": "x"}), at=NOON)
     with_gpu = parse_requirement('["==", "$gpu", "x"]', field="f")
-    assert "gpu" in world.store.resources.inventory(HOST).matching(with_gpu)[0].capabilities
+    assert "gpu" in world.store.resources.catalog(HOST).matching(with_gpu)[0].capabilities
 
 
 def test_a_host_that_is_promised_can_not_be_withdrawn_and_one_that_is_withdrawn_not_promised(world):

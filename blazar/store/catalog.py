@@ -20,7 +20,7 @@ from blazar.store import resource_queries
 REMEMBERED_REQUIREMENTS = 512
 
 
-class Inventory:
+class ResourceCatalog:
     """All registered resources of one kind at one version; ``private`` names properties for operators only."""
 
     def __init__(self, version: int, resources: Iterable[Resource], *, private: frozenset[str] = frozenset()) -> None:
@@ -47,25 +47,25 @@ class Inventory:
         return tuple(r for r in self.resources if matches(requirement, r.properties))
 
 
-class InventoryCache:
-    """Caches the latest inventory of each kind."""
+class CatalogCache:
+    """Caches the latest catalog of each kind."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Inventory] = {}
+        self._kept: dict[str, ResourceCatalog] = {}
         self._lock = threading.Lock()
 
-    def latest(self, kind: str) -> Inventory | None:
-        """Return the cached inventory of a kind, valid or not."""
+    def latest(self, kind: str) -> ResourceCatalog | None:
+        """Return the cached catalog of a kind, valid or not."""
         return self._kept.get(kind)
 
-    def read(self, connection: Connection, kind: ResourceKind) -> Inventory:
-        """Return the inventory of a kind; costs one statement while nothing has changed."""
+    def read(self, connection: Connection, kind: ResourceKind) -> ResourceCatalog:
+        """Return the catalog of a kind; costs one statement while nothing has changed."""
         version = resource_queries.version(connection, kind)
         kept = self._kept.get(kind)
         if kept is not None and kept.version == version:
             return kept
         private = resource_queries.private_names(connection, kind)
-        fresh = Inventory(version, resource_queries.load(connection, kind), private=private)
+        fresh = ResourceCatalog(version, resource_queries.load(connection, kind), private=private)
         with self._lock:
             latest = self._kept.get(kind)
             if latest is None or latest.version < version:
