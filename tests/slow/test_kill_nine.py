@@ -214,7 +214,7 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_nothing_is_lost(po
     for number in ADDRESSES:
         first.create_floating_ip(FloatingIpRequest("public", f"203.0.113.{number}"))
     for flavor in OFFERED:
-        simulated(cloud_file).offer_flavor(flavor)
+        simulated(cloud_file).operators.offer_flavor(flavor)
     engine.dispose()
     context = multiprocessing.get_context("fork")
     # A file and no lock: whoever is killed with a lock in hand keeps it.
