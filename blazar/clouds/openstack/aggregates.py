@@ -11,7 +11,7 @@ from urllib.parse import quote
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json
 from blazar.clouds.ports import Aggregate, Hypervisor
-from blazar.clouds.shared import SharedRead
+from blazar.clouds.shared_read import SharedRead
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 
 AGGREGATES = "2.1"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blazar.clouds.ports import Aggregate, Hypervisor
-from blazar.clouds.shared import SharedRead
+from blazar.clouds.shared_read import SharedRead
 from blazar.clouds.simulated.service import Calls, Durations, SimulatedService
 from blazar.clouds.simulated.state import AggregateState, HostState, State
 from blazar.model.clock import Clock

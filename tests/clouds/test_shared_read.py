@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.shared import AT_ONCE, SharedRead
+from blazar.clouds.shared_read import MAX_CONCURRENT, SharedRead
 from blazar.context import scope
 from blazar.model.errors import CloudUnavailable
 
@@ -45,7 +45,7 @@ class Cloud:
     def __init__(self, *, patience: float = 60.0) -> None:
         self.pool = ThreadPoolExecutor(40)
         self.answers: list[Future[object]] = []
-        self.read = SharedRead(self._read, patience=patience)
+        self.read = SharedRead(self._read, wait_seconds=patience)
         self.asked = self.read._lock = Turnstile()
         self._begun = threading.Condition()
 
@@ -71,8 +71,8 @@ class Cloud:
 
     def busy(self) -> list[Future[object]]:
         """Have as many reads under way as may be; return those who asked."""
-        first = self.ask(AT_ONCE)
-        self.until(AT_ONCE)
+        first = self.ask(MAX_CONCURRENT)
+        self.until(MAX_CONCURRENT)
         return first
 
 
@@ -86,21 +86,21 @@ def cloud():
 def test_a_burst_shares_the_next_read_and_none_that_began_before_it(cloud):
     first = cloud.busy()
     burst = cloud.ask(30)
-    cloud.until(AT_ONCE)
+    cloud.until(MAX_CONCURRENT)
     cloud.answers[0].set_result("old")
-    cloud.until(AT_ONCE + 1)
+    cloud.until(MAX_CONCURRENT + 1)
     assert not any(asker.done() for asker in burst)
     late = cloud.ask(5)
-    cloud.until(AT_ONCE + 1)
-    cloud.answers[AT_ONCE].set_result("new")
+    cloud.until(MAX_CONCURRENT + 1)
+    cloud.answers[MAX_CONCURRENT].set_result("new")
     assert {asker.result(10) for asker in burst} == {"new"}
-    cloud.until(AT_ONCE + 2)
-    cloud.answers[AT_ONCE + 1].set_result("newest")
+    cloud.until(MAX_CONCURRENT + 2)
+    cloud.answers[MAX_CONCURRENT + 1].set_result("newest")
     assert {asker.result(10) for asker in late} == {"newest"}
-    for answer in cloud.answers[1:AT_ONCE]:
+    for answer in cloud.answers[1:MAX_CONCURRENT]:
         answer.set_result("old")
     assert {asker.result(10) for asker in first} == {"old"}
-    assert len(cloud.answers) == AT_ONCE + 2
+    assert len(cloud.answers) == MAX_CONCURRENT + 2
 
 
 def test_one_after_another_reads_each_time(cloud):
@@ -133,15 +133,15 @@ def test_nobody_is_told_what_was_so_before_the_asking():
 
 def test_an_error_is_told_to_those_who_shared_the_read_and_the_next_one_is_a_new_try(cloud):
     first, burst = cloud.busy(), cloud.ask(5)
-    cloud.until(AT_ONCE)
+    cloud.until(MAX_CONCURRENT)
     cloud.answers[0].set_result("old")
-    cloud.until(AT_ONCE + 1)
-    cloud.answers[AT_ONCE].set_exception(CloudUnavailable("Nova is away"))
+    cloud.until(MAX_CONCURRENT + 1)
+    cloud.answers[MAX_CONCURRENT].set_exception(CloudUnavailable("Nova is away"))
     for asker in burst:
         with pytest.raises(CloudUnavailable, match="Nova is away"):
             asker.result(10)
     (later,) = cloud.ask(1)
-    cloud.until(AT_ONCE + 2)
+    cloud.until(MAX_CONCURRENT + 2)
     cloud.answers[-1].set_result("well")
     assert later.result(10) == "well"
     cloud.answers[1].set_result("old")
@@ -150,12 +150,12 @@ def test_an_error_is_told_to_those_who_shared_the_read_and_the_next_one_is_a_new
 
 def test_a_bug_in_one_thread_is_no_answer_for_others(cloud):
     first, burst = cloud.busy(), cloud.ask(5)
-    cloud.until(AT_ONCE)
+    cloud.until(MAX_CONCURRENT)
     cloud.answers[0].set_result("old")
-    cloud.until(AT_ONCE + 1)
-    cloud.answers[AT_ONCE].set_exception(ZeroDivisionError())
-    cloud.until(AT_ONCE + 5)
-    for answer in (cloud.answers[1], *cloud.answers[AT_ONCE + 1 :]):
+    cloud.until(MAX_CONCURRENT + 1)
+    cloud.answers[MAX_CONCURRENT].set_exception(ZeroDivisionError())
+    cloud.until(MAX_CONCURRENT + 5)
+    for answer in (cloud.answers[1], *cloud.answers[MAX_CONCURRENT + 1 :]):
         answer.set_result("own")
     failed = [asker for asker in burst if isinstance(asker.exception(10), ZeroDivisionError)]
     assert len(failed) == 1
@@ -170,10 +170,10 @@ def test_who_has_a_limit_waits_for_nobody(cloud):
 
     first = cloud.busy()
     hurried = cloud.pool.submit(in_time)
-    cloud.until(AT_ONCE + 1)
+    cloud.until(MAX_CONCURRENT + 1)
     cloud.answers[-1].set_result("at once")
     assert hurried.result(10) == "at once"
-    for answer in cloud.answers[:AT_ONCE]:
+    for answer in cloud.answers[:MAX_CONCURRENT]:
         answer.set_result("old")
     assert {asker.result(10) for asker in first} == {"old"}
 
@@ -183,11 +183,11 @@ def test_calls_that_hang_delay_nobody_else_for_long():
     first = cloud.busy()
     second = cloud.ask(2)
     # The one that was to make the next call makes it, and the one that was to share it reads alone.
-    cloud.until(AT_ONCE + 2)
-    for answer in cloud.answers[AT_ONCE:]:
+    cloud.until(MAX_CONCURRENT + 2)
+    for answer in cloud.answers[MAX_CONCURRENT:]:
         answer.set_result("new")
     assert {asker.result(10) for asker in second} == {"new"}
-    for answer in cloud.answers[:AT_ONCE]:
+    for answer in cloud.answers[:MAX_CONCURRENT]:
         answer.set_result("old")
     assert {asker.result(10) for asker in first} == {"old"}
     cloud.pool.shutdown()
