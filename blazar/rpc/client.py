@@ -33,7 +33,7 @@ ANSWER_TIMEOUT = 30
 calls to the cloud before it answers."""
 
 PATIENCE = 5.0
-"""Seconds to wait for a manager that is about to connect (again): a request that nobody took has done nothing."""
+"""Seconds to wait for a manager that connects or reconnects; a request that no manager has taken has no effect."""
 
 _until_taken = tenacity.Retrying(
     retry=tenacity.retry_if_exception_type(oslo_messaging.MessageUndeliverable),
@@ -48,22 +48,22 @@ _until_begun = tenacity.Retrying(
     wait=tenacity.wait_fixed(0.3),
     reraise=True,
 )
-"""Another manager may know what this one does not, and a deadline that was wrong is mended by the answer."""
+"""Another manager may support the request, and the answer corrects a deadline that was wrong."""
 
 _NOT_BEGUN = frozenset({OtherVersion.__name__, TooLate.__name__})
 
 _QUESTION = {"include_private": False}
 
 GREET_AGAIN = 60.0
-"""Seconds after which managers are asked for their time again that have answered, and did not tell it."""
+"""Seconds after which managers are asked for their time again if they answered without it."""
 
 
 class RemoteManager:
-    """Asks whichever manager takes the message first.
+    """Calls the manager that takes the message first.
 
-    ManagerUnavailable if none answers in time. A request that nobody has taken by then is dropped by the message bus;
-    one that was taken carries a deadline, in the managers' own time, after which no work on it begins and nothing is
-    booked. So nothing happens after its caller was told that it did not. NothingDone tells that it may be sent again.
+    ManagerUnavailable if none answers in time. The message bus drops a request that no manager has taken by then; each
+    request carries a deadline in the managers' own time, after which no work on it begins and nothing is booked. So a
+    request has no effect after its caller has got an error. After NothingDone it may be sent again.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, transport: Any) -> None:
@@ -71,7 +71,7 @@ class RemoteManager:
             transport,
             target(conf.manager.rpc_topic),
             retry=1,
-            # So that a message that no queue takes is told of at once, and not by silence until the time is over.
+            # So that a message that no queue takes fails at once, and not by a timeout.
             transport_options=oslo_messaging.TransportOptions(at_least_once=True),
         )
         self._conf = conf
@@ -79,7 +79,7 @@ class RemoteManager:
         self._greet_again = 0.0
         self._first: threading.Thread | None = None
         self._lock = threading.Lock()
-        # Load balancers and clients usually give up after a minute: they should hear from us before.
+        # Load balancers and clients usually give up after a minute; the API should answer before that.
         conf.set_default("rpc_response_timeout", ANSWER_TIMEOUT)
 
     def leases(self, project_id: str | None) -> tuple[Lease, ...]:
@@ -93,7 +93,7 @@ class RemoteManager:
         return cast(tuple[LeaseRevision, ...], self._ask("lease_revisions", project_id=project_id))
 
     def leases_by_id(self, lease_ids: Sequence[str]) -> tuple[Lease, ...]:
-        """Return leases by their ids: so many in a message as fit into it."""
+        """Return leases by their ids, in as few messages as they fit into."""
         left, found, page = list(lease_ids), list[Lease](), PAGE
         while left:
             asked, left = left[:page], left[page:]
@@ -101,7 +101,7 @@ class RemoteManager:
             found += some
             page = min(PAGE, 2 * page)
             if is_cut:
-                # Asked for again by id and not by place: what was answered is not read again.
+                # The rest is requested by id, not by position, so that no lease is read twice.
                 seen = {lease.id for lease in some}
                 left = [*(lease_id for lease_id in asked if lease_id not in seen), *left]
                 page = max(1, len(some))
@@ -120,7 +120,7 @@ class RemoteManager:
         return cast(Lease, self._ask("update_lease", lease_id=lease_id, change=change))
 
     def delete_lease(self, lease_id: str) -> None:
-        """End a lease for good."""
+        """Delete a lease."""
         self._ask("delete_lease", lease_id=lease_id)
 
     def hosts(self) -> tuple[Resource, ...]:
@@ -140,16 +140,16 @@ class RemoteManager:
         return cast(Resource, self._ask("update_host", host_id=host_id, change=change))
 
     def refresh_host(self, host_id: str) -> Resource:
-        """Read anew what the cloud tells of a host."""
+        """Read the cloud's data about a host again."""
         return cast(Resource, self._ask("refresh_host", host_id=host_id))
 
     def move_reservation(self, host_id: str, reservation_id: str) -> ResourceAllocations:
-        """Give a reservation another host in the place of this one."""
+        """Replace this host of a reservation by another."""
         answer = self._ask("move_reservation", host_id=host_id, reservation_id=reservation_id)
         return cast(ResourceAllocations, answer)
 
     def delete_host(self, host_id: str) -> None:
-        """Give a host back to the cloud."""
+        """Unregister a host."""
         self._ask("delete_host", host_id=host_id)
 
     def host_allocations(
@@ -164,7 +164,7 @@ class RemoteManager:
         return cast(tuple[PropertyValues, ...], self._ask("host_properties", include_private=include_private))
 
     def set_host_property(self, name: str, *, private: bool) -> ResourceProperty:
-        """Show a capability to everybody or only to operators."""
+        """Show a capability to all users or only to operators."""
         return cast(ResourceProperty, self._ask("set_host_property", name=name, private=private))
 
     def floating_ips(self) -> tuple[Resource, ...]:
@@ -180,7 +180,7 @@ class RemoteManager:
         return cast(Resource, self._ask("create_floating_ip", request=request))
 
     def delete_floating_ip(self, floating_ip_id: str) -> None:
-        """Forget an address."""
+        """Unregister an address."""
         self._ask("delete_floating_ip", floating_ip_id=floating_ip_id)
 
     def floating_ip_allocations(
@@ -196,10 +196,10 @@ class RemoteManager:
         part, is_cut = self._part(call, **arguments)
         if not is_cut:
             return part
-        # By key and not by place: items may go, and others come, between two messages.
+        # By key and not by position: items may come and go between two messages.
         found = {codec.key_of(item): item for item in part}
         while is_cut:
-            # Managers of an earlier version know only how many to skip.
+            # Managers of an earlier version know ``skip`` only.
             place = {"after": codec.key_of(part[-1]), "skip": str(len(found))}
             part, is_cut = self._part(call, place, **arguments)
             for item in part:
@@ -207,18 +207,18 @@ class RemoteManager:
         return tuple(found.values())
 
     def _part(self, call: str, place: Mapping[str, str] | None = None, **arguments: Any) -> tuple[Any, bool]:
-        """Return the answer to a call, and whether it is a list of which there is more; ``place``: from where on."""
+        """Return the answer to a call, and whether it is a list that continues; ``place`` is where it begins."""
         texts = codec.encode_arguments(call, arguments)
         self._wait_for_bus()
         try:
             message = _until_begun(lambda: self._message(call, texts, place or {}))
             return codec.decode_answer(call, message), codec.is_cut(message)
         except codec.Garbled as error:
-            LOG.error("The answer of the manager can not be understood: %s", error)
-            raise ManagerUnavailable("the answer of blazar-manager can not be understood") from error
+            LOG.error("Answer of a manager cannot be decoded: %s", error)
+            raise ManagerUnavailable("the answer of blazar-manager cannot be understood") from error
 
     def _message(self, call: str, texts: Mapping[str, str], place: Mapping[str, str]) -> Any:
-        """Return what a manager answers. NothingDone if none takes the message, or the one that does will not begin."""
+        """Return the answer of a manager. NothingDone if none takes the message, or none begins to work on it."""
         try:
             self._learn_the_time()
             message = _until_taken(lambda: self._call(call, texts, place))
@@ -232,24 +232,24 @@ class RemoteManager:
                 "you try again"
             ) from error
         except (oslo_messaging.RemoteError, oslo_messaging.RPCDispatcherError) as error:
-            # Our own server answers every question: this one came to a process of another age.
-            LOG.error("A manager of another version refuses requests: %s", error)
+            # A manager of this version answers every call; the message came to a process of another version.
+            LOG.error("Manager of another version refuses requests: %s", error)
             raise OtherVersion(
                 "blazar-manager is of another version than blazar-api, as during an upgrade; nothing was done, please "
                 "try again when all of them are upgraded"
             ) from error
         except Exception as error:
-            # The border to a message bus: its drivers raise what their libraries do, as for a wrong password.
-            LOG.error("The message bus does not work: %s: %s", type(error).__name__, error)
-            raise ManagerUnavailable("the message bus can not be reached; please try again") from error
+            # Drivers of the message bus raise the errors of their libraries, for example for a wrong password.
+            LOG.error("Message bus cannot be used: %s: %s", type(error).__name__, error)
+            raise ManagerUnavailable("the message bus cannot be reached; please try again") from error
         if isinstance(message, Mapping) and message.get("error") in _NOT_BEGUN:
             codec.decode_answer(call, message)
         return message
 
     def _call(self, call: str, texts: Mapping[str, str], place: Mapping[str, str], timeout: float | None = None) -> Any:
-        """Send one question and wait for its answer."""
+        """Send one message and wait for its answer."""
         context = {"request_id": current().request_id, **place}
-        # By then the caller has been told that nobody answered.
+        # At the deadline the caller has got an error, because no manager answered.
         deadline = self._time.after(timeout or self._conf.rpc_response_timeout)
         if deadline is not None:
             context["deadline"] = repr(deadline)
@@ -261,23 +261,23 @@ class RemoteManager:
         return message
 
     def _learn_the_time(self) -> None:
-        """Ask what changes nothing, if no manager has told its time yet: no request goes out without a deadline."""
+        """Learn the managers' time by a call that changes nothing, so that no request is sent without a deadline."""
         if self._time.known or self._time.elapsed() < self._greet_again:
             return
         try:
             _until_taken(self._greet)
         except oslo_messaging.MessagingTimeout as error:
             raise NothingDone("no blazar-manager answered in time, and nothing was done; please try again") from error
-        # Managers of an earlier version tell no time, and know no deadlines either.
+        # Managers of an earlier version do not send their time, and have no deadlines either.
         self._greet_again = self._time.elapsed() + GREET_AGAIN
 
     def _greet(self, timeout: float | None = None) -> None:
         self._call("host_properties", codec.encode_arguments("host_properties", _QUESTION), {}, timeout=timeout)
 
     def _wait_for_bus(self) -> None:
-        """Wait for the first connection, but not for ever: the library would, and nobody can tell it to stop.
+        """Wait for the first connection, but with a limit; the library has none, and cannot be interrupted.
 
-        Made with the first request and not before, so that a WSGI server may fork what it has loaded.
+        The first request connects, so that a WSGI server may fork after it has loaded the application.
         """
         with self._lock:
             if self._first is None:
@@ -285,9 +285,9 @@ class RemoteManager:
                 self._first.start()
         self._first.join(PATIENCE)
         if self._first.is_alive():
-            raise NothingDone("the message bus can not be reached; please try again")
+            raise NothingDone("the message bus cannot be reached; please try again")
 
     def _connect(self) -> None:
-        # Whether and how it is answered is for the next questions to tell.
+        # The requests that follow report what is wrong.
         with contextlib.suppress(Exception):
             self._greet(timeout=1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of the model as text for the message bus, and back.
+"""Conversion of values of the model to and from strings on the message bus.
 
-What arrives is data: it is checked against the types of the interface, and never says which code to run.
+A message is data only: it is checked against the types of the interface, and cannot choose the code that runs.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from blazar.model.resource import PropertyValues
 from blazar.rpc.interface import Manager
 
 LONG = 32 * 1024
-"""Texts beyond so many bytes travel packed: a long list is mostly the same words again."""
+"""Strings of more bytes are compressed; a long list repeats the same words."""
 
 MOST = 256 * 1024 * 1024
-"""Bytes that a packed text may unpack to: many times what the longest list needs, and less than a machine has."""
+"""Maximum bytes of a decompressed string: many times what the longest list needs, and less than a machine has."""
 
 _PACKED = "z:"
 
 CALLS = frozenset(name for name, member in vars(Manager).items() if inspect.isfunction(member) and name[0] != "_")
-"""What can be asked of a manager, and nothing else can."""
+"""The calls of a manager; no other name can be called."""
 
 _ERRORS: Mapping[str, type[BlazarError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, BlazarError)
@@ -40,26 +40,26 @@ _TEXTS = TypeAdapter(dict[str, str])
 
 
 MOST_IN_ONE = 8 * 1024 * 1024
-"""Bytes of a list in one message, before they are packed: even of texts that can not be packed, what is sent then is
-below the 16 MiB that a message bus takes by default."""
+"""Maximum bytes of a list in one message before compression: even if compression saves nothing, the message is smaller
+than the 16 MiB that a message bus takes by default."""
 
 
 class Garbled(Exception):
-    """A message is not what the interface says."""
+    """A message does not match the interface."""
 
 
 class Unknown(Garbled):
-    """A message asks for a call, or gives an argument, that the interface of this process does not have."""
+    """A message has a call or an argument that the interface of this process does not have."""
 
 
 def encode_arguments(call: str, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return the arguments of a call as texts."""
+    """Return the arguments of a call as strings."""
     hints = _hints(call)
     return {name: _pack(_adapter(hints[name]).dump_json(value)) for name, value in arguments.items()}
 
 
 def decode_arguments(call: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of a call; Garbled if they are not those of the interface."""
+    """Return the arguments of a call; Garbled if they do not match the interface."""
     if not isinstance(call, str) or call not in CALLS:
         raise Unknown(f"there is no call {call!r}")
     texts = _message(texts, f"the arguments of {call}")
@@ -73,9 +73,9 @@ def decode_arguments(call: str, texts: Mapping[str, str]) -> dict[str, Any]:
 def encode_answer(call: str, answer: object, *, after: str | None = None, skip: int = 0) -> dict[str, str]:
     """Return a call's answer as a message.
 
-    Of a list it is the part after the item with the key ``after``, or all of it if that item is gone: the caller knows
-    which items it has. From a caller of an earlier version, which gives no key, it is the part after ``skip`` items. Of
-    what is too long for one message it is the first part, and ``more`` is in it.
+    A list begins after the item with the key ``after``, or at its start if that item is gone: the caller knows which
+    items it has. For a caller of an earlier version, which sends no key, it begins after ``skip`` items. If the list is
+    too long for one message, the message has its first part, and ``more``.
     """
     adapter = _adapter(_hints(call)["return"])
     if not isinstance(answer, tuple):
@@ -89,7 +89,7 @@ def encode_answer(call: str, answer: object, *, after: str | None = None, skip: 
 
 
 def key_of(item: Any) -> str:
-    """Return what tells an item of a list from all others, whatever changes in it."""
+    """Return the key of an item of a list: it is unique in the list and never changes."""
     match item:
         case PropertyValues():
             return item.property.name
@@ -114,12 +114,12 @@ def _fitting(sizes: list[int]) -> int:
 
 
 def is_cut(message: Mapping[str, str]) -> bool:
-    """Tell whether there is more of a list than this message has."""
+    """Return whether the list continues after this message."""
     return isinstance(message, Mapping) and "more" in message
 
 
 def encode_error(error: BlazarError) -> dict[str, str]:
-    """Return a call's failure as a message, under the nearest name that every process knows."""
+    """Return the error of a call as a message, with the name of the nearest class that every process has."""
     known = next(kind for kind in type(error).__mro__ if _ERRORS.get(kind.__name__) is kind)
     return {"error": known.__name__, "message": error.message}
 
@@ -147,7 +147,7 @@ def _message(given: object, what: str) -> dict[str, str]:
     try:
         return _TEXTS.validate_python(given, strict=True)
     except ValidationError:
-        raise Garbled(f"{what} should be texts by name") from None
+        raise Garbled(f"{what} should be strings by name") from None
 
 
 @cache
@@ -178,5 +178,5 @@ def _unpack(text: str) -> bytes:
     unpacker = zlib.decompressobj()
     raw = unpacker.decompress(base64.b64decode(text.removeprefix(_PACKED), validate=True), MOST)
     if not unpacker.eof:
-        raise ValueError("it is cut off, or unpacks to too much")
+        raise ValueError("it is cut off, or too long when decompressed")
     return raw

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API asks of a manager. Arguments and answers are values of ``blazar.model``.
+"""The calls of the API to a manager. Arguments and answers are values of ``blazar.model``.
 
 Every call may raise the errors of ``blazar.model.errors``; each carries its HTTP status and a message for the user.
-No call looks at who is asking: the API has checked the policy before.
+No call checks who the caller is: the API has checked the policy before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Manager(Protocol):
         """Return the leases of one project (None: of all), oldest first."""
 
     def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
-        """Return the ids and revisions of the same leases, oldest first: enough to see which have changed."""
+        """Return the ids and revisions of the same leases, oldest first: which shows what has changed."""
 
     def leases_by_id(self, lease_ids: Sequence[str]) -> tuple[Lease, ...]:
         """Return leases as a list shows them, of at most 1 000 ids and in any order; those gone are left out."""
@@ -38,7 +38,7 @@ class Manager(Protocol):
         """Change a lease or nothing. As for creation, and NotFound, WrongState."""
 
     def delete_lease(self, lease_id: str) -> None:
-        """Begin the end of a lease; what it still holds is released in the background. NotFound."""
+        """Begin to end and delete a lease; its resources are released in the background. NotFound."""
 
     def hosts(self) -> tuple[Resource, ...]:
         """Return the registered hosts, oldest first."""
@@ -50,19 +50,19 @@ class Manager(Protocol):
         """Register a host. InvalidInput, NotFound (in the cloud), Conflict, CloudError."""
 
     def update_host(self, host_id: str, change: HostChange) -> Resource:
-        """Set or take away capabilities. NotFound; Conflict if a live reservation asks for one of them."""
+        """Set or remove capabilities. NotFound; Conflict if a live reservation requires one of them."""
 
     def refresh_host(self, host_id: str) -> Resource:
-        """Read anew what the cloud tells of a host. NotFound (also in the cloud), CloudError."""
+        """Read the cloud's data about a host again. NotFound (also in the cloud), CloudError."""
 
     def move_reservation(self, host_id: str, reservation_id: str) -> ResourceAllocations:
-        """Give a reservation another host in the place of this one; return what is promised of this one then.
+        """Replace this host of a reservation by another; return the allocations that this host has then.
 
-        NotFound; NotEnoughResources if nothing else fits; Conflict if servers run there, or the lease is busy.
+        NotFound; NotEnoughResources if no other host fits; Conflict if servers run there, or the lease is busy.
         """
 
     def delete_host(self, host_id: str) -> None:
-        """Give a host back to the cloud. NotFound; Conflict while it is allocated or runs servers."""
+        """Unregister a host, which returns to the cloud. NotFound; Conflict while it is allocated or runs servers."""
 
     def host_allocations(
         self, *, host_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None
@@ -77,7 +77,7 @@ class Manager(Protocol):
         """Return the capabilities that hosts have, by name."""
 
     def set_host_property(self, name: str, *, private: bool) -> ResourceProperty:
-        """Show a capability to everybody or only to operators; NotFound."""
+        """Show a capability to all users or only to operators; NotFound."""
 
     def floating_ips(self) -> tuple[Resource, ...]:
         """Return the registered addresses, oldest first."""
@@ -89,7 +89,7 @@ class Manager(Protocol):
         """Register an address. InvalidInput, NotFound (no subnet has it), Conflict, CloudError."""
 
     def delete_floating_ip(self, floating_ip_id: str) -> None:
-        """Forget an address. NotFound; Conflict while it is promised to a lease."""
+        """Unregister an address. NotFound; Conflict while it is allocated to a lease."""
 
     def floating_ip_allocations(
         self, *, floating_ip_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None

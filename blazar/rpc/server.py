@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manager that answers over the message bus."""
+"""Server of a manager on the message bus."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from blazar.rpc.target import NAMESPACE, VERSION, target
 LOG = logging.getLogger(__name__)
 
 PREFETCH = 4
-"""Requests that the bus gives a manager before it has taken the ones before: others may be idle, this one stopped."""
+"""Messages that the bus sends to a manager before it has taken earlier ones; few, as others may be idle."""
 
 
 class Endpoint:
-    """The one method that can be called: it takes the name of a call of the interface, and its arguments as texts.
+    """The one method that can be called remotely: it takes the name of a call, and its arguments as strings.
 
-    The context of a call may have a ``deadline``, after which nobody waits for the answer, and ``after``, the key of
-    the last item of a list that the caller has already (``skip``, from an API of an earlier version: how many it has).
-    Every answer tells the time (``now``) in which deadlines are.
+    The context of a call may have a ``deadline``, at which the caller stops waiting, and ``after``, the key of the last
+    item of a list that the caller has already (``skip``, from an API of an earlier version: how many it has). Every
+    answer has the manager's time (``now``), in which deadlines are given.
     """
 
     def __init__(self, manager: Manager, clock: Clock | None = None) -> None:
@@ -43,7 +43,7 @@ class Endpoint:
 
     @oslo_messaging.expose  # type: ignore[untyped-decorator]
     def ask(self, context: Mapping[str, Any], call: str, arguments: Mapping[str, str]) -> dict[str, str]:
-        """Make a call; the answer is a message in any case, an error being one too."""
+        """Make a call; return its answer, or its error, as a message."""
         message = self._answer(context, call, arguments)
         message["now"] = repr(self._clock.now().timestamp())
         return message
@@ -71,7 +71,7 @@ class Endpoint:
                 )
             )
         except codec.Garbled as error:
-            LOG.error("Request %s can not be understood: %s", request_id, error)
+            LOG.error("Request %s cannot be decoded: %s", request_id, error)
             return codec.encode_error(
                 OtherVersion(
                     "blazar-manager does not understand blazar-api; are they of one version? Nothing was done, please "
@@ -79,15 +79,15 @@ class Endpoint:
                 )
             )
         except Exception:
-            # The border of the process: the API says 500, and what happened is here.
+            # The edge of the process: the API answers 500, and this log has the traceback.
             LOG.exception("Request %s failed unexpectedly", request_id)
             return codec.encode_error(BlazarError("Internal Server Error"))
 
 
 class _BoundedServer(oslo_messaging.rpc.server.RPCServer):  # type: ignore[misc]  # a library without types
-    """Takes no more requests than it has threads for, and one.
+    """Takes at most one request more than it has threads.
 
-    By itself the library takes all there are and lets them wait in here, while other managers have nothing to do.
+    The library itself takes all requests and queues them in this process, while other managers are idle.
     """
 
     def __init__(self, threads: int, *arguments: Any) -> None:
@@ -106,9 +106,9 @@ class _BoundedServer(oslo_messaging.rpc.server.RPCServer):  # type: ignore[misc]
 
 
 def server(conf: cfg.ConfigOpts, transport: Any, manager: Manager, *, name: str, clock: Clock | None = None) -> Any:
-    """Return a server on the topic of managers, to be started and stopped; ``clock`` is that of all managers."""
+    """Return a server on the topic of managers, to be started and stopped; ``clock`` is the one of all managers."""
     with contextlib.suppress(cfg.NoSuchOptError, cfg.NoSuchGroupError):
-        # By itself the library takes as many messages as come, and other managers get none of them.
+        # By default the library takes all messages, and other managers get none of them.
         conf.set_default("rabbit_qos_prefetch_count", PREFETCH, group="oslo_messaging_rabbit")
     return oslo_messaging.get_rpc_server(
         transport,
@@ -120,7 +120,7 @@ def server(conf: cfg.ConfigOpts, transport: Any, manager: Manager, *, name: str,
 
 
 def _instant(text: object) -> datetime | None:
-    """Return the instant that a context has; None if it has none that can be understood."""
+    """Return the instant in a context; None if it is missing or malformed."""
     try:
         return datetime.fromtimestamp(float(str(text)), UTC)
     except (OverflowError, OSError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where managers are on the message bus."""
+"""Addresses of managers on the message bus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blazar.model.errors import InvalidInput
 
 NAMESPACE = "blazar.manager"
 VERSION = "2.0"
-"""Version 1 is the interface of the existing Blazar, which calls by the names of attributes; the two do not mix."""
+"""Version 1 is the interface of the existing Blazar, whose calls are names of attributes; they are incompatible."""
 
 
 def target(topic: str, *, server: str | None = None) -> Any:
@@ -22,14 +22,14 @@ def target(topic: str, *, server: str | None = None) -> Any:
 
 
 def transport(conf: cfg.ConfigOpts) -> Any:
-    """Return the way to the message bus that ``transport_url`` names; InvalidInput if it names none."""
+    """Return the transport of ``transport_url``; InvalidInput if that is malformed."""
     with warnings.catch_warnings():
-        # The library warns its developers about its own parts.
+        # The library warns its own developers.
         warnings.simplefilter("ignore")
         try:
             return oslo_messaging.get_rpc_transport(conf, allowed_remote_exmods=[])
         except (oslo_messaging.MessagingException, cfg.Error, ValueError) as error:
-            # The URL itself is not told: there is a password in it.
+            # The message leaves out the URL, which has a password.
             raise InvalidInput(
-                f"[DEFAULT] transport_url can not be used: {error}; write rabbit://USER:PASSWORD@HOST:5672/"
+                f"[DEFAULT] transport_url cannot be used: {error}; write rabbit://USER:PASSWORD@HOST:5672/"
             ) from error

@@ -84,14 +84,14 @@ def test_a_wrong_password_is_not_waited_over(run, working):
 
 
 def test_a_keystone_that_is_not_there_is_given_up(run, working, closed):
-    with pytest.raises(CloudUnavailable, match="Keystone can not be reached"):
+    with pytest.raises(CloudUnavailable, match="Keystone cannot be reached"):
         run(*working(port=closed))
 
 
 @pytest.mark.parametrize("status", [500, 503])
 def test_a_keystone_in_trouble_is_given_up(run, working, stub, status):
     stub.statuses["/v3"] = status
-    with pytest.raises(CloudUnavailable, match="Keystone can not be reached"):
+    with pytest.raises(CloudUnavailable, match="Keystone cannot be reached"):
         run(*working())
 
 
@@ -134,7 +134,7 @@ def test_it_says_what_it_waits_for_until_it_is_there(load, working, stub, monkey
     with pytest.raises(ConfigurationError, match="the next step"):
         manager.run(load(*working(wait=300)), stopping)
     (waiting,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert waiting.startswith("Waiting for up to 300 s: Keystone can not be reached: ")
+    assert waiting.startswith("Waiting for up to 300 s: Keystone cannot be reached: ")
 
 
 def test_the_process_ends_with_one_sentence(start):

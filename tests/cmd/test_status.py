@@ -117,7 +117,7 @@ def test_a_login_that_can_not_be_is_a_failure(check, working):
 def test_a_keystone_that_is_not_there_is_a_failure(check, working):
     code, found = check(*working(port=9))
     assert (code, list(found)) == (2, ["Keystone"])
-    assert "can not be reached" in found["Keystone"]
+    assert "cannot be reached" in found["Keystone"]
 
 
 @pytest.mark.parametrize(

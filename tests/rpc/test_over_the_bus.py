@@ -293,7 +293,7 @@ def test_a_message_bus_in_trouble_is_503_without_its_words(bus: Bus, monkeypatch
     monkeypatch.setattr(remote._client, "call", fail)
     answer = client_of(app_of(remote)).get("/v1/leases")
     assert answer.status_code == 503
-    assert answer.json["error_message"] == "the message bus can not be reached; please try again"
+    assert answer.json["error_message"] == "the message bus cannot be reached; please try again"
     assert "is gone" in caplog.text
 
 
@@ -305,7 +305,7 @@ def test_a_message_bus_that_was_never_there_keeps_nobody_waiting(bus: Bus, monke
     http = client_of(app_of(remote))
     answers = [http.get("/v1/leases") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [503, 503]
-    assert answers[0].json["error_message"] == "the message bus can not be reached; please try again"
+    assert answers[0].json["error_message"] == "the message bus cannot be reached; please try again"
     back.set()
     remote._first.join()
     bus.seat.manager = shelf(0)
@@ -317,7 +317,7 @@ def test_what_a_driver_raises_of_its_own_is_503(bus: Bus, monkeypatch):
         raise ConnectionRefusedError("login was refused")
 
     monkeypatch.setattr(bus.remote._client, "call", fail)
-    with pytest.raises(ManagerUnavailable, match="message bus can not be reached"):
+    with pytest.raises(ManagerUnavailable, match="message bus cannot be reached"):
         bus.remote.hosts()
 
 
@@ -325,7 +325,7 @@ def test_what_a_driver_raises_of_its_own_is_503(bus: Bus, monkeypatch):
 def test_an_answer_that_is_garbled_is_503(bus: Bus, monkeypatch, message):
     remote = bus.remote
     monkeypatch.setattr(remote._client, "call", lambda *_, **__: message)
-    with pytest.raises(ManagerUnavailable, match="can not be understood"):
+    with pytest.raises(ManagerUnavailable, match="cannot be understood"):
         remote.lease(NOBODY)
 
 

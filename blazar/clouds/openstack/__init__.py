@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapter to a real OpenStack cloud. Nothing else knows openstacksdk and keystoneauth."""
+"""The adapter of a real OpenStack cloud. Only this package uses openstacksdk and keystoneauth."""
 
 from blazar.clouds.openstack.access import Access, Credentials
 from blazar.clouds.openstack.cloud import open_cloud

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way into a cloud: one session that all services share."""
+"""The services of a cloud over one session."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from blazar import __version__
 from blazar.clouds.openstack.service import Service, brief
 from blazar.model.errors import CloudRefused, CloudUnavailable
 
-# openstacksdk warns of calls that it makes itself: nothing that our users could act on.
+# openstacksdk warns of calls that it makes itself; operators can do nothing about them.
 warnings.filterwarnings("ignore", category=OpenStackDeprecationWarning)
 
 POOL = 256
-"""Connections kept open to one service, once they were needed: as many as a manager has threads that may call at once.
+"""Connections to one service that stay open: as many as a manager has threads that may call concurrently.
 
-Any beyond that are closed after one call each."""
+Further ones are closed after one call each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The service user, and where to find the cloud.
+    """The service user and the endpoints of the cloud.
 
-    ``auth`` proves who we are (any keystoneauth plugin); the interfaces are those of the catalog to use for each
-    service. ``verify`` is False, True, or the path of a bundle of certificates.
+    ``auth`` is any keystoneauth plugin for the service user; ``interfaces`` names the interface in the catalog to use
+    for each service. ``verify`` is False, True, or the path of a bundle of certificates.
     """
 
     auth: BaseIdentityPlugin
@@ -53,9 +53,9 @@ class Credentials:
 
 
 class _Transport(requests.Session):
-    """A session that looks into the environment once for each service, and not before each call.
+    """A session that reads the environment once for each service instead of before each call.
 
-    What is found there (proxies, certificates) takes a sixth of a call to find, and is the same as long as we run.
+    Reading it (proxies, certificates) takes a sixth of the time of a call, and it stays the same while a process runs.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Access:
         self.network = self._service("Neutron", lambda: connection.network)
 
     def compute_in(self, project_id: str) -> Service | None:
-        """Return Nova as our user sees it in another project; None if our user has no role there."""
+        """Return Nova for the service user in another project; None if the user has no role there."""
         if not hasattr(self._credentials.auth, "auth_url"):
             return None
         try:
@@ -101,7 +101,7 @@ class Access:
         except (ksa.Unauthorized, ksa.Forbidden, ksa.NotFound):
             return None
         except (ksa.ClientException, requests.RequestException) as error:
-            raise CloudUnavailable(f"Keystone can not be reached: {brief(error)}") from error
+            raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
         connection = self._connection(session)
         return self._service("Nova", lambda: connection.compute)
 
@@ -129,16 +129,16 @@ class Access:
         )
 
     def check(self) -> str:
-        """Log in and return the id of our project; CloudUnavailable tells what is wrong."""
+        """Log in and return the id of the service user's project. CloudUnavailable, CloudRefused."""
         try:
             return str(self.session.get_project_id())
         except (ksa.Unauthorized, ksa.NotFound) as error:
             raise CloudRefused(f"Keystone does not accept the service user: {brief(error)}") from error
         except (ksa.ClientException, requests.RequestException) as error:
-            raise CloudUnavailable(f"Keystone can not be reached: {brief(error)}") from error
+            raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
 
     def projects(self) -> frozenset[str]:
-        """Return the ids of the projects in which our user has a role. CloudUnavailable, CloudRefused."""
+        """Return the ids of the projects in which the service user has a role. CloudUnavailable, CloudRefused."""
         url = str(getattr(self._credentials.auth, "auth_url", None) or "").rstrip("/")
         if not url:
             return frozenset()
@@ -148,7 +148,7 @@ class Access:
         except (ksa.Unauthorized, ksa.Forbidden, ksa.NotFound) as error:
             raise CloudRefused(f"Keystone does not say where the service user has a role: {brief(error)}") from error
         except (ksa.ClientException, requests.RequestException, ValueError, KeyError) as error:
-            raise CloudUnavailable(f"Keystone can not be reached: {brief(error)}") from error
+            raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
 
     def _service(self, name: str, proxy: Callable[[], Proxy]) -> Service:
         return Service(name, proxy, timeout=self._credentials.timeout, attempts=self._credentials.attempts)

@@ -16,7 +16,7 @@ from blazar.model.errors import CloudRefused, Conflict, NotFound
 
 AGGREGATES = "2.1"
 HYPERVISORS = "2.52"
-"""The last in which a hypervisor's id is the number that the API of Blazar shows, with sizes and pages."""
+"""The last in which the id of a hypervisor is the number that Blazar's API shows; it has sizes and pages."""
 
 
 class OpenStackAggregates:
@@ -48,7 +48,7 @@ class OpenStackAggregates:
         return _hypervisor(answer["hypervisor"], self._zones())
 
     def _id_of(self, hostname: str) -> str:
-        """Return the id of the hypervisor with exactly this name; Nova's own search takes a part of it for enough."""
+        """Return the id of the hypervisor with exactly this name; Nova's own search also finds parts of names."""
         try:
             answer = self._nova.get(f"/os-hypervisors/{quote(hostname, safe='')}/search", microversion=HYPERVISORS)
         except (NotFound, CloudRefused):
@@ -85,7 +85,7 @@ class OpenStackAggregates:
         return next((aggregate for aggregate in self.aggregates() if aggregate.name == name), None)
 
     def create_aggregate(self, name: str, availability_zone: str | None, metadata: Mapping[str, str]) -> Aggregate:
-        """Create an aggregate; Nova takes the metadata in a second call, so whoever finds one without sets it."""
+        """Create an aggregate. Its metadata takes a second call, so callers set it on an aggregate that has none."""
         body = {"aggregate": {"name": name, "availability_zone": availability_zone}}
         made = self._nova.call("POST", "/os-aggregates", body=body, microversion=AGGREGATES)["aggregate"]
         if metadata:
@@ -104,7 +104,7 @@ class OpenStackAggregates:
         try:
             self._nova.call("DELETE", f"/os-aggregates/{aggregate_id}", microversion=AGGREGATES)
         except CloudRefused as error:
-            # Nova answers 400 where it means that there are hosts in it.
+            # Nova answers 400 if the aggregate has hosts.
             raise Conflict(error.message) from error
 
     def add_host(self, aggregate_id: int, service_name: str) -> None:

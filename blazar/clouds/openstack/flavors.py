@@ -13,9 +13,9 @@ from blazar.clouds.ports import Flavor, ServerGroup
 from blazar.model.errors import NotFound
 
 FLAVORS = "2.61"
-"""Tells the extra specs of a flavor together with the flavor."""
+"""Shows the extra specs of a flavor with the flavor."""
 GROUPS = "2.64"
-"""One policy a group, not a list of them."""
+"""Has one policy for a group instead of a list."""
 
 PAGE = 500
 
@@ -37,7 +37,7 @@ class OpenStackFlavors:
             return None
 
     def create_flavor(self, flavor: Flavor) -> None:
-        """Create a private flavor, and in a second call its extra specs: whoever finds one without sets them."""
+        """Create a private flavor. Its extra specs take a second call, so callers set them on one that has none."""
         body = {
             "flavor": {
                 "id": flavor.id,
@@ -55,15 +55,15 @@ class OpenStackFlavors:
         self.set_flavor_specs(flavor.id, flavor.extra_specs)
 
     def set_flavor_specs(self, flavor_id: str, specs: Mapping[str, str | None]) -> None:
-        """Set extra specs and take some away."""
+        """Set and remove extra specs."""
         path = f"{_path(flavor_id)}/os-extra_specs"
         given = {key: value for key, value in specs.items() if value is not None}
         if given:
             self._nova.call("POST", path, body={"extra_specs": given}, microversion=FLAVORS)
         for key in specs.keys() - given.keys():
-            self._forget_spec(flavor_id, key)
+            self._remove_spec(flavor_id, key)
 
-    def _forget_spec(self, flavor_id: str, key: str) -> None:
+    def _remove_spec(self, flavor_id: str, key: str) -> None:
         try:
             path = f"{_path(flavor_id)}/os-extra_specs/{quote(key, safe='')}"
             self._nova.call("DELETE", path, microversion=FLAVORS)
@@ -106,20 +106,20 @@ class OpenStackFlavors:
             found += [ServerGroup(g["id"], g["name"], g["policy"]) for g in page if name in (None, g["name"])]
             if not page:
                 return tuple(found)
-            # A cloud may have pages that are smaller than ours.
+            # A cloud may have a smaller limit.
             offset += len(page)
 
     def create_server_group(self, name: str, policy: str, project_id: str) -> str:
-        """Create a group in a project, if our user has a role there, and else in our own.
+        """Create a group in a project if the service user has a role there, else in the service user's own project.
 
-        Nova gives a group to the project of the token, and lets nobody but operators name that of another project.
+        Nova creates a group in the project of the token, and only operators may use that of another project in a hint.
         """
         nova = self._access.compute_in(project_id)
         if nova is None:
             LOG.warning(
-                "The service user has no role in project %s: the server group %s is its own, and no hint can name it",
-                project_id,
+                "Server group %s is not in project %s, where the service user has no role: no hint can name the group",
                 name,
+                project_id,
             )
             nova = self._nova
         body = {"server_group": {"name": name, "policy": policy}}
@@ -143,7 +143,7 @@ def _flavor(item: Json) -> Flavor:
         memory_mb=item["ram"],
         disk_gb=item["disk"],
         ephemeral_gb=item.get("OS-FLV-EXT-DATA:ephemeral", 0),
-        # Nova writes a swap of nothing as an empty text.
+        # Nova shows no swap as an empty string.
         swap_mb=int(item.get("swap") or 0),
         extra_specs=dict(item.get("extra_specs") or {}),
         rxtx_factor=float(item.get("rxtx_factor") or 1.0),

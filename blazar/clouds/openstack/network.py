@@ -12,11 +12,11 @@ from blazar.clouds.openstack.service import Json
 from blazar.clouds.ports import FloatingIp, NetworkInfo, Subnet
 from blazar.model.errors import Conflict
 
-OF_FLOATING_IPS = "network:floatingip"
-"""Who owns the port that Neutron makes for every floating IP."""
+FLOATING_IP_OWNER = "network:floatingip"
+"""Owner of the port that Neutron makes for every floating IP."""
 
-MOST_AT_ONCE = 100
-"""Addresses that one URL names; servers bound the length of URLs."""
+MAX_ADDRESSES = 100
+"""Maximum addresses in one URL; servers limit its length."""
 
 
 class OpenStackNetwork:
@@ -27,7 +27,7 @@ class OpenStackNetwork:
 
     def network(self, network_id: str) -> NetworkInfo | None:
         """Return a network with its subnets, in the order of their ids in it."""
-        # By query and not by path, which an id from a user could lead elsewhere.
+        # By query and not by path, because an id from a user could change the path.
         found = self._neutron.get("/networks", params={"id": network_id})["networks"]
         if not found:
             return None
@@ -48,7 +48,7 @@ class OpenStackNetwork:
             params["tags"] = tag
         found = (
             item
-            for part in _parts(addresses)
+            for part in _chunks(addresses)
             for item in self._neutron.pages(
                 "/floatingips", "floatingips", params=params | ({"floating_ip_address": part} if part else {})
             )
@@ -56,13 +56,13 @@ class OpenStackNetwork:
         return tuple(_floating_ip(item) for item in found)
 
     def users_of(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
-        """Return the addresses that ports have, those of floating IPs aside."""
+        """Return the addresses of ports, except the ports of floating IPs."""
         wanted = None if addresses is None else frozenset(addresses)
         users: dict[str, str] = {}
-        for part in _parts(addresses):
+        for part in _chunks(addresses):
             params = _of(network_id) | ({"fixed_ips": [f"ip_address={address}" for address in part]} if part else {})
             for port in self._neutron.pages("/ports", "ports", params=params):
-                if port["device_owner"] == OF_FLOATING_IPS:
+                if port["device_owner"] == FLOATING_IP_OWNER:
                     continue
                 kind = f" ({port['device_owner']})" if port["device_owner"] else ""
                 for fixed in port["fixed_ips"]:
@@ -89,11 +89,11 @@ class OpenStackNetwork:
         self._neutron.call("PUT", f"/floatingips/{floating_ip_id}/tags", body={"tags": sorted(tags)})
 
     def detach_floating_ip(self, floating_ip_id: str) -> None:
-        """Take the port away."""
+        """Detach a floating IP from its port."""
         self._neutron.call("PUT", f"/floatingips/{floating_ip_id}", body={"floatingip": {"port_id": None}})
 
     def delete_floating_ip(self, floating_ip_id: str) -> None:
-        """Delete a floating IP; Neutron keeps one as long as it forwards ports."""
+        """Delete a floating IP, and before it its port forwardings if Neutron refuses."""
         path = f"/floatingips/{floating_ip_id}"
         try:
             self._neutron.call("DELETE", path)
@@ -110,12 +110,12 @@ def _of(network_id: str) -> dict[str, Any]:
     return {"network_id": network_id}
 
 
-def _parts(addresses: Collection[str] | None) -> list[Sequence[str]]:
-    """Return addresses in parts for one URL each; one part without any stands for all addresses."""
+def _chunks(addresses: Collection[str] | None) -> list[Sequence[str]]:
+    """Return addresses in chunks for one URL each; one empty chunk stands for all addresses."""
     if addresses is None:
         return [()]
     every = sorted(addresses)
-    return [every[start : start + MOST_AT_ONCE] for start in range(0, len(every), MOST_AT_ONCE)]
+    return [every[start : start + MAX_ADDRESSES] for start in range(0, len(every), MAX_ADDRESSES)]
 
 
 def _short(address: str) -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an operator says where the cloud is and who we are in it.
+"""Options of the cloud and of the service user.
 
-The names and defaults are those of ``blazar.conf`` as operators have it. Beside them there is ``[keystone]``, a section
-as every other service has one: any authentication plugin, client certificates, and so on. Where it names an
-``auth_type``, it is used instead of the ``os_*`` options.
+The names and defaults are those of existing ``blazar.conf`` files. The section ``[keystone]``, which other services
+have too, accepts any authentication plugin, client certificates, and so on. If it names an ``auth_type``, it replaces
+the ``os_*`` options.
 """
 
 from __future__ import annotations
@@ -111,17 +111,17 @@ GLANCE_OPTIONS: list[cfg.Opt] = [
     _endpoint_type("Glance"),
 ]
 
-HONOURED = ("cafile", "certfile", "keyfile", "insecure", "timeout")
+SUPPORTED = ("cafile", "certfile", "keyfile", "insecure", "timeout")
 SESSION_OPTIONS: list[cfg.Opt] = [
     *loading.get_auth_common_conf_options(),
-    # The library knows more, as of ciphers, which we would take and not heed.
-    *(option for option in loading.get_session_conf_options() if option.dest in HONOURED),
+    # The library has more, for example for ciphers, which would have no effect here.
+    *(option for option in loading.get_session_conf_options() if option.dest in SUPPORTED),
 ]
-"""Options of ``[keystone]`` that there are with every authentication plugin."""
+"""Options of ``[keystone]`` with any authentication plugin."""
 
 
 def register(conf: cfg.ConfigOpts) -> None:
-    """Let the configuration know the options of ``[keystone]``; the others are registered with the rest."""
+    """Register the options of ``[keystone]``; the others are registered with those of all packages."""
     loading.register_auth_conf_options(conf, GROUP)
     conf.register_opts(SESSION_OPTIONS, group=GROUP)
 
@@ -132,7 +132,7 @@ def list_keystone_opts() -> list[cfg.Opt]:
 
 
 def credentials(conf: cfg.ConfigOpts) -> Credentials:
-    """Return what ``blazar.conf`` says. InvalidInput names the option that can not work."""
+    """Return the credentials that are configured. InvalidInput names an option that cannot work."""
     section = conf[GROUP]
     for name, path in (
         ("[DEFAULT] cafile", conf.cafile),
@@ -160,7 +160,7 @@ def credentials(conf: cfg.ConfigOpts) -> Credentials:
 
 
 def auth_url(conf: cfg.ConfigOpts) -> str:
-    """Return the URL of Keystone that the ``os_auth_*`` options are the pieces of."""
+    """Return the URL of Keystone from the ``os_auth_*`` options."""
     if conf.os_auth_port and not conf.os_auth_port.isdigit():
         raise InvalidInput(f"[DEFAULT] os_auth_port is {conf.os_auth_port!r}; give a number, or nothing")
     host = f"[{conf.os_auth_host}]" if ":" in conf.os_auth_host else conf.os_auth_host
@@ -172,7 +172,7 @@ def auth_url(conf: cfg.ConfigOpts) -> str:
 def _auth(conf: cfg.ConfigOpts) -> BaseIdentityPlugin:
     section = conf[GROUP].auth_section
     if conf[GROUP].auth_type or section:
-        # Once more: only now it is known whether another section is meant.
+        # Registered again, because auth_section may name another section.
         loading.register_auth_conf_options(conf, GROUP)
         try:
             plugin = loading.load_auth_from_conf_options(conf, GROUP)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement: reservation providers, and which hosts have room."""
+"""Placement: inventories and traits of hosts, and reserved capacity."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from blazar.model.resource import ResourceInventory
 MICROVERSION = "1.30"
 PREFIX = "blazar_"
 
-TRIES = 10
-"""How often a write is decided anew because others changed the same provider in between."""
+MAX_ATTEMPTS = 10
+"""Attempts of a write whose provider was changed by others since it was read."""
 
 
 class OpenStackPlacement:
@@ -30,14 +30,14 @@ class OpenStackPlacement:
     def __init__(self, access: Access, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._placement = access.placement
         self._sleep = sleep
-        # What providers had at a generation: whatever is changed about one raises it.
+        # Inventories and traits of providers, with the generation at which they were read; every change raises it.
         self._read: dict[str, tuple[int, Json, frozenset[str]]] = {}
 
     def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
-        """Return what hosts have.
+        """Return the inventories and traits of hosts.
 
-        One call for the list of all providers (two, for a single host), and then two for each host and one for each
-        provider nested in it, where their generations are not those of the last time.
+        It takes one call for the list of all providers (two for a single host), two for each host and one for each
+        provider nested in it; the latter only if the generation differs from that of the last call.
         """
         wanted = set(hypervisor_hostnames)
         providers = self._providers() if len(wanted) != 1 else self._tree(*wanted)
@@ -51,10 +51,11 @@ class OpenStackPlacement:
                 trees[root].append(provider)
         found: dict[str, ResourceInventory] = {}
         for uuid, name in roots.items():
-            # A provider may go while we read: then the host is as unknown as one that was not listed.
+            # A provider may vanish meanwhile; its host is left out, as one that was not listed.
             with suppress(NotFound):
                 read = {
-                    provider["uuid"]: self._had(provider, is_root=provider["uuid"] == uuid) for provider in trees[uuid]
+                    provider["uuid"]: self._read_provider(provider, is_root=provider["uuid"] == uuid)
+                    for provider in trees[uuid]
                 }
                 found[name] = inventory_of((inventories for inventories, _ in read.values()), read[uuid][1])
         return found
@@ -75,8 +76,8 @@ class OpenStackPlacement:
         answer = self._placement.get("/resource_providers", params=query, microversion=MICROVERSION)
         return list(answer["resource_providers"])
 
-    def _had(self, provider: Json, *, is_root: bool) -> tuple[Json, frozenset[str]]:
-        """Return a provider's inventories, and the traits of a host's own."""
+    def _read_provider(self, provider: Json, *, is_root: bool) -> tuple[Json, frozenset[str]]:
+        """Return the inventories of a provider, and its traits if it is the provider of a host."""
         uuid, generation = provider["uuid"], provider["generation"]
         known = self._read.get(uuid)
         if known is None or known[0] != generation:
@@ -85,7 +86,7 @@ class OpenStackPlacement:
             traits: list[str] = []
             if is_root:
                 traits = self._placement.get(f"{path}/traits", microversion=MICROVERSION)["traits"]
-            # The generation of the list, which is the older one: a change in between is read again the next time.
+            # The generation is that of the list, the older one: a change in between is read by the next call.
             known = self._read[uuid] = (generation, body["inventories"], frozenset(traits))
         return known[1], known[2]
 
@@ -104,7 +105,7 @@ class OpenStackPlacement:
         return str(made["uuid"])
 
     def create_resource_class(self, name: str) -> None:
-        """Ensure a resource class: Placement takes one that is there for an answer."""
+        """Ensure a resource class; Placement accepts the request if it exists."""
         self._placement.call("PUT", f"/resource_classes/{name}", microversion=MICROVERSION)
 
     def delete_resource_class(self, name: str) -> None:
@@ -136,7 +137,7 @@ class OpenStackPlacement:
         return {name: int(inventory["total"]) for name, inventory in found.items()}
 
     def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
-        """Write a class among the inventories of a reservation provider."""
+        """Set the inventory of a class on a reservation provider."""
         path = self._path_of(hypervisor_hostname)
         if path is None:
             raise NotFound(f"Placement knows no resource provider {PREFIX}{hypervisor_hostname}")
@@ -149,47 +150,47 @@ class OpenStackPlacement:
                 body["inventories"][resource_class] = wanted
                 self._placement.call("PUT", f"{path}/inventories", body=body, microversion=MICROVERSION)
 
-        self._until_it_holds(write)
+        self._retry_while_stale(write)
 
     def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
-        """Take a class out of the inventories of a reservation provider."""
+        """Remove the inventory of a class from a reservation provider."""
         path = self._path_of(hypervisor_hostname)
         if path is None:
             raise NotFound(f"Placement knows no resource provider {PREFIX}{hypervisor_hostname}")
 
         def write() -> None:
-            # Not by DELETE, which has one answer for what is in use and for what somebody else has just changed.
+            # Not by DELETE, whose answer is the same for an inventory in use and for one that others changed just now.
             body = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)
             if body["inventories"].pop(resource_class, None) is None:
                 raise NotFound(f"{PREFIX}{hypervisor_hostname} has no inventory of {resource_class}")
             self._placement.call("PUT", f"{path}/inventories", body=body, microversion=MICROVERSION)
 
-        self._until_it_holds(write)
+        self._retry_while_stale(write)
 
     def hosts_with_free(self, resource_class: str) -> frozenset[str]:
-        """Return the hosts with unused inventory of a class of ours, in one call."""
+        """Return the hosts with unused inventory of a reservation's class, in one call."""
         query = {"resources": f"{resource_class}:1"}
         try:
             answer = self._placement.get("/resource_providers", params=query, microversion=MICROVERSION)
         except CloudRefused:
-            # Placement (13) refuses a class that it does not know as it does a malformed request.
+            # Placement (13) answers the same to an unknown class as to a malformed request.
             if resource_class in self.resource_classes():
                 raise
             return frozenset()
         names = (str(provider["name"]) for provider in answer["resource_providers"])
         return frozenset(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX))
 
-    def _until_it_holds(self, write: Callable[[], None]) -> None:
-        for attempt in range(TRIES):
+    def _retry_while_stale(self, write: Callable[[], None]) -> None:
+        for attempt in range(MAX_ATTEMPTS):
             try:
                 return write()
             except StaleGeneration:
-                # Full jitter: several starts may have the same host.
+                # Full jitter, because several starts may change the same host.
                 self._sleep(random.uniform(0, min(1.0, 0.05 * 2**attempt)))
         raise CloudUnavailable("Placement: others kept changing the same resource provider")
 
     def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
-        """Return the hosts that could take what a server takes now, by Placement's own reckoning."""
+        """Return the hosts that have room for a server as it is now, as Placement calculates it."""
         allocations = self._placement.get(f"/allocations/{server_id}", microversion=MICROVERSION)["allocations"]
         total: dict[str, int] = {}
         for allocation in allocations.values():

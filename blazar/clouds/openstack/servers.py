@@ -14,10 +14,10 @@ from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 
 SERVERS = "2.67"
-"""Tells whether a server is locked, and the id of an image that is made of it."""
+"""Shows whether a server is locked, and returns the id of its new image."""
 
 HINTS = "2.100"
-"""The first that tells the scheduler hints of a server."""
+"""The first that shows the scheduler hints of a server."""
 
 RESERVATION = "blazar:reservation"
 
@@ -31,7 +31,7 @@ _MIGRATION_STATES = {
     "cancelled": MigrationState.FAILED,
     "reverted": MigrationState.FAILED,
 }
-"""Nova's words; all others mean that it is at work."""
+"""Nova's statuses of a migration; all others mean that it is in progress."""
 
 
 class OpenStackServers:
@@ -57,7 +57,7 @@ class OpenStackServers:
         return tuple(_server(item) for item in found)
 
     def stranded_servers(self, reservation_id: str, project_id: str) -> tuple[Server, ...]:
-        """Return the servers of a reservation that are on no host; none where Nova does not tell hints."""
+        """Return the servers of a reservation that are on no host; none if Nova does not show hints."""
         stranded = []
         for status in ("SHELVED_OFFLOADED", "ERROR", "SOFT_DELETED"):
             query = {"all_tenants": "1", "project_id": project_id, "status": status}
@@ -75,19 +75,19 @@ class OpenStackServers:
         except NotFound:
             return
         except Conflict:
-            # In the middle of something that does not bear it, as its own deletion: the plain way waits for that.
-            self._delete_plainly(server_id)
+            # Nova refuses it during some tasks, as a deletion in progress; an ordinary deletion waits for them.
+            self._delete_ordinarily(server_id)
 
-    def _delete_plainly(self, server_id: str) -> None:
+    def _delete_ordinarily(self, server_id: str) -> None:
         try:
             self._nova.call("DELETE", f"/servers/{server_id}", microversion=SERVERS)
         except NotFound:
             return
         except Conflict as error:
-            raise CloudUnavailable(f"server {server_id} can not be deleted yet: {error.message}") from error
+            raise CloudUnavailable(f"server {server_id} cannot be deleted yet: {error.message}") from error
 
     def snapshot_server(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
-        """Begin to make an image of a server, and give it to the server's project."""
+        """Begin to make an image of a server, and make the server's project its owner."""
         server = self._nova.get(f"/servers/{server_id}", microversion=SERVERS)["server"]
         answer = self._server_action(server_id, {"createImage": {"name": name, "metadata": dict(metadata)}})
         self.give_image(str(answer["image_id"]), server["tenant_id"])
@@ -102,8 +102,8 @@ class OpenStackServers:
     def migrate_server(self, server_id: str, service_name: str, *, live: bool) -> None:
         """Begin to move a server to a host.
 
-        Live, past the scheduler (which would keep the server where its hint says), as microversions up to 2.67 allow;
-        Nova still claims the resources on the host. Cold, the scheduler is asked; our filter lets operators through.
+        A live migration bypasses the scheduler (which would keep the server in its reservation), as microversions up to
+        2.67 allow; Nova still claims the resources on the host. A cold one does not; Blazar's filter admits operators.
         """
         if live:
             action = {"os-migrateLive": {"host": service_name, "block_migration": "auto", "force": True}}
@@ -138,7 +138,7 @@ class OpenStackServers:
     # Images
 
     def give_image(self, image_id: str, project_id: str) -> None:
-        """Make a project the owner of an image: Nova leaves the snapshots that we ask for to us."""
+        """Make a project the owner of an image: the service user owns the snapshots that it makes."""
         self._glance.call(
             "PATCH",
             f"/images/{image_id}",
@@ -147,7 +147,7 @@ class OpenStackServers:
         )
 
     def images_of_reservation(self, reservation_id: str) -> tuple[Image, ...]:
-        """Return the images that carry a reservation's id, whoever owns them."""
+        """Return the images that carry a reservation's id, whatever project owns them."""
         query = {RESERVATION: reservation_id, "limit": "100"}
         found = self._glance.pages("/images", "images", params=query)
         return tuple(_image(item) for item in found)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls to one service of a cloud, within limits of time.
+"""Calls to one service of a cloud, with a time limit.
 
-Every call is repeated a few times where that is safe, carries the global request id, and ends in one of our errors.
-Microversions are pinned by each call, so that an upgrade of the cloud changes no answer.
+Every call is repeated a few times where that is safe, carries the global request id, and raises one of Blazar's errors.
+Each call names its microversion, so that an upgrade of the cloud changes no answer.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ LOG = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 PASSING = frozenset({408, 413, 429, 500, 502, 503, 504})
-"""Statuses that may be different the next time."""
+"""Statuses that another attempt may not get."""
 
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
-"""A POST is only sent again if it certainly had no effect: the connection was refused, or the service said 503.
+"""A POST is repeated only if it certainly had no effect: the connection was refused, or the service answered 503.
 
-Where its answer is lost, the event is tried again, and looks first at what there is."""
+If its answer is lost, the event is retried, and first reads what is in the cloud."""
 
 ENDPOINT_SECONDS = 10.0
-"""How long an endpoint is used before it is looked up in the catalog again."""
+"""How long an endpoint is used before it is read from the catalog again."""
 
 
 class VersionMissing(CloudRefused):
-    """The service does not speak the microversion that a call needs."""
+    """The service does not support the microversion that a call needs."""
 
 
 class StaleGeneration(Conflict):
-    """Somebody else changed a resource provider since it was read: read it again, and decide again."""
+    """A resource provider was changed by others since it was read; the caller reads it again and decides again."""
 
 
 class Passing(Exception):
-    """A failure that another attempt may not meet; ``error`` is what it is for our callers."""
+    """A transient failure, which is worth another attempt; ``error`` is what callers get if that fails, too."""
 
     def __init__(self, error: CloudUnavailable) -> None:
         super().__init__(error.message)
@@ -58,7 +58,7 @@ class Passing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """Where a service is, by the catalog of a login."""
+    """URL of a service in the catalog of a login."""
 
     url: str
     login: object
@@ -68,7 +68,7 @@ class _Endpoint:
 class Service:
     """One service of the cloud, as Nova or Placement.
 
-    ``proxy`` returns the library's own way into it; the first time it logs in to find it, and may fail.
+    ``proxy`` returns the library's proxy of the service; its first call logs in to find it, and may fail.
     """
 
     def __init__(self, name: str, proxy: Callable[[], Proxy], *, timeout: float, attempts: int) -> None:
@@ -94,7 +94,7 @@ class Service:
     ) -> Json:
         """Make a call and return its JSON, {} if the answer has none.
 
-        NotFound on 404, Conflict on 409, CloudRefused on another 4xx, CloudUnavailable on all that may pass.
+        NotFound on 404, Conflict on 409, CloudRefused on another 4xx, CloudUnavailable on transient failures.
         """
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(Passing),
@@ -111,7 +111,7 @@ class Service:
     def pages(
         self, path: str, key: str, *, microversion: str | None = None, params: Mapping[str, Any] | None = None
     ) -> Iterator[Json]:
-        """Yield every item of a listing, whatever the size of the service's pages."""
+        """Yield every item of a list, whatever the page size of the service."""
         query = dict(params or {})
         while True:
             answer = self.get(path, microversion=microversion, params=query)
@@ -119,7 +119,7 @@ class Service:
             following = _next(answer, key)
             if following is None or not answer[key]:
                 return
-            # Of the link only the query counts: its host may be one that we can not reach.
+            # Only the query of the link is used: its host may be unreachable from here.
             query |= parse_qs(urlsplit(following).query)
 
     def _once(
@@ -143,13 +143,13 @@ class Service:
         repeatable = True
         try:
             proxy = self._proxy()
-            # Whatever logs in takes its time before the check, and not between it and the call.
+            # A login, which takes time, comes before the check of the claim, not between it and the call.
             endpoint = self._endpoint_of(proxy)
             if changes:
                 proxy.get_token()
                 most = check_change()
                 timeout = timeout if most is None else min(timeout, most)
-            # What fails from here on may have reached the service.
+            # A request that fails from here on may have reached the service.
             repeatable = method in SAFE_TO_REPEAT
             response: requests.Response = proxy.request(
                 path,
@@ -161,7 +161,7 @@ class Service:
                 headers=headers,
                 timeout=timeout,
                 raise_exc=False,
-                # Nothing is sent once more behind the back of the check.
+                # The library repeats no change, because each attempt needs a check of its own.
                 connect_retries=0 if changes else None,
                 allow_reauth=not changes,
             )
@@ -171,14 +171,14 @@ class Service:
                 raise Passing(failure) from error
             raise failure from error
         except ksa.ConnectFailure as error:
-            failure = CloudUnavailable(f"{self._name} can not be reached: {brief(error)}")
+            failure = CloudUnavailable(f"{self._name} cannot be reached: {brief(error)}")
             if repeatable or _was_refused(error):
                 raise Passing(failure) from error
             raise failure from error
         except (ksa.ClientException, sdk.SDKException) as error:
             raise CloudUnavailable(f"no way into {self._name}: {brief(error)}") from error
         except requests.RequestException as error:
-            raise CloudUnavailable(f"{self._name} can not be reached: {brief(error)}") from error
+            raise CloudUnavailable(f"{self._name} cannot be reached: {brief(error)}") from error
         if changes and response.status_code == 401:
             proxy.invalidate()
             raise Passing(CloudUnavailable(f"{self._name} does not accept our token: {_message(response)}"))
@@ -186,16 +186,16 @@ class Service:
         return self._understood(method, path, response, of_generation=generation)
 
     def _endpoint_of(self, proxy: Proxy) -> str | None:
-        """Return where the service is, as the library finds it; None if it does not, which its call then tells of.
+        """Return the URL of the service; None if the catalog has none, which the library's call then reports.
 
-        It reads the whole catalog for that, which takes as long as all the rest that it does for a call.
+        The library reads the whole catalog for it, which takes as long as the rest of its work for a call.
         """
         known = self._endpoint
         if known is None or known.login is not _login(proxy) or monotonic() >= known.until:
             url = proxy.get_endpoint()
             if url is None:
                 return None
-            # A percent sign would begin a variable.
+            # The library would take a percent sign for the start of a variable.
             known = _Endpoint(url.replace("%", "%%"), _login(proxy), monotonic() + ENDPOINT_SECONDS)
             self._endpoint = known
         return known.url
@@ -208,7 +208,9 @@ class Service:
             try:
                 return cast(Json, response.json())
             except ValueError as garbled:
-                raise CloudUnavailable(f"{self._name} answered {method} {path} with no JSON, but said so") from garbled
+                raise CloudUnavailable(
+                    f"{self._name} answered {method} {path} with a JSON content type, but the body is not JSON"
+                ) from garbled
         text = _message(response)
         LOG.debug("%s %s of %s: %d %s", method, path, self._name, status, text)
         if status in PASSING:
@@ -235,7 +237,7 @@ class Service:
 
 
 def _login(proxy: Proxy) -> object:
-    """Return what the library keeps of its last login, which is something else after the next."""
+    """Return what identifies the library's last login; it is another object after the next login."""
     return getattr(proxy.session.auth, "auth_ref", None)
 
 
@@ -245,15 +247,15 @@ def _sleep_within_limits(seconds: float) -> None:
 
 
 def _was_refused(failure: ksa.ConnectFailure) -> bool:
-    """Tell whether there was no connection, and not one that was closed after the request had been sent."""
-    # keystoneauth raises it where it handles the error of requests, which keeps that of urllib3 as its argument.
+    """Return whether no connection was made; False if one was closed after the request had been sent."""
+    # keystoneauth raises it while it handles the error of requests, whose argument is the error of urllib3.
     error = failure.__context__
     cause = error.args[0] if isinstance(error, requests.ConnectionError) and error.args else None
     return isinstance(getattr(cause, "reason", None), NewConnectionError)
 
 
 def _next(answer: Json, key: str) -> str | None:
-    """Return the link to the next page, in Nova's words or in Glance's."""
+    """Return the link to the next page, in the format of Nova or of Glance."""
     for link in answer.get(f"{key}_links", ()):
         if link.get("rel") == "next":
             return str(link["href"])
@@ -262,7 +264,7 @@ def _next(answer: Json, key: str) -> str | None:
 
 
 def _message(response: requests.Response) -> str:
-    """Return the sentence in an error's body: Nova, Placement and Glance each have a frame of their own."""
+    """Return the message in the body of an error; Nova, Placement and Glance each have a format of their own."""
     try:
         body = response.json()
     except ValueError:
@@ -280,7 +282,7 @@ def _message(response: requests.Response) -> str:
 
 
 def brief(error: Exception) -> str:
-    """Return what an error says, in one line."""
+    """Return the message of an error in one short line."""
     return _short(str(error) or type(error).__name__)
 
 

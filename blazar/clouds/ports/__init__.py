@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small interfaces through which the life cycle acts on a cloud.
+"""The ports: small interfaces to the services of a cloud.
 
-Every call may raise ``CloudUnavailable`` (a passing fault) besides what it names. Calls are not idempotent by
-themselves; the *ensures* of the resource types are, by looking before they act and by bearing a ``Conflict`` or
-``NotFound`` that says that somebody was faster.
+Every call may raise ``CloudUnavailable`` (a transient fault) besides what it names. Calls are not idempotent by
+themselves; the *ensure* operations of the resource types are, because they read before they act and ignore a
+``Conflict`` or ``NotFound`` from a change that another manager made first.
 """
 
 from __future__ import annotations

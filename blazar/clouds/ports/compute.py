@@ -13,9 +13,9 @@ from blazar.model.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Hypervisor:
-    """A compute node as Nova tells of it. ``memory_mb`` in MiB, ``local_gb`` in GiB, ``cpu_info`` JSON text.
+    """A compute node as Nova shows it. ``memory_mb`` in MiB, ``local_gb`` in GiB, ``cpu_info`` JSON text.
 
-    ``service_name`` is the host of the nova-compute service: the name by which aggregates know the node.
+    ``service_name`` is the host of the nova-compute service: the name by which aggregates name the node.
     ``availability_zone`` is the zone the cloud shows for it ('' if it shows none).
     """
 
@@ -48,7 +48,7 @@ class Aggregate:
 class Server:
     """An instance. ``host`` is the service name of the host it is on (None: on none, as when shelved).
 
-    ``flavor`` is the name of its flavor, which may be gone by now; ``extra_specs`` and ``amounts`` are what that said
+    ``flavor`` is the name of its flavor, which may be deleted; ``extra_specs`` and ``amounts`` are those of the flavor
     when the server was booted or resized. ``created_at`` is ISO 8601.
     """
 
@@ -69,7 +69,7 @@ class Server:
 class Flavor:
     """A flavor. ``memory_mb`` in MiB, ``disk_gb`` and ``ephemeral_gb`` in GiB, ``swap_mb`` in MiB.
 
-    One that is not ``public`` can be used by the projects that have access to it.
+    If it is not ``public``, only the projects that have access may use it.
     """
 
     id: str
@@ -86,7 +86,7 @@ class Flavor:
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """Servers that are to lie together (``affinity``) or apart (``anti-affinity``)."""
+    """Servers that are placed together (``affinity``) or apart (``anti-affinity``)."""
 
     id: str
     name: str
@@ -94,7 +94,7 @@ class ServerGroup:
 
 
 class MigrationState(StrEnum):
-    """How far a move of a server has come."""
+    """Progress of a migration."""
 
     RUNNING = "running"
     TO_CONFIRM = "to confirm"
@@ -104,7 +104,7 @@ class MigrationState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A move of a server to a host (its service name), live or cold."""
+    """A migration of a server to a host (its service name), live or cold."""
 
     host: str | None
     live: bool
@@ -169,7 +169,7 @@ class Aggregates(Protocol):
         """Create an aggregate without hosts. Conflict if there is one of this name."""
 
     def set_aggregate_metadata(self, aggregate_id: int, metadata: Mapping[str, str | None]) -> None:
-        """Set keys, and take away those whose value is None; other keys stay. NotFound."""
+        """Set keys, and remove those whose value is None; other keys stay. NotFound."""
 
     def delete_aggregate(self, aggregate_id: int) -> None:
         """Delete an aggregate. NotFound; Conflict if it still has hosts."""
@@ -182,7 +182,7 @@ class Aggregates(Protocol):
         """
 
     def remove_host(self, aggregate_id: int, service_name: str) -> None:
-        """Take a host out of an aggregate. NotFound (aggregate, or host not in it); Conflict if it runs
+        """Remove a host from an aggregate. NotFound (aggregate, or host not in it); Conflict if it runs
         servers and its zone would change."""
 
 
@@ -204,19 +204,19 @@ class Servers(Protocol):
 
 
 class Migrations(Protocol):
-    """Moves of servers to other hosts."""
+    """Migrations of servers to other hosts."""
 
     def migrate_server(self, server_id: str, service_name: str, *, live: bool) -> None:
-        """Begin to move a server to a host. NotFound; Conflict or CloudRefused if it can not be moved like that."""
+        """Begin to migrate a server to a host. NotFound; Conflict or CloudRefused if that is not possible."""
 
     def confirm_migration(self, server_id: str) -> None:
-        """Let a server that was moved cold stay where it is. NotFound; Conflict if it was not."""
+        """Confirm a cold migration. NotFound; Conflict if there is none to confirm."""
 
     def moves_to_confirm(self, service_name: str) -> tuple[str, ...]:
-        """Return the ids of the servers that were moved cold away from a host and wait to be confirmed."""
+        """Return the ids of the servers whose cold migration away from a host waits to be confirmed."""
 
     def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
-        """Return the moves of a server, the oldest first."""
+        """Return the migrations of a server, the oldest first."""
 
 
 class Images(Protocol):
@@ -239,13 +239,13 @@ class Flavors(Protocol):
         """Return the flavor with this id."""
 
     def create_flavor(self, flavor: Flavor) -> None:
-        """Create a private flavor that nobody has access to. Conflict if there is one with its id or name."""
+        """Create a private flavor without access for any project. Conflict if there is one with its id or name."""
 
     def set_flavor_specs(self, flavor_id: str, specs: Mapping[str, str | None]) -> None:
-        """Set extra specs, and take away those whose value is None; others stay. NotFound."""
+        """Set extra specs, and remove those whose value is None; others stay. NotFound."""
 
     def delete_flavor(self, flavor_id: str) -> None:
-        """Delete a flavor; servers keep what it said. NotFound."""
+        """Delete a flavor; servers keep their sizes and extra specs. NotFound."""
 
     def flavor_access(self, flavor_id: str) -> frozenset[str]:
         """Return the projects that may boot servers with a private flavor. NotFound, also for a public one."""
@@ -269,7 +269,8 @@ class ServerGroups(Protocol):
     def create_server_group(self, name: str, policy: str, project_id: str) -> str:
         """Create a server group with the policy ``affinity`` or ``anti-affinity``; return its id.
 
-        It belongs to the project, whose users alone can name it, or to us where the cloud does not let us act for it.
+        It belongs to the project, whose users alone can use it, or to the project of the service user if that user has
+        no role in the project.
         """
 
     def delete_server_group(self, group_id: str) -> None:
@@ -277,4 +278,4 @@ class ServerGroups(Protocol):
 
 
 class Compute(Hypervisors, Aggregates, Servers, Migrations, Images, Flavors, ServerGroups, Protocol):
-    """What we need of Nova (and of Glance, for snapshots of servers)."""
+    """The calls to Nova (and to Glance, for snapshots of servers)."""

@@ -10,7 +10,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Subnet:
-    """A part of a network. ``pools`` are the ranges (first and last address) from which the cloud itself gives out."""
+    """A subnet of a network. ``pools`` are the ranges (first and last address) from which Neutron itself allocates."""
 
     id: str
     cidr: str
@@ -53,7 +53,7 @@ CHANGES = frozenset(
 
 
 class Network(Protocol):
-    """What we need of Neutron. Addresses are texts in their shortest form, as ``ipaddress`` writes them."""
+    """The calls to Neutron. Addresses are strings in their shortest form, as ``ipaddress`` writes them."""
 
     def network(self, network_id: str) -> NetworkInfo | None:
         """Return a network with its subnets."""
@@ -64,25 +64,25 @@ class Network(Protocol):
         """Return the floating IPs of all projects; narrowed to a network, to addresses, to those that have a tag."""
 
     def users_of(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
-        """Return which addresses of a network (None: all) something has that is no floating IP, and what: words."""
+        """Return what uses addresses of a network (None: all) other than floating IPs: a description by address."""
 
     def create_floating_ip(
         self, *, network_id: str, subnet_id: str, address: str, project_id: str, description: str
     ) -> FloatingIp:
         """Create a floating IP of a project with exactly this address, free and without tags.
 
-        NotFound (network or subnet); Conflict if somebody has the address, or the project may have no more;
-        CloudRefused if the network can not have it.
+        NotFound (network or subnet); Conflict if the address is in use, or the quota of the project is;
+        CloudRefused if the network cannot have it.
         """
 
     def tag_floating_ip(self, floating_ip_id: str, tags: Collection[str]) -> None:
-        """Give a floating IP these tags, and no others.
+        """Replace the tags of a floating IP.
 
         NotFound if it is gone; or CloudUnavailable, as Neutron (29) fails then.
         """
 
     def detach_floating_ip(self, floating_ip_id: str) -> None:
-        """Take a floating IP from its port; one without is no error. NotFound."""
+        """Detach a floating IP from its port, if it has one. NotFound."""
 
     def delete_floating_ip(self, floating_ip_id: str) -> None:
-        """Delete a floating IP with all that forwards from it. NotFound."""
+        """Delete a floating IP with its port forwardings. NotFound."""

@@ -12,7 +12,7 @@ from blazar.model.resource import ResourceInventory
 
 @dataclass(frozen=True, slots=True)
 class ReservedCapacity:
-    """How much of a resource class a provider has, and how much of it is used."""
+    """How much of a resource class a reservation provider has, and how much of it servers use."""
 
     total: int
     used: int
@@ -31,15 +31,15 @@ CHANGES = frozenset(
 
 
 class Placement(Protocol):
-    """What we need of Placement."""
+    """The calls to Placement."""
 
     def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
-        """Return what hosts have to share out, by hypervisor hostname; hosts unknown to Placement are left out.
+        """Return the inventories and traits of hosts, by hypervisor hostname; hosts unknown to Placement are left out.
 
-        Of every class ``int((total - reserved) * allocation_ratio)``, of the host's own provider and those nested in
-        it, but for the reservation provider and our own classes. A class that several of them have (GPUs, say) is
-        added up, and then a unit can take but one of it, which never has to come from two of them. The traits are
-        those of the host's own provider.
+        The capacity of a class is ``int((total - reserved) * allocation_ratio)``, of the host's own provider and those
+        nested in it, without the reservation provider and the classes of reservations. A class that several of them
+        have (GPUs, for example) is summed, and one instance can take only one of it, which no two providers have to
+        supply together. The traits are those of the host's own provider.
         """
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
@@ -49,7 +49,7 @@ class Placement(Protocol):
         """Create that provider as a child of the host's own. NotFound (host unknown to Placement); Conflict."""
 
     def create_resource_class(self, name: str) -> None:
-        """Ensure that there is a resource class of this name."""
+        """Ensure that a resource class of this name exists."""
 
     def delete_resource_class(self, name: str) -> None:
         """Delete a resource class. NotFound; Conflict while a provider has an inventory of it."""
@@ -64,20 +64,20 @@ class Placement(Protocol):
         """Return the totals of all classes that a host's reservation provider has; none if it is absent."""
 
     def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
-        """Give a host's reservation provider so much of a class, to be taken one by one; its other classes stay.
+        """Set the total of a class on a host's reservation provider, allocated one by one; its other classes stay.
 
-        Less than is used is no error. NotFound (provider); CloudRefused (class); CloudUnavailable if others keep
-        changing the provider.
+        A total below what is used is no error. NotFound (provider); CloudRefused (class); CloudUnavailable if others
+        keep changing the provider.
         """
 
     def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
-        """Take a class away from a host's reservation provider. NotFound; Conflict while it is used."""
+        """Remove a class from a host's reservation provider. NotFound; Conflict while it is used."""
 
     def hosts_with_free(self, resource_class: str) -> frozenset[str]:
-        """Return the hypervisor hostnames whose reservation provider has some of a class that is not used.
+        """Return the hypervisor hostnames whose reservation provider has unused capacity of a class.
 
-        None if there is no such class.
+        Empty if there is no such class.
         """
 
     def hosts_with_room_for(self, server_id: str) -> frozenset[str]:
-        """Return the hypervisor hostnames that could take, beside all that they have, what a server takes now."""
+        """Return the hypervisor hostnames that have room for a server of the same size as this one."""

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small cloud that is not there: for trying Blazar out, for demos, and for fast tests.
+"""A simulated cloud: for standalone mode, for demos, and for fast tests.
 
-It keeps the rules of Nova, Placement and Neutron that reservations depend on (zones of aggregates, conflicts, slow
-deletions, addresses that are taken);
-the contract tests hold it to what a real cloud does.
+It has the rules of Nova, Placement and Neutron that reservations depend on (zones of aggregates, conflicts, slow
+deletions, addresses in use). The contract tests check it and a real cloud by the same assertions.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ __all__ = [
 
 
 def default_inventory() -> State:
-    """Return the cloud that standalone mode begins with."""
+    """Return the initial state of the cloud in standalone mode."""
     text = resources.files(__package__).joinpath("inventory.yaml").read_text(encoding="utf-8")
     return of_yaml(text)
 
 
 def open_cloud(path: Path, *, clock: Clock) -> Cloud:
-    """Return the simulated cloud that lives in a file, a new one if there is no file yet."""
+    """Return the simulated cloud whose state is in a file, a new one if the file does not exist."""
     return SimulatedCloud(FileStorage(path, default_inventory()), clock=clock).cloud

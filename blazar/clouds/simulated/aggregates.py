@@ -62,7 +62,7 @@ class SimulatedAggregates(SimulatedService):
             return _aggregate(made)
 
     def set_aggregate_metadata(self, aggregate_id: int, metadata: Mapping[str, str | None]) -> None:
-        """Set and take away metadata."""
+        """Set and remove metadata."""
         with self._calls.changing("set_aggregate_metadata") as state:
             aggregate = _existing(state, aggregate_id)
             for key, value in metadata.items():
@@ -95,7 +95,7 @@ class SimulatedAggregates(SimulatedService):
             aggregate.hosts.append(service_name)
 
     def remove_host(self, aggregate_id: int, service_name: str) -> None:
-        """Take a host out of an aggregate, if that does not move its servers to another zone."""
+        """Remove a host from an aggregate, if that does not move its servers to another zone."""
         with self._calls.changing("remove_host") as state:
             aggregate = _existing(state, aggregate_id)
             if all(host.service_name != service_name for host in state.hosts.values()):

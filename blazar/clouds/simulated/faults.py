@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trouble on demand: slow answers, refused calls, lost answers."""
+"""Faults on demand: slow answers, failed calls, lost answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 Hook = Callable[[str, str], None]
-"""Called with a call's name and ``before`` or ``after``; what it raises is the call's outcome."""
+"""Called with a call's name and ``before`` or ``after``; the call fails with what it raises."""
 
 
 class Faults:
-    """What goes wrong in a simulated cloud. Safe to use from several threads."""
+    """Faults of a simulated cloud. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -36,11 +36,11 @@ class Faults:
         self._plan(name, "before", error, times)
 
     def fail_after(self, name: str, error: Exception, times: int = 1) -> None:
-        """Let the next calls of this name take effect, and their answers get lost."""
+        """Let the next calls of this name take effect, and then fail as if the answer was lost."""
         self._plan(name, "after", error, times)
 
     def clear(self) -> None:
-        """End all trouble."""
+        """Remove all faults."""
         with self._lock:
             self._planned.clear()
         self.on_call = None
@@ -48,20 +48,20 @@ class Faults:
 
     @contextmanager
     def around(self, name: str) -> Iterator[None]:
-        """Surround one call with the trouble that is planned for it."""
+        """Apply the faults that are planned for a call, before and after it."""
         with self._lock:
             self.calls[name] += 1
         if self.latency:
             self._sleep(self.latency.total_seconds())
-        self._strike(name, "before")
+        self._apply(name, "before")
         yield
-        self._strike(name, "after")
+        self._apply(name, "after")
 
     def _plan(self, name: str, phase: str, error: Exception, times: int) -> None:
         with self._lock:
             self._planned.setdefault((name, phase), []).extend([error] * times)
 
-    def _strike(self, name: str, phase: str) -> None:
+    def _apply(self, name: str, phase: str) -> None:
         with self._lock:
             planned = self._planned.get((name, phase))
             error = planned.pop(0) if planned else None

@@ -26,14 +26,14 @@ class SimulatedFlavors(SimulatedService):
         """Create a private flavor."""
         with self._calls.changing("create_flavor") as state:
             if flavor.vcpus < 1 or flavor.memory_mb < 1 or flavor.disk_gb < 0:
-                raise CloudRefused(f"a flavor can not have {flavor.vcpus} VCPUs and {flavor.memory_mb} MiB")
+                raise CloudRefused(f"a flavor cannot have {flavor.vcpus} VCPUs and {flavor.memory_mb} MiB")
             if any(flavor.id == known.id or flavor.name == known.name for known in state.flavors.values()):
                 raise Conflict(f"there is a flavor {flavor.id} or {flavor.name} already")
             specs = dict(flavor.extra_specs)
             state.flavors[flavor.id] = FlavorState(**{**asdict(flavor), "extra_specs": specs, "public": False})
 
     def set_flavor_specs(self, flavor_id: str, specs: Mapping[str, str | None]) -> None:
-        """Set and take away extra specs."""
+        """Set and remove extra specs."""
         with self._calls.changing("set_flavor_specs") as state:
             known = _existing(state, flavor_id).extra_specs
             for key, value in specs.items():
@@ -49,7 +49,7 @@ class SimulatedFlavors(SimulatedService):
             del state.flavors[flavor_id]
 
     def flavor_access(self, flavor_id: str) -> frozenset[str]:
-        """Return who has access."""
+        """Return the projects that have access."""
         with self._calls.reading("flavor_access") as state:
             found = _existing(state, flavor_id)
             if found.public:
@@ -65,7 +65,7 @@ class SimulatedFlavors(SimulatedService):
             projects.append(project_id)
 
     def take_flavor(self, flavor_id: str, project_id: str) -> None:
-        """Take a project's access."""
+        """Remove the access of a project."""
         with self._calls.changing("take_flavor") as state:
             projects = _existing(state, flavor_id).projects
             if project_id not in projects:

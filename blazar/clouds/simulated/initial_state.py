@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a simulated cloud begins with."""
+"""Initial states of a simulated cloud."""
 
 from __future__ import annotations
 

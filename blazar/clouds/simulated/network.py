@@ -49,7 +49,7 @@ class SimulatedNetwork(SimulatedService):
     def create_floating_ip(
         self, *, network_id: str, subnet_id: str, address: str, project_id: str, description: str
     ) -> FloatingIp:
-        """Create a floating IP, by the rules of Neutron: a pool keeps no operator from an address in it."""
+        """Create a floating IP, by the rules of Neutron: an operator may take an address of a pool."""
         with self._calls.changing("create_floating_ip") as state:
             network = existing_network(state, network_id)
             subnet = next((s for s in network.subnets if s.id == subnet_id), None)
@@ -71,7 +71,7 @@ class SimulatedNetwork(SimulatedService):
             existing_floating_ip(state, floating_ip_id).tags = sorted(tags)
 
     def detach_floating_ip(self, floating_ip_id: str) -> None:
-        """Take the port away."""
+        """Detach a floating IP from its port."""
         with self._calls.changing("detach_floating_ip") as state:
             existing_floating_ip(state, floating_ip_id).port_id = None
 

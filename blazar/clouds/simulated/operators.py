@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators do in the simulated cloud, and what happens to its hosts: they fail, vanish, and come back."""
+"""Operators of the simulated cloud; their hosts fail, vanish, and come back."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from blazar.model.errors import Conflict, NotFound
 
 
 class Operators:
-    """The operators of a cloud, whose calls never fail by a fault. Hosts go by their names."""
+    """The operators of a cloud, whose calls have no faults. Hosts are given by name."""
 
     def __init__(self, storage: StateStorage, clock: Clock) -> None:
         self._storage = storage
         self._clock = clock
 
     def host_down(self, name: str) -> None:
-        """Let a host's nova-compute be down; what runs there stays where it is."""
+        """Set a host's nova-compute down; its servers stay."""
         with self._storage.open(to_change=True) as state:
             _host(state, name).up = False
 
     def host_up(self, name: str) -> None:
-        """Let a host's nova-compute be up again."""
+        """Set a host's nova-compute up."""
         with self._storage.open(to_change=True) as state:
             _host(state, name).up = True
 
     def host_disabled(self, name: str) -> None:
-        """Let a host take no new servers, as its operator says so."""
+        """Disable a host's nova-compute: it gets no new servers."""
         with self._storage.open(to_change=True) as state:
             _host(state, name).enabled = False
 
     def host_enabled(self, name: str) -> None:
-        """Let a host take servers again."""
+        """Enable a host's nova-compute."""
         with self._storage.open(to_change=True) as state:
             _host(state, name).enabled = True
 
     def host_vanishes(self, name: str) -> HostState:
-        """Let Nova forget a host, as when its service is deleted: out of all aggregates, and its providers with it.
+        """Remove a host from Nova, as the deletion of its service does: also from all aggregates, and its providers.
 
-        Conflict while it has servers. Returns what brings it back.
+        Conflict while it has servers. Returns the host for ``host_returns``.
         """
         with self._storage.open(to_change=True) as state:
             now = self._clock.now()
@@ -61,7 +61,7 @@ class Operators:
             return state.hosts.pop(host.id)
 
     def host_returns(self, host: HostState, id: str | None = None) -> None:
-        """Let Nova know a host again, in no aggregate and perhaps by another number."""
+        """Add a host to Nova again, in no aggregate and perhaps with another id."""
         with self._storage.open(to_change=True) as state:
             host.id = id or host.id
             state.hosts[host.id] = host
@@ -79,13 +79,13 @@ class Operators:
             return tuple(image_of(image, now) for image in state.images.values())
 
     def offer_flavor(self, flavor: Flavor, *, projects: Collection[str] = ()) -> None:
-        """Have a flavor, as an operator makes it: public, or for some projects."""
+        """Create a flavor as operators do: public, or for some projects."""
         with self._storage.open(to_change=True) as state:
             more = {"extra_specs": dict(flavor.extra_specs), "projects": list(projects)}
             state.flavors[flavor.id] = FlavorState(**{**asdict(flavor), **more})
 
     def take_address(self, network_id: str, address: str, owner: str = "network:router_gateway") -> str:
-        """Let something that is no floating IP have an address; return its port's id."""
+        """Create a port, other than of a floating IP, with an address; return the id of the port."""
         with self._storage.open(to_change=True) as state:
             if is_taken(state, network_id, address):
                 raise Conflict(f"{address} is in use on network {network_id}")
@@ -101,7 +101,7 @@ class Operators:
         gateway: str | None = None,
         gone: bool = False,
     ) -> None:
-        """Change the first subnet of a network, or take it away, as an operator would."""
+        """Change or delete the first subnet of a network."""
         with self._storage.open(to_change=True) as state:
             network = existing_network(state, network_id)
             if gone:

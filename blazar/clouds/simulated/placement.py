@@ -19,7 +19,7 @@ class SimulatedPlacement(SimulatedService):
     """Implements the placement port."""
 
     def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
-        """Return what hosts have."""
+        """Return the inventories and traits of hosts."""
         with self._calls.reading("inventories") as state:
             return {h.name: _inventory_of(h) for h in state.hosts.values() if h.name in hypervisor_hostnames}
 
@@ -39,13 +39,13 @@ class SimulatedPlacement(SimulatedService):
             return state.providers[hypervisor_hostname]
 
     def create_resource_class(self, name: str) -> None:
-        """Ensure a class."""
+        """Ensure a resource class."""
         with self._calls.changing("create_resource_class") as state:
             if name not in state.classes:
                 state.classes.append(name)
 
     def delete_resource_class(self, name: str) -> None:
-        """Delete a class that no provider has."""
+        """Delete a resource class that no provider has."""
         with self._calls.changing("delete_resource_class") as state:
             if name not in state.classes:
                 raise NotFound(f"there is no resource class {name}")
@@ -59,7 +59,7 @@ class SimulatedPlacement(SimulatedService):
             return frozenset(state.classes)
 
     def reserved_capacity(self, hypervisor_hostname: str, resource_class: str) -> ReservedCapacity | None:
-        """Return what a provider has of a class, and how much of that is used."""
+        """Return the total of a class on a reservation provider, and how much of it is used."""
         with self._calls.reading("reserved_capacity") as state:
             now = self._clock.now()
             total = state.inventories.get(hypervisor_hostname, {}).get(resource_class)
@@ -70,12 +70,12 @@ class SimulatedPlacement(SimulatedService):
             )
 
     def reserved_totals(self, hypervisor_hostname: str) -> Mapping[str, int]:
-        """Return all that a provider has."""
+        """Return the totals of a reservation provider."""
         with self._calls.reading("reserved_totals") as state:
             return dict(state.inventories.get(hypervisor_hostname, {}))
 
     def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
-        """Give a provider so much of a class."""
+        """Set the total of a class on a reservation provider."""
         with self._calls.changing("set_inventory") as state:
             if hypervisor_hostname not in state.providers:
                 raise NotFound(f"there is no resource provider blazar_{hypervisor_hostname}")
@@ -86,7 +86,7 @@ class SimulatedPlacement(SimulatedService):
             state.inventories.setdefault(hypervisor_hostname, {})[resource_class] = total
 
     def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
-        """Take a class away from a provider."""
+        """Remove a class from a reservation provider."""
         with self._calls.changing("delete_inventory") as state:
             now = self._clock.now()
             if resource_class not in state.inventories.get(hypervisor_hostname, {}):
@@ -96,7 +96,7 @@ class SimulatedPlacement(SimulatedService):
             del state.inventories[hypervisor_hostname][resource_class]
 
     def hosts_with_free(self, resource_class: str) -> frozenset[str]:
-        """Return the hosts with unused inventory of a class."""
+        """Return the hosts with unused capacity of a class."""
         with self._calls.reading("hosts_with_free") as state:
             now = self._clock.now()
             return frozenset(
@@ -127,7 +127,7 @@ def used(state: State, hypervisor_hostname: str, resource_class: str, now: datet
 
 
 def _inventory_of(host: HostState) -> ResourceInventory:
-    """Return what a host has: as its sizes say, and what is told otherwise. As in Nova a unit takes at most all."""
+    """Return the inventory of a host: its sizes, unless its state has others; one instance may take all of it."""
     sizes = {"VCPU": host.vcpus, "MEMORY_MB": host.memory_mb, "DISK_GB": host.local_gb}
     own = {
         name: {"total": sizes.get(name, 0), **host.inventories.get(name, {})} for name in {**sizes, **host.inventories}

@@ -37,7 +37,7 @@ class SimulatedServers(SimulatedService):
             )
 
     def servers_of_flavor(self, flavor_id: str) -> tuple[Server, ...]:
-        """Return the servers that have a flavor; as in Nova none, once it is deleted."""
+        """Return the servers that have a flavor; as in Nova, none after its deletion."""
         with self._calls.reading("servers_of_flavor") as state:
             now = self._clock.now()
             return tuple(
@@ -58,7 +58,7 @@ class SimulatedServers(SimulatedService):
                 state.remove_gone(now)
 
     def migrate_server(self, server_id: str, service_name: str, *, live: bool) -> None:
-        """Begin to move a server; running ones can be moved either way, stopped ones only cold."""
+        """Begin to migrate a server; a running one live or cold, a stopped one only cold."""
         with self._calls.changing("migrate_server") as state:
             now = self._clock.now()
             server = _existing(state, server_id, now)
@@ -72,7 +72,7 @@ class SimulatedServers(SimulatedService):
             server.migrations.append(MoveState(service_name, live, over))
 
     def confirm_migration(self, server_id: str) -> None:
-        """Accept a cold move."""
+        """Confirm a cold migration."""
         with self._calls.changing("confirm_migration") as state:
             now = self._clock.now()
             server = _existing(state, server_id, now)
@@ -81,7 +81,7 @@ class SimulatedServers(SimulatedService):
             server.migrations[-1].confirmed = True
 
     def moves_to_confirm(self, service_name: str) -> tuple[str, ...]:
-        """Return the servers that were moved cold away from a host and wait to be confirmed."""
+        """Return the servers whose cold migration away from a host waits to be confirmed."""
         with self._calls.reading("moves_to_confirm") as state:
             now = self._clock.now()
             return tuple(
@@ -91,7 +91,7 @@ class SimulatedServers(SimulatedService):
             )
 
     def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
-        """Return the moves of a server."""
+        """Return the migrations of a server."""
         with self._calls.reading("migrations_of") as state:
             now = self._clock.now()
             server = state.servers.get(server_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every simulated service stands on: calls that may fail and open the state, a clock, and how long things take."""
+"""The base of every simulated service: calls with faults over one state, a clock, and durations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blazar.model.clock import Clock
 
 @dataclass(slots=True)
 class Durations:
-    """How long the cloud takes to finish what a call begins; tests change it."""
+    """How long the cloud takes to complete what a call begins; tests change it."""
 
     deletion: timedelta = timedelta(0)
     snapshot: timedelta = timedelta(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything the simulated cloud knows, and its way to JSON and back."""
+"""The state of a simulated cloud, and its conversion to and from JSON."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from blazar.clouds.ports import MigrationState
 class HostState:
     """A compute node; sizes in MiB and GiB.
 
-    ``inventories`` is what Placement tells otherwise than the sizes say, by class and with Placement's own words, as
-    ``{"VCPU": {"allocation_ratio": 4.0}, "PCPU": {"total": 8}}``; ``nested`` the inventories of further providers in
-    the host's tree, by name.
+    ``inventories`` is what Placement has in addition to the sizes or instead of them, by class and with Placement's
+    keys, as ``{"VCPU": {"allocation_ratio": 4.0}, "PCPU": {"total": 8}}``; ``nested`` are the inventories of further
+    providers in the host's tree, by name.
     """
 
     id: str
@@ -48,7 +48,7 @@ class AggregateState:
 
 @dataclass(slots=True)
 class MoveState:
-    """A move of a server; ``over_at`` is the instant (ISO 8601) at which the server is there."""
+    """A migration of a server; ``over_at`` is the instant (ISO 8601) at which the server arrives."""
 
     host: str
     live: bool
@@ -56,7 +56,7 @@ class MoveState:
     confirmed: bool = False
 
     def state_at(self, now: datetime) -> MigrationState:
-        """Return how far the move is."""
+        """Return the progress of the migration."""
         if datetime.fromisoformat(self.over_at) > now:
             return MigrationState.RUNNING
         return MigrationState.DONE if self.live or self.confirmed else MigrationState.TO_CONFIRM
@@ -64,8 +64,8 @@ class MoveState:
 
 @dataclass(slots=True)
 class ServerState:
-    """A server; ``gone_at`` is the instant (ISO 8601) at which its deletion is over. ``hint`` is the reservation that
-    it was booted into; ``memory_mb`` in MiB, ``disk_gb`` in GiB."""
+    """A server; ``gone_at`` is the instant (ISO 8601) at which its deletion is complete. ``hint`` is the reservation
+    that it was booted into; ``memory_mb`` in MiB, ``disk_gb`` in GiB."""
 
     id: str
     name: str
@@ -86,7 +86,7 @@ class ServerState:
     migrations: list[MoveState] = field(default_factory=list)
 
     def is_gone(self, now: datetime) -> bool:
-        """Return whether the deletion is over."""
+        """Return whether the deletion is complete."""
         return self.gone_at is not None and datetime.fromisoformat(self.gone_at) <= now
 
     def location(self, now: datetime) -> str | None:
@@ -95,7 +95,7 @@ class ServerState:
         return arrived[-1] if arrived else self.host
 
     def former_location(self, now: datetime) -> str | None:
-        """Return the host that the server was on before its last move."""
+        """Return the host that the server was on before its last migration."""
         arrived = self._arrivals(now)
         return arrived[-2] if len(arrived) > 1 else self.host
 
@@ -114,7 +114,7 @@ class ServerState:
 
 @dataclass(slots=True)
 class FlavorState:
-    """A flavor; if it is private, with the projects that have access."""
+    """A flavor, and the projects that have access if it is private."""
 
     id: str
     name: str
@@ -140,7 +140,7 @@ class GroupState:
 
 @dataclass(slots=True)
 class ImageState:
-    """A snapshot; ``active_at`` is the instant (ISO 8601) at which it is finished."""
+    """A snapshot; ``active_at`` is the instant (ISO 8601) at which it is complete."""
 
     id: str
     name: str
@@ -171,7 +171,7 @@ class NetworkState:
 
 @dataclass(slots=True)
 class PortState:
-    """Something other than a floating IP that has an address of a network."""
+    """A port with an address of a network, other than the port of a floating IP."""
 
     id: str
     network_id: str
@@ -194,7 +194,7 @@ class FloatingIpState:
 
 @dataclass(slots=True)
 class State:
-    """A whole cloud.
+    """The whole state of a cloud.
 
     ``providers`` has the reservation providers by hypervisor hostname, ``inventories`` their totals by class.
     """
@@ -219,7 +219,7 @@ class State:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> State:
-        """Return the state that ``to_json`` gave."""
+        """Return the state that ``to_json`` returned."""
         return cls(
             hosts={key: HostState(**value) for key, value in data["hosts"].items()},
             aggregates={int(key): AggregateState(**value) for key, value in data["aggregates"].items()},
@@ -242,12 +242,12 @@ class State:
         return [s for s in self.servers.values() if s.location(now) == service_name and not s.is_gone(now)]
 
     def remove_gone(self, now: datetime) -> None:
-        """Forget the servers whose deletion is over."""
+        """Remove the servers whose deletion is complete."""
         for server in [server for server in self.servers.values() if server.is_gone(now)]:
             del self.servers[server.id]
 
     def add_aggregate(self, name: str, zone: str | None) -> AggregateState:
-        """Add an aggregate; ids go up and never come again."""
+        """Add an aggregate; ids ascend and are never reused."""
         self.last_aggregate += 1
         aggregate = AggregateState(self.last_aggregate, name, zone)
         self.aggregates[aggregate.id] = aggregate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users do in the simulated cloud: they boot servers, and attach floating IPs."""
+"""Users of the simulated cloud, who boot servers and attach floating IPs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from blazar.model.errors import Conflict, NotFound
 
 
 class Users:
-    """The users of a cloud, whose calls never fail by a fault."""
+    """The users of a cloud, whose calls have no faults."""
 
     def __init__(self, storage: StateStorage, clock: Clock) -> None:
         self._storage = storage
@@ -37,7 +37,7 @@ class Users:
         vcpus: int = 1,
         extra_specs: Mapping[str, str] | None = None,
     ) -> Server:
-        """Let a server run on a host (None: on none, as if shelved), past every scheduler."""
+        """Boot a server on a host (None: on none, as if shelved), without the scheduler."""
         with self._storage.open(to_change=True) as state:
             now = self._clock.now()
             if host is not None and all(known.service_name != host for known in state.hosts.values()):
@@ -59,19 +59,21 @@ class Users:
             return server_of(server, now)
 
     def boot_reserved(self, flavor_id: str, *, project_id: str, user_id: str = "u", name: str = "work") -> Server:
-        """Boot a server as a user would, with a flavor whose extra specs ask for a slot; Conflict if none is free."""
+        """Boot a server with the flavor of a reservation; Conflict if no host has free reserved capacity."""
         with self._storage.open(to_change=True) as state:
             now = self._clock.now()
             flavor = state.flavors.get(flavor_id)
             if flavor is None or project_id not in flavor.projects:
                 raise NotFound(f"there is no flavor {flavor_id}")
-            slots = [key for key in flavor.extra_specs if key.startswith(f"resources:{CLASS_PREFIX}")]
-            wanted = [key.removeprefix("resources:") for key in slots]
-            pool = flavor.extra_specs["aggregate_instance_extra_specs:reservation"]
-            inside = {h for a in state.aggregates.values() if a.metadata.get("reservation") == pool for h in a.hosts}
+            keys = [key for key in flavor.extra_specs if key.startswith(f"resources:{CLASS_PREFIX}")]
+            classes = [key.removeprefix("resources:") for key in keys]
+            reservation = flavor.extra_specs["aggregate_instance_extra_specs:reservation"]
+            inside = {
+                h for a in state.aggregates.values() if a.metadata.get("reservation") == reservation for h in a.hosts
+            }
             for host in state.hosts.values():
                 totals = state.inventories.get(host.name, {})
-                free = all(totals.get(name, 0) > used(state, host.name, name, now) for name in wanted)
+                free = all(totals.get(name, 0) > used(state, host.name, name, now) for name in classes)
                 if free and host.service_name in inside and host.up and host.enabled:
                     server = ServerState(
                         str(uuid.uuid4()),
@@ -93,7 +95,7 @@ class Users:
     def boot_preemptible(
         self, name: str, *, host: str, project_id: str = "p", vcpus: int = 1, created_at: str = ""
     ) -> Server:
-        """Boot a preemptible server as a user would; Conflict where the scheduler filter lets none in."""
+        """Boot a preemptible server; Conflict if the scheduler filter would reject the host."""
         with self._storage.open(to_change=True) as state:
             now = self._clock.now()
             inside = [a for a in state.aggregates.values() if host in a.hosts]
@@ -116,12 +118,12 @@ class Users:
             return server_of(server, now)
 
     def shelve(self, server_id: str) -> None:
-        """Let a server be on no host, as one that is shelved."""
+        """Shelve a server: it is on no host."""
         with self._storage.open(to_change=True) as state:
             state.servers[server_id].host, state.servers[server_id].status = None, "SHELVED_OFFLOADED"
 
     def attach(self, floating_ip_id: str, port_id: str | None = None) -> str:
-        """Attach a floating IP to a port as its user would; return the port's id."""
+        """Attach a floating IP to a port; return the port's id."""
         with self._storage.open(to_change=True) as state:
             found = existing_floating_ip(state, floating_ip_id)
             found.port_id = port_id or str(uuid.uuid4())
