@@ -26,6 +26,7 @@ from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
 from blazar.model.resource import ResourceDetails, ResourceInventory, ResourceKind
 from blazar.resources.addresses import AddressRegistration, attributes_of, name_of
+from blazar.resources.base import Given
 from blazar.resources.physical_host import HostSettings
 from blazar.resources.registration import HostRegistration
 from blazar.store import resource_queries
@@ -125,7 +126,7 @@ class Ground:
         self.http = self.app.test_client()
         # As a request for it would be kept.
         type_ = kind.make(cloud, host_settings)
-        self._parameters = dict(type_.parameters(type_.resolve(kind.filled, project_id="p")))
+        self._parameters = dict(type_.parameters(type_.resolve(Given(kind.filled), project_id="p")).values)
         match kind.resources:
             case ResourceKind.HOST:
                 self._register(self._hosts(registration))

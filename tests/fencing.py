@@ -511,7 +511,7 @@ def _changed(
             create(stage, rooms(), end, start=NOON + MINUTE)
         else:
             started(stage, rooms(), end)
-        stage.notes["before"] = dict(lease_of(stage).reservations[0].parameters)
+        stage.notes["before"] = dict(lease_of(stage).reservations[0].parameters.values)
 
     def act(stage: Stage) -> object:
         change = ReservationChange(lease_of(stage).reservations[0].id, parameters)
@@ -519,7 +519,7 @@ def _changed(
 
     def expect(stage: Stage) -> None:
         is_(LeaseStatus.ACTIVE)(stage)
-        now = dict(lease_of(stage).reservations[0].parameters)
+        now = dict(lease_of(stage).reservations[0].parameters.values)
         if stage.notes["answer"] is not None:
             assert all(now[key] == value for key, value in parameters.items()), "a change that was granted is gone"
         elif not before_the_start:

@@ -61,7 +61,7 @@ def check_cloud(
     assert set(aggregates) == names, f"aggregates are left over, or missing: {set(aggregates) ^ names}"
     check_flavors(state, [r for _, r in servers], offered)
     assert sorted(state.classes) == sorted(resource_class(r.id) for _, r in servers), "a class is left over, or missing"
-    grouped = sorted(flavor_name(r.id) for _, r in servers if r.parameters["affinity"] is not None)
+    grouped = sorted(flavor_name(r.id) for _, r in servers if r.parameters.values["affinity"] is not None)
     assert sorted(group.name for group in state.groups.values()) == grouped, "a server group is left over, or missing"
 
     held: set[str] = set()
@@ -108,10 +108,10 @@ def check_flavors(state: State, servers: Collection[Reservation], offered: Colle
     assert set(state.flavors) == own | {flavor.id for flavor in offered}, "a flavor is left over, or missing"
     for reservation in servers:
         copy = state.flavors[reservation.id]
-        sizes = tuple(reservation.parameters[size] for size in ("vcpus", "memory_mb", "disk_gb"))
+        sizes = tuple(reservation.parameters.values[size] for size in ("vcpus", "memory_mb", "disk_gb"))
         assert (copy.vcpus, copy.memory_mb, copy.disk_gb) == sizes, "a flavor has not the size of its reservation"
         if reservation.resource_type == "flavor:instance":
-            source = state.flavors[str(reservation.parameters["flavor_id"])]
+            source = state.flavors[str(reservation.parameters.values["flavor_id"])]
             assert (source.vcpus, source.memory_mb, source.disk_gb) == sizes
             assert copy.extra_specs.items() >= source.extra_specs.items()
     for flavor in offered:

@@ -71,7 +71,11 @@ def _reservation(view: LeaseView, reservation: Reservation) -> Json:
     held = [allocated for allocated in view.allocated_resources if allocated.reservation_id == reservation.id]
     return {
         # Before the reservation's own flavor exists, it shows the one that was requested.
-        **(reservation.shown if reservation.cloud_ids else {**reservation.shown, **reservation.parameters}),
+        **(
+            reservation.shown
+            if reservation.cloud_ids.values
+            else {**reservation.shown, **reservation.parameters.values}
+        ),
         "id": reservation.id,
         "lease_id": view.lease.id,
         "resource_id": reservation.resource_id,

@@ -1,50 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filter notifications as the outbox stores them.
 
-Messages of older versions wait in databases, and older managers read messages of this one: so the stored names stay,
-also where a field of the model has a newer name.
+Messages of older versions wait in databases, and older managers read messages of this one: so the stored form stays,
+also where the model has newer names and types.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from blazar.enforcement.values import FilterNotification
+from blazar.model.lease import Content, Lease
+from blazar.model.lease_json import cloud_ids_json, cloud_ids_of, saved_state_json, saved_state_of
 
 _ADAPTER = TypeAdapter(FilterNotification)
-_STORED = {"cloud_ids": "artefacts", "saved_state": "memo"}
-"""The stored names of fields of reservations and events."""
 
 
 def dump(notification: FilterNotification) -> str:
     """Return a notification as JSON."""
     content = _ADAPTER.dump_python(notification, mode="json", by_alias=True)
-    _rename(content, _STORED)
+    _store(content["view"]["lease"], notification.view.lease)
+    if notification.before is not None:
+        _store(content["before"]["lease"], notification.before.lease)
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
 
 
 def parse(text: str) -> FilterNotification:
     """Return a stored notification; ValueError."""
     content = json.loads(text)
-    _rename(content, {stored: name for name, stored in _STORED.items()})
+    try:
+        for view in filter(None, (content["view"], content.get("before"))):
+            _read(view["lease"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("not a notification about a lease") from error
     return _ADAPTER.validate_python(content)
 
 
-def _rename(content: Any, names: Mapping[str, str]) -> None:
-    for part in _parts(content):
-        for old, new in names.items():
-            if old in part:
-                part[new] = part.pop(old)
+def _store(stored: dict[str, Any], lease: Lease) -> None:
+    for part, reservation in zip(stored["reservations"], lease.reservations, strict=True):
+        del part["cloud_ids"], part["unassigned"]
+        part["parameters"] = dict(reservation.parameters.values)
+        part["artefacts"] = cloud_ids_json(reservation.cloud_ids, reservation.unassigned)
+    for part, event in zip(stored["events"], lease.events, strict=True):
+        del part["saved_state"]
+        part["memo"] = saved_state_json(event.saved_state)
 
 
-def _parts(content: Any) -> Iterator[dict[str, Any]]:
-    """Yield the reservations and events of a notification; of anything malformed nothing, as the parser refuses it."""
-    for view in ("view", "before"):
-        lease = ((content.get(view) if isinstance(content, dict) else None) or {}).get("lease") or {}
-        for part in (*lease.get("reservations", ()), *lease.get("events", ())):
-            if isinstance(part, dict):
-                yield part
+def _read(stored: dict[str, Any]) -> None:
+    for part in stored["reservations"]:
+        part["parameters"] = Content(part["parameters"])
+        part["cloud_ids"], part["unassigned"] = cloud_ids_of(part.pop("artefacts"))
+    for part in stored["events"]:
+        part["saved_state"] = saved_state_of(part.pop("memo"))

@@ -18,24 +18,8 @@ from blazar.model.demand import Allocation
 from blazar.model.lease import Lease, Reservation, ReservationStatus
 from blazar.resources.base import Task
 
-LEFT_OUT = "left_out"
-"""Key in a reservation's ``cloud_ids``: the calendar ids of allocated resources that could not be assigned."""
-
 FLAGGED = frozenset({ReservationStatus.PENDING, ReservationStatus.ACTIVE})
 """Flags are updated in these states only: a reservation that has ended keeps its last ones."""
-
-
-def left_out(reservation: Reservation) -> frozenset[int]:
-    """Return the resources that are allocated to a reservation in use but not assigned."""
-    return frozenset(reservation.cloud_ids.get(LEFT_OUT) or ())
-
-
-def leaving_out(reservation: Reservation, ids: Collection[int]) -> Reservation:
-    """Return a reservation that has all its resources assigned but these."""
-    cloud_ids = {key: value for key, value in reservation.cloud_ids.items() if key != LEFT_OUT}
-    if ids:
-        cloud_ids[LEFT_OUT] = sorted(ids)
-    return reservation if cloud_ids == reservation.cloud_ids else replace(reservation, cloud_ids=cloud_ids)
 
 
 def failed(tasks: Iterable[Task], status: ReservationStatus) -> Mapping[str, frozenset[int]]:
@@ -67,7 +51,7 @@ def flagged(
     for reservation in lease.reservations:
         if reservation.status in FLAGGED:
             held = {a.resource_id for a in allocations if a.reservation_id == reservation.id}
-            missing = bool(held & failed_ids) or bool(held & left_out(reservation))
+            missing = bool(held & failed_ids) or bool(held & reservation.unassigned)
             missing |= reservation.missing_resources and reservation.id in uncertain
             after.append(_flagged(reservation, missing, reservation.id in changed, now))
     changed_lease = derived(lifecycle.with_reservations(lease, after))

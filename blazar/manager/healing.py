@@ -24,12 +24,12 @@ from blazar.context import scope
 from blazar.manager import lifecycle
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claim, Claims
-from blazar.manager.flags import FLAGGED, change_notification, derived, failed, flagged, leaving_out, left_out
+from blazar.manager.flags import FLAGGED, change_notification, derived, failed, flagged
 from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Replanner, ToReplace
 from blazar.manager.settings import Settings
 from blazar.manager.starting import MOST_TURNS, start_and_wait, without
-from blazar.manager.worker import Worker, saved_state_of
+from blazar.manager.worker import Worker
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import (
@@ -218,9 +218,9 @@ class Healing:
             # Its allocations or flags are being written at this moment.
             raise Contention(f"lease {lease_id} is being worked on")
         lacking = [
-            replace(leaving_out(r, left_out(r) | {host_id}), missing_resources=True, updated_at=now)
+            replace(r, unassigned=r.unassigned | {host_id}, missing_resources=True, updated_at=now)
             for r in lease.reservations
-            if r.id in reservation_ids and r.status is ReservationStatus.ACTIVE and host_id not in left_out(r)
+            if r.id in reservation_ids and r.status is ReservationStatus.ACTIVE and host_id not in r.unassigned
         ]
         return lease, derived(lifecycle.with_reservations(lease, lacking)) if lacking else lease
 
@@ -376,7 +376,7 @@ class Healing:
         updating = lifecycle.begin_update(
             lease,
             event_id=str(uuid.uuid4()),
-            saved_state=saved_state_of(decided.snapshot.allocations),
+            held=decided.snapshot.allocations,
             token=claim.token,
             now=now,
             until=self._claims.begin(claim),
@@ -403,7 +403,7 @@ class Healing:
         def write(current: Lease) -> Lease:
             settled = lifecycle.settle(current, next(e for e in current.events if e.id == event.id), now=now)
             noted = lifecycle.with_reservations(
-                settled, [leaving_out(r, started[r.id]) for r in settled.reservations if r.id in started]
+                settled, [replace(r, unassigned=started[r.id]) for r in settled.reservations if r.id in started]
             )
             tasks = self._worker.tasks_with(noted, plan.allocations)
             after = flagged(noted, plan.allocations, tasks, changed=decided.replanned, now=now)
@@ -418,7 +418,7 @@ class Healing:
         Conflict if one of these is new.
         """
         kind = self._worker.type_of(task.reservation)
-        out = left_out(task.reservation) & frozenset(r.id for r in task.resources if r.failure)
+        out = task.reservation.unassigned & frozenset(r.id for r in task.resources if r.failure)
         for _ in range(MOST_TURNS):
             try:
                 start_and_wait(kind, without(task, out))
@@ -451,7 +451,7 @@ def _is_back(task: Task) -> bool:
     if task.reservation.status is not ReservationStatus.ACTIVE or not task.reservation.missing_resources:
         return False
     well = {resource.id for resource in task.resources if not resource.failure}
-    return len(well) == len(task.resources) or bool(well & left_out(task.reservation))
+    return len(well) == len(task.resources) or bool(well & task.reservation.unassigned)
 
 
 def _check_gone(plan: Plan, to_replace: ToReplace, tasks: Iterable[Task]) -> None:

@@ -27,20 +27,20 @@ from blazar.model.clock import Clock, monotonic
 from blazar.model.demand import Demand, Plan
 from blazar.model.errors import BlazarError, InvalidInput, NotFound, StaleLease
 from blazar.model.lease import (
+    Content,
     Event,
     EventStatus,
     EventType,
     Lease,
     LeaseRevision,
     LeaseStatus,
-    Parameters,
     Reservation,
     ReservationStatus,
 )
 from blazar.model.requests import Actor, LeaseChange, LeaseRequest
 from blazar.model.usage import OutboxMessage
 from blazar.model.window import Window
-from blazar.resources.base import ResourceType, Task
+from blazar.resources.base import Given, ResourceType, Task
 from blazar.store.store import Store
 
 POLL_SECONDS = 0.1
@@ -108,7 +108,7 @@ class LeaseService:
             bounds.check_lease(len(request.reservations))
         checked = [(self._type(r.resource_type), r.resource_type, r.parameters) for r in request.reservations]
         with scope(limit=self._settings.request_limit):
-            resolved = [kind.resolve(given, project_id=request.project_id) for kind, _, given in checked]
+            resolved = [kind.resolve(Given(given), project_id=request.project_id) for kind, _, given in checked]
         parameters = [kind.parameters(given) for (kind, _, _), given in zip(checked, resolved, strict=True)]
         saves = any(kind.action(values).saves_work for (kind, _, _), values in zip(checked, parameters, strict=True))
         if before_end is None and saves:
@@ -210,7 +210,7 @@ class LeaseService:
                 self._wait_until_gone(lease)
             return
 
-    def _demand(self, kind: ResourceType, parameters: Parameters, *, private: bool) -> Demand:
+    def _demand(self, kind: ResourceType, parameters: Content, *, private: bool) -> Demand:
         try:
             return kind.demand(parameters, known=self._store.resources.known_properties(kind.kind, private=private))
         except InvalidInput:
@@ -343,7 +343,7 @@ def _new_lease(
     request: LeaseRequest,
     window: Window,
     before_end: datetime | None,
-    reservations: list[tuple[str, Parameters]],
+    reservations: list[tuple[str, Content]],
     *,
     token: str,
     now: datetime,

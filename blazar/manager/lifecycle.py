@@ -9,10 +9,11 @@ may take it over: the work is idempotent, so doing it twice does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from blazar.model.demand import Allocation
 from blazar.model.lease import (
     REQUEST_EVENTS,
     Event,
@@ -22,6 +23,8 @@ from blazar.model.lease import (
     LeaseStatus,
     Reservation,
     ReservationStatus,
+    SavedAllocation,
+    SavedState,
 )
 
 MOVES: Mapping[LeaseStatus, frozenset[LeaseStatus]] = {
@@ -53,9 +56,6 @@ WORKING: Mapping[EventType, LeaseStatus] = {
 """The status of a lease while an event is worked on; other events do not change it."""
 
 TIMETABLE = (EventType.START, EventType.BEFORE_END, EventType.END)
-
-UNDONE = "undone"
-"""Key in the saved state (``saved_state``) of an update: how many changes in a row were undone before."""
 
 _OVER = frozenset({EventStatus.DONE, EventStatus.ERROR})
 
@@ -165,7 +165,7 @@ def settle(lease: Lease, event: Event, *, now: datetime, error: str | None = Non
 
     ``note`` is kept as the reason of an event that is DONE.
     """
-    tries = {UNDONE: undone(event) + 1} if error and event.event_type == EventType.UPDATE else None
+    tries = SavedState(undone=undone(event) + 1) if error and event.event_type == EventType.UPDATE else None
     over = replace(
         event,
         status=EventStatus.ERROR if error else EventStatus.DONE,
@@ -249,12 +249,12 @@ def begin_clean_up(lease: Lease, *, event_id: str, now: datetime) -> Lease:
 
 
 def begin_update(
-    lease: Lease, *, event_id: str, saved_state: Mapping[str, object], token: str, now: datetime, until: datetime
+    lease: Lease, *, event_id: str, held: Collection[Allocation], token: str, now: datetime, until: datetime
 ) -> Lease:
     """Return the lease while it is changed in the cloud, with an event claimed with the ``token`` (``update_of``).
 
-    From the ``saved_state`` any manager can undo the change. The finished event of an earlier change is reused: the
-    record does not grow with the number of changes.
+    The event keeps the allocations ``held`` before the change, from which any manager can undo it. The finished event
+    of an earlier change is reused: the record does not grow with the number of changes.
     """
     known = lease.event(EventType.UPDATE)
     reused = known is not None and is_over(known)
@@ -264,9 +264,14 @@ def begin_update(
         time=now.replace(microsecond=0),
         status=EventStatus.UNDONE,
         created_at=now,
-        saved_state={**saved_state, UNDONE: undone(known)},
+        saved_state=SavedState(allocations=tuple(map(saved, held)), undone=undone(known)),
     )
     return claim(with_event(lease, event), event, token=token, now=now, until=until)
+
+
+def saved(allocation: Allocation) -> SavedAllocation:
+    """Return what an event keeps of an allocation: its window is that of the lease."""
+    return SavedAllocation(allocation.reservation_id, allocation.resource_id, allocation.count, allocation.per_instance)
 
 
 def update_of(lease: Lease) -> Event:
@@ -279,7 +284,7 @@ def update_of(lease: Lease) -> Event:
 
 def undone(event: Event | None) -> int:
     """Return how many changes in a row were undone, from the event that all changes of a lease share."""
-    return int((event.saved_state or {}).get(UNDONE, 0)) if event is not None else 0
+    return event.saved_state.undone if event is not None and event.saved_state is not None else 0
 
 
 def deleted(lease: Lease, event: Event, *, now: datetime, error: str | None = None) -> Lease:

@@ -23,12 +23,11 @@ from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, PlacementRequest
 from blazar.manager.claims import Claim, Claims
 from blazar.manager.enforcing import EnforcementCheck
-from blazar.manager.flags import left_out
 from blazar.manager.notifications import UPDATED, WARNING_OFF, Notifier
 from blazar.manager.outbox import Outbox
 from blazar.manager.settings import Settings
 from blazar.manager.starting import start_and_wait, without
-from blazar.manager.worker import Worker, saved_state_of
+from blazar.manager.worker import Worker
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import (
@@ -40,21 +39,22 @@ from blazar.model.errors import (
     WrongState,
 )
 from blazar.model.lease import (
+    Content,
     Event,
     EventStatus,
     EventType,
     Lease,
     LeaseStatus,
-    Parameters,
     Reservation,
     ReservationStatus,
+    SavedState,
 )
-from blazar.model.requests import Actor, LeaseChange, ReservationChange
+from blazar.model.requests import Actor, LeaseChange
 from blazar.model.usage import OutboxMessage
 from blazar.model.window import Window
-from blazar.resources.actions import BEFORE_END, names_action
-from blazar.resources.asked import required_properties, requirements_differ
-from blazar.resources.base import ResolutionNeeded, Task, Unusable, UsageNeeded
+from blazar.resources.actions import differ_beside_action, names_action
+from blazar.resources.asked import required_properties, requirement
+from blazar.resources.base import Given, ResolutionNeeded, Task, Unusable, UsageNeeded
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -94,6 +94,15 @@ class _Change:
     def needs_cloud(self) -> bool:
         """Tell whether something in the cloud has to change with the lease."""
         return bool(self.new or self.draft.to_prepare)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A requested change, with what was read from the cloud for it, by reservation."""
+
+    change: LeaseChange
+    given: Mapping[str, Given]
+    usage: Mapping[str, Mapping[int, int]]
 
 
 class Updates:
@@ -158,50 +167,45 @@ class Updates:
         claim: Claim,
     ) -> tuple[_Change | _Nothing, Lease]:
         """Decide and write; if the decision needs the usage in the cloud, read that in between, outside the turn."""
-        usage: dict[str, Mapping[int, int]] = {}
+        asked = _Asked(change, {each.id: Given(each.parameters) for each in change.reservations}, {})
         # Each reservation is read at most once. All are resolved at once.
         for _ in range(len(change.reservations) + 2):
             try:
-                return self._decided_with(lease_id, change, enforcement_check, check, claim, usage)
+                return self._decided_with(lease_id, asked, enforcement_check, check, claim)
             except ResolutionNeeded:
-                change = self._resolved(lease_id, change)
-            except UsageNeeded as look:
-                reservation = look.task.reservation
-                usage[reservation.id] = self._worker.type_of(reservation).in_use(look.task)
+                asked = replace(asked, given=self._resolved(lease_id, asked.given))
+            except UsageNeeded as needed:
+                reservation = needed.task.reservation
+                in_use = self._worker.type_of(reservation).in_use(needed.task)
+                asked = replace(asked, usage={**asked.usage, reservation.id: in_use})
         raise Contention(f"the reservations of lease {lease_id} kept changing; please retry")
 
     def _decided_with(
         self,
         lease_id: str,
-        change: LeaseChange,
+        asked: _Asked,
         enforcement_check: EnforcementCheck,
         check: Callable[[_Change | _Nothing], None] | None,
         claim: Claim,
-        usage: Mapping[str, Mapping[int, int]],
     ) -> tuple[_Change | _Nothing, Lease]:
         return self._booking.until_it_holds(
-            lambda attempt: self._decide(lease_id, change, attempt, usage),
-            lambda found: (found, self._commit(found, change, enforcement_check, claim)),
+            lambda attempt: self._decide(lease_id, asked, attempt),
+            lambda found: (found, self._commit(found, asked.change, enforcement_check, claim)),
             check,
         )
 
-    def _resolved(self, lease_id: str, change: LeaseChange) -> LeaseChange:
+    def _resolved(self, lease_id: str, given: Mapping[str, Given]) -> Mapping[str, Given]:
         """Complete the parameters of a change from the cloud, outside the turn of a booking."""
         lease = self._store.leases.one(lease_id)
+        known = {r.id: r for r in lease.reservations if r.id in given}
+        resolved = {
+            id_: self._worker.type_of(r).resolve(given[id_], project_id=lease.project_id, reservation=r)
+            for id_, r in known.items()
+        }
+        return {**given, **resolved}
 
-        def resolved(asked: ReservationChange) -> ReservationChange:
-            reservation = lease.reservation(asked.id)
-            if reservation is None:
-                return asked
-            kind = self._worker.type_of(reservation)
-            given = kind.resolve(asked.parameters, project_id=lease.project_id, reservation=reservation)
-            return replace(asked, parameters=given)
-
-        return replace(change, reservations=tuple(map(resolved, change.reservations)))
-
-    def _decide(
-        self, lease_id: str, change: LeaseChange, attempt: int, usage: Mapping[str, Mapping[int, int]]
-    ) -> _Change | _Nothing:
+    def _decide(self, lease_id: str, asked: _Asked, attempt: int) -> _Change | _Nothing:
+        change = asked.change
         # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._clock.now()
         lease = self._store.leases.one(lease_id)
@@ -218,9 +222,10 @@ class Updates:
             raise StaleLease(f"lease {lease.id} is being worked on")
         allocations = self._store.calendar.of_lease(lease.id)
         tasks = tuple(
-            replace(task, in_use=usage.get(task.reservation.id)) for task in self._worker.tasks_with(lease, allocations)
+            replace(task, in_use=asked.usage.get(task.reservation.id))
+            for task in self._worker.tasks_with(lease, allocations)
         )
-        draft = self._draft(lease, tasks, change, now)
+        draft = self._draft(lease, tasks, asked, now)
         if draft.replan and draft.after.window.end <= now:
             # For a window in the past it could get resources that other leases use now.
             raise InvalidInput(
@@ -263,15 +268,16 @@ class Updates:
         """Tell whether a change can fail after it is booked: in the cloud, or because a service rejects it."""
         return found.needs_cloud or self._enforcement.must_accept(Occasion.UPDATED, found.lease.project_id)
 
-    def _draft(self, lease: Lease, tasks: Collection[Task], change: LeaseChange, now: datetime) -> _Draft:
+    def _draft(self, lease: Lease, tasks: Collection[Task], asked: _Asked, now: datetime) -> _Draft:
+        change = asked.change
         window = dates.changed_window(lease.window, change.start, change.end, now)
-        parameters = self._new_parameters(lease, change)
+        parameters = self._new_parameters(lease, asked)
         rearmed = _rearmed(lease, window, now)
         reservations = tuple(
             replace(r, parameters=parameters[r.id], updated_at=now) if parameters[r.id] != r.parameters else r
             for r in rearmed.reservations
         )
-        newly_set = any(names_action(asked.parameters) for asked in change.reservations)
+        newly_set = any(names_action(each.parameters) for each in change.reservations)
         saves = any(self._worker.type_of(r).action(r.parameters).saves_work for r in reservations)
         events, warning_off = _new_timetable(
             rearmed, window, change.before_end, now, newly_set=newly_set, saves=saves, rearmed=rearmed is not lease
@@ -287,7 +293,7 @@ class Updates:
         replan = (
             not lease.window.covers(window)
             or rearmed is not lease
-            or any(_changes_request(task.reservation.parameters, parameters[task.reservation.id]) for task in tasks)
+            or any(differ_beside_action(task.reservation.parameters, parameters[task.reservation.id]) for task in tasks)
         )
         to_prepare = frozenset(
             r.id
@@ -301,22 +307,22 @@ class Updates:
             before.parameters, after.parameters
         )
 
-    def _new_parameters(self, lease: Lease, change: LeaseChange) -> Mapping[str, Parameters]:
+    def _new_parameters(self, lease: Lease, asked: _Asked) -> Mapping[str, Content]:
         parameters = {r.id: r.parameters for r in lease.reservations}
-        for asked in change.reservations:
-            reservation = lease.reservation(asked.id)
+        for each in asked.change.reservations:
+            reservation = lease.reservation(each.id)
             if reservation is None:
                 raise InvalidInput(
-                    f"reservations: the lease has no reservation {asked.id[:80]}; reservations can be changed, but "
+                    f"reservations: the lease has no reservation {each.id[:80]}; reservations can be changed, but "
                     f"neither added nor removed"
                 )
-            if asked.resource_type not in (None, reservation.resource_type):
+            if each.resource_type not in (None, reservation.resource_type):
                 raise Conflict(
                     f"reservation {reservation.id} is of type {reservation.resource_type}; "
                     "resource_type cannot be changed"
                 )
             kind = self._worker.type_of(reservation)
-            parameters[asked.id] = kind.changed(parameters[asked.id], asked.parameters)
+            parameters[each.id] = kind.changed(parameters[each.id], asked.given[each.id])
         return parameters
 
     def _plan(
@@ -356,14 +362,12 @@ class Updates:
         held = {a.assignment for a in allocations}
         if lease.window.covers(after.window):
             # New requirements must still hold at the write on kept resources, too.
-            newly_set = {
+            changed = {
                 task.reservation.id
                 for task in tasks
-                if (r := after.reservation(task.reservation.id)) and requirements_differ(task.reservation, r)
+                if (r := after.reservation(task.reservation.id)) and requirement(task.reservation) != requirement(r)
             }
-            fresh = {
-                a.resource_id for a in plan.allocations if a.reservation_id in newly_set or a.assignment not in held
-            }
+            fresh = {a.resource_id for a in plan.allocations if a.reservation_id in changed or a.assignment not in held}
             return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 
@@ -372,7 +376,7 @@ class Updates:
         updating = lifecycle.begin_update(
             lease,
             event_id=str(uuid.uuid4()),
-            saved_state=saved_state_of(found.allocations),
+            held=found.allocations,
             token=claim.token,
             now=now,
             until=self._claims.begin(claim),
@@ -428,14 +432,14 @@ class Updates:
         """Make the cloud objects that must exist before the start of a reservation, from its new parameters."""
         # No resources are read: objects from before the start belong to the reservation as a whole.
         cloud_ids = self._worker.type_of(reservation).prepare(Task(lease, reservation, ()))
-        return replace(reservation, cloud_ids=cloud_ids)
+        return replace(reservation, cloud_ids=cloud_ids, unassigned=frozenset())
 
     def _start(self, task: Task) -> None:
         """Assign the resources of a reservation, without those that were left out before and have not recovered."""
         kind = self._worker.type_of(task.reservation)
         failed = frozenset(resource.id for resource in task.resources if resource.failure)
         try:
-            start_and_wait(kind, without(task, left_out(task.reservation) & failed))
+            start_and_wait(kind, without(task, task.reservation.unassigned & failed))
         except Unusable as error:
             # Marked as failed, they are not chosen the next time.
             self._store.resources.set_failed(kind.kind, error.reasons, at=self._clock.now())
@@ -564,7 +568,7 @@ def _new_timetable(
 
 def _renewed(event: Event, now: datetime, *, newly_set: bool) -> Event:
     """Return an event ready to run once more; earlier results count, unless the action was requested again."""
-    saved_state = {"asked_at": now.isoformat()} if newly_set else None
+    saved_state = SavedState(action_asked_at=now) if newly_set else None
     return replace(event, status=EventStatus.UNDONE, attempts=0, reason=None, saved_state=saved_state, updated_at=now)
 
 
@@ -573,11 +577,6 @@ def _moved(event: Event, time: datetime, now: datetime) -> Event:
     if (event.time, event.due_at) == (time, due_at):
         return event
     return replace(event, time=time, due_at=due_at, updated_at=now)
-
-
-def _changes_request(before: Parameters, after: Parameters) -> bool:
-    """Tell whether a change of parameters can change the placement; a new action before the end cannot."""
-    return {k: v for k, v in before.items() if k != BEFORE_END} != {k: v for k, v in after.items() if k != BEFORE_END}
 
 
 def _changed_in_use(after: Lease, tasks: Collection[Task], planned: Collection[Allocation]) -> frozenset[str]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from blazar.manager import lifecycle
 from blazar.manager.claims import Claim, Claims
-from blazar.manager.flags import failed, leaving_out, left_out
+from blazar.manager.flags import failed
 from blazar.manager.lifecycle import Drop, Wait
 from blazar.manager.notifications import DELETED, Notifier, of_event
 from blazar.manager.outbox import Outbox
@@ -18,7 +18,6 @@ from blazar.manager.read_ahead import ReadAhead
 from blazar.manager.settings import Settings
 from blazar.manager.starting import MOST_TURNS, StartReplacements, without
 from blazar.manager.tasks import tasks_with
-from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock, later
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, NotFound, StaleLease, WrongState
@@ -440,7 +439,7 @@ class Worker:
             elif then is not None or progress.cloud_ids is not None:
                 made = task.reservation
                 if progress.cloud_ids is not None:
-                    made = leaving_out(replace(made, cloud_ids=progress.cloud_ids), left_out(made))
+                    made = replace(made, cloud_ids=progress.cloud_ids)
                 changed.append(made if then is None else lifecycle.with_status(made, then, now))
         if reasons:
             return Retry("; ".join(errors + reasons), None if failed_here else after, tuple(changed))
@@ -545,45 +544,29 @@ class Worker:
                 self._notifier.notify(DELETED, lease)
 
 
-def saved_state_of(allocations: Collection[Allocation]) -> Mapping[str, object]:
-    """Return the saved state of an update: the allocations that the lease held before."""
-    return {
-        "held": [
-            [a.reservation_id, a.resource_id, a.count, None if a.per_instance is None else dict(a.per_instance.items)]
-            for a in allocations
-        ]
-    }
-
-
 def held_before(lease: Lease, event: Event, kinds: Mapping[str, ResourceKind]) -> tuple[Allocation, ...]:
     """Return the allocations of a lease before an update, in its window. SavedStateMissing if not saved.
 
     ``kinds`` are the resource kinds of its reservations.
     """
-    if event.saved_state is None or "held" not in event.saved_state:
-        # An explicit empty list means that it held nothing: a missing one must never make resources count as surplus.
+    saved = None if event.saved_state is None else event.saved_state.allocations
+    if saved is None:
+        # An empty tuple means that it held nothing: a missing one must never make resources count as surplus.
         raise SavedStateMissing(
             f"the allocations of lease {lease.id} before its update are not on record; nothing is undone"
         )
-    held = event.saved_state["held"]
     return tuple(
         Allocation(
-            kinds[reservation_id],
-            resource_id,
-            lease.id,
-            reservation_id,
-            lease.window,
-            count,
-            None if per_instance is None else Amounts.of(per_instance),
+            kinds[a.reservation_id], a.resource_id, lease.id, a.reservation_id, lease.window, a.count, a.per_instance
         )
-        for reservation_id, resource_id, count, per_instance in held
+        for a in saved
     )
 
 
 def _without(task: Task, ids: frozenset[int]) -> Task:
     """Return a reservation to start without some of its resources, with these recorded as left out."""
     out = ids & task.counts.keys()
-    return without(replace(task, reservation=leaving_out(task.reservation, out)), out)
+    return without(replace(task, reservation=replace(task.reservation, unassigned=out)), out)
 
 
 def _joined(one: Result, other: Result) -> Result:

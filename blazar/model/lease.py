@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
+from blazar.model.amounts import Amounts
 from blazar.model.window import Window
 
-Parameters = Mapping[str, Any]
-"""Type-specific values of a reservation, as JSON. Only the module of the resource type interprets them."""
+Json = Mapping[str, object]
+"""A JSON object as a client sent it or as the API shows it."""
 
 _OF_INSTANCES = ("flavor_id", "aggregate_id", "server_group_id")
 SHOWN_IDS: Mapping[str, tuple[str, ...]] = {"virtual:instance": _OF_INSTANCES, "flavor:instance": _OF_INSTANCES}
@@ -73,14 +73,52 @@ REQUEST_EVENTS = frozenset({EventType.CREATE, EventType.UPDATE, EventType.DELETE
 
 
 @dataclass(frozen=True, slots=True)
+class Content:
+    """Values of a resource type that are kept with a reservation.
+
+    Only the resource type reads them, by a typed value of its own (such as ``HostParameters``); everything else stores,
+    compares and shows them. ``values`` is a JSON object.
+    """
+
+    values: Json
+
+
+NO_CONTENT = Content({})
+
+
+@dataclass(frozen=True, slots=True)
+class SavedAllocation:
+    """What a reservation held of one resource: ``count`` times ``per_instance``, None for the whole resource."""
+
+    reservation_id: str
+    resource_id: int
+    count: int
+    per_instance: Amounts | None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """What an event keeps for later attempts.
+
+    ``allocations`` are those from before a change, which undoing it restores; None if there is no change to undo, while
+    an empty tuple means that the lease held nothing. ``undone`` is how many changes in a row were undone.
+    ``action_asked_at`` is when a user last asked for the action before the end after it had been done.
+    """
+
+    allocations: tuple[SavedAllocation, ...] | None = None
+    undone: int = 0
+    action_asked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """An action on a lease at a time.
 
     ``due_at`` is when a manager should next process the event: its time while it is UNDONE, the time of the next
     attempt after a failure, or the expiry of the claim of the manager that works on it; None when nothing is left to
     do. ``claimed_by`` and ``claimed_at`` are the owner of the claim and the time of the claim. ``attempts`` counts
-    failed attempts, and ``reason`` is why the last one failed. ``saved_state`` of a request event is what is needed to
-    undo the request. Events of a client's own types are stored but do nothing.
+    failed attempts, and ``reason`` is why the last one failed. ``saved_state`` is what later attempts need. Events of a
+    client's own types are stored but do nothing.
     """
 
     id: str
@@ -94,7 +132,7 @@ class Event:
     claimed_at: datetime | None = None
     attempts: int = 0
     reason: str | None = None
-    saved_state: Mapping[str, Any] | None = None
+    saved_state: SavedState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +141,7 @@ class Reservation:
 
     ``resource_id`` is an id that API 1.0 shows and nothing uses. ``parameters`` are the type's own values as the API
     shows them; ``cloud_ids`` are the cloud ids of what the type created (such as the id of an aggregate).
+    ``unassigned`` are allocated resources that could not be assigned, by calendar id.
     """
 
     id: str
@@ -113,13 +152,15 @@ class Reservation:
     updated_at: datetime | None = None
     missing_resources: bool = False
     resources_changed: bool = False
-    parameters: Parameters = field(default_factory=dict)
-    cloud_ids: Parameters = field(default_factory=dict)
+    parameters: Content = NO_CONTENT
+    cloud_ids: Content = NO_CONTENT
+    unassigned: frozenset[int] = frozenset()
 
     @property
-    def shown(self) -> Mapping[str, Any]:
+    def shown(self) -> Json:
         """Return the parameters and the cloud ids that users need to know; an id that does not exist yet is None."""
-        return {**self.parameters, **{key: self.cloud_ids.get(key) for key in SHOWN_IDS.get(self.resource_type, ())}}
+        ids = SHOWN_IDS.get(self.resource_type, ())
+        return {**self.parameters.values, **{key: self.cloud_ids.values.get(key) for key in ids}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from blazar.model.lease import Parameters
+from blazar.model.lease import Json
 
 
 class Now(Enum):
@@ -35,10 +35,10 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class ReservationRequest:
-    """One reservation of a new lease; ``parameters`` are not checked yet."""
+    """One reservation of a new lease; ``parameters`` are as the client sent them."""
 
     resource_type: str
-    parameters: Parameters
+    parameters: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ReservationChange:
     """New values for some parameters of one reservation; ``resource_type`` must be the stored one."""
 
     id: str
-    parameters: Parameters
+    parameters: Json
     resource_type: str | None = None
 
 

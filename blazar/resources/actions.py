@@ -6,13 +6,12 @@ A reservation names its action as ``before_end`` or ``before_end_action``: two n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blazar.model.errors import CloudUnavailable, InvalidInput
-from blazar.model.lease import EventType, Parameters
-from blazar.resources.base import Action, Done, NotYet, Progress, Task
+from blazar.model.lease import Content, EventType, Json
+from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task
 from blazar.resources.parameters import quoted
 
 BEFORE_END = "before_end"
@@ -40,12 +39,12 @@ class Tally:
     failures: tuple[str, ...] = ()
 
 
-def names_action(given: Parameters) -> bool:
+def names_action(given: Json) -> bool:
     """Return whether a request names an action before the end."""
     return BEFORE_END in given or ALIAS in given
 
 
-def with_action(given: Parameters) -> Parameters:
+def with_action(given: Json) -> Json:
     """Return a request's parameters with the action under ``before_end``; InvalidInput if the two names differ."""
     if ALIAS not in given:
         return given
@@ -55,17 +54,27 @@ def with_action(given: Parameters) -> Parameters:
     return rest
 
 
-def checked_action(parameters: Parameters) -> str:
+def updated(current: Json, change: Given) -> Json:
+    """Return the values of a reservation, updated with those of a change that it has, too; others are left out."""
+    return {**current, **{key: value for key, value in with_action(change.values).items() if key in current}}
+
+
+def checked_action(given: Json) -> str:
     """Return the action as given; InvalidInput if it is unknown."""
-    action = parameters[BEFORE_END]
+    action = given[BEFORE_END]
     if action not in CHOICES:
         raise InvalidInput(f"{BEFORE_END} is {quoted(action)}; use one of {', '.join(map(repr, CHOICES))}")
     return str(action)
 
 
-def action_of(parameters: Parameters, default: str) -> Action:
+def differ_beside_action(before: Content, after: Content) -> bool:
+    """Return whether two versions of a reservation differ in more than the action before the end."""
+    one, other = ({k: v for k, v in each.values.items() if k != BEFORE_END} for each in (before, after))
+    return one != other
+
+
+def action_of(stated: str, default: str) -> Action:
     """Return the action of a reservation, using the operator's default where it names none."""
-    stated = parameters.get(BEFORE_END, "default")
     if stated == "default":
         stated = default
     return Action.NOTIFICATION if stated in NOTIFY_ONLY else Action(stated)
@@ -74,9 +83,7 @@ def action_of(parameters: Parameters, default: str) -> Action:
 def asked_at(task: Task) -> datetime | None:
     """Return when a user last requested the action after it had been done; None if never."""
     event = task.lease.event(EventType.BEFORE_END)
-    saved_state: Mapping[str, object] = (event.saved_state if event else None) or {}
-    stated = saved_state.get("asked_at")
-    return datetime.fromisoformat(stated) if isinstance(stated, str) else None
+    return None if event is None or event.saved_state is None else event.saved_state.action_asked_at
 
 
 def progress(task: Task, tally: Tally, what: str) -> Progress:

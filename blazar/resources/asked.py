@@ -3,21 +3,27 @@
 
 from __future__ import annotations
 
-from blazar.model.lease import Reservation
-from blazar.model.requirements import keys
-from blazar.resources import physical_host, virtual_instance
-from blazar.resources.parameters import requirement_of
+from collections.abc import Callable, Mapping
 
-REQUIREMENTS = {module.RESOURCE_TYPE: module.REQUIREMENTS for module in (physical_host, virtual_instance)}
-"""The parameters of a resource type that are requirements on hosts; other types (flavors) have none."""
+from blazar.model.lease import Content, Reservation
+from blazar.model.requirements import Anything, Requirement, keys
+from blazar.resources import physical_host, virtual_instance
+from blazar.resources.physical_host import HostParameters
+from blazar.resources.virtual_instance import VirtualInstanceParameters
+
+_REQUIREMENT: Mapping[str, Callable[[Content], Requirement]] = {
+    physical_host.RESOURCE_TYPE: lambda content: HostParameters.of(content).requirement,
+    virtual_instance.RESOURCE_TYPE: lambda content: VirtualInstanceParameters.of(content).requirement,
+}
+"""The requirement on hosts, by resource type; other types (flavors) have none."""
+
+
+def requirement(reservation: Reservation) -> Requirement:
+    """Return what a reservation requires of hosts."""
+    of = _REQUIREMENT.get(reservation.resource_type)
+    return Anything() if of is None else of(reservation.parameters)
 
 
 def required_properties(reservation: Reservation) -> frozenset[str]:
     """Return the host properties that a reservation's requirements name."""
-    return keys(requirement_of(reservation.parameters, REQUIREMENTS.get(reservation.resource_type, ())))
-
-
-def requirements_differ(before: Reservation, after: Reservation) -> bool:
-    """Return whether a change of a reservation changes its requirements on hosts."""
-    fields = REQUIREMENTS.get(after.resource_type, ())
-    return any(before.parameters[field] != after.parameters[field] for field in fields)
+    return keys(requirement(reservation))

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from blazar.model.demand import Demand
-from blazar.model.lease import Lease, Parameters, Reservation
+from blazar.model.lease import Content, Json, Lease, Reservation
 from blazar.model.resource import Resource, ResourceKind
 
 
@@ -18,7 +18,7 @@ from blazar.model.resource import Resource, ResourceKind
 class Done:
     """The cloud is in the desired state; ``cloud_ids``, if given, are the cloud ids to store."""
 
-    cloud_ids: Parameters | None = None
+    cloud_ids: Content | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,16 @@ class Task:
     resources: tuple[Resource, ...]
     counts: Mapping[int, int] = field(default_factory=dict)
     in_use: Mapping[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The parameters of a request, as the client sent them.
+
+    ``resolve`` may return a subclass that also has what it read from the cloud: a client cannot send one.
+    """
+
+    values: Json
 
 
 class UsageNeeded(Exception):
@@ -119,32 +129,32 @@ class ResourceType(Protocol):
     def kind(self) -> ResourceKind:
         """The kind of resource that reservations of this type take."""
 
-    def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
         """Return the parameters of a request, completed with data from the cloud (as the flavor of an id).
 
         Called before anything is read or booked, so that it may take long; ``reservation`` is the one to change,
         None for a new one. NotFound and InvalidInput name the field.
         """
 
-    def parameters(self, given: Parameters) -> Parameters:
+    def parameters(self, given: Given) -> Content:
         """Return the parameters of a new reservation, checked and completed; InvalidInput names the field.
 
         ``given`` is resolved.
         """
 
-    def changed(self, current: Parameters, change: Parameters) -> Parameters:
+    def changed(self, current: Content, change: Given) -> Content:
         """Return the parameters after a change, checked; InvalidInput names the field, ResolveFirst."""
 
-    def action(self, parameters: Parameters) -> Action:
+    def action(self, parameters: Content) -> Action:
         """Return the action before the end of a reservation."""
 
-    def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return what a reservation demands of the calendar.
 
         ``known`` are the properties that some resource has; a requirement on any other raises InvalidInput.
         """
 
-    def demand_again(self, task: Task, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return what a reservation that holds resources demands after a change.
 
         Raises Conflict for what cannot be changed in the reservation's state, and LookFirst.
@@ -153,10 +163,10 @@ class ResourceType(Protocol):
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return the count in use of each resource, by calendar id."""
 
-    def must_prepare_again(self, before: Parameters, after: Parameters) -> bool:
+    def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether a change before the start changes what ``prepare`` creates."""
 
-    def prepare(self, task: Task) -> Parameters:
+    def prepare(self, task: Task) -> Content:
         """Ensure what must exist before the start; return the cloud ids to store."""
 
     def start(self, task: Task) -> Progress:

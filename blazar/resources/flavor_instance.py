@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict, dataclass
 
 from blazar.clouds.ports import Cloud, Flavor
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotFound
-from blazar.model.lease import Parameters, Reservation
-from blazar.model.requirements import Anything, parse_requirement
-from blazar.resources.actions import BEFORE_END, with_action
-from blazar.resources.base import ResolutionNeeded
+from blazar.model.lease import Content, Json, Reservation
+from blazar.model.requirements import Anything, Requirement, parse_requirement
+from blazar.resources.actions import BEFORE_END, updated, with_action
+from blazar.resources.base import Given, ResolutionNeeded
 from blazar.resources.flavors import of_text, per_instance_of, text_of, traits_of
 from blazar.resources.instances import (
     Instances,
@@ -20,8 +21,9 @@ from blazar.resources.instances import (
     checked_amount,
     checked_before_end,
     policy_of,
+    stored_affinity,
 )
-from blazar.resources.parameters import quoted
+from blazar.resources.parameters import quoted, stored_number, stored_text
 from blazar.resources.physical_host import HostSettings
 from blazar.resources.reserved_capacity import Template
 
@@ -34,6 +36,76 @@ SOURCE = "resource_properties"
 
 _ID = re.compile(r"(?!\.+$)[\w. -]{1,255}")
 """Nova's flavor id syntax, rejecting path traversal."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorInstanceParameters:
+    """The parameters of a reservation of servers of a flavor, named as in the API.
+
+    ``resource_properties`` is the source flavor as JSON text.
+    """
+
+    amount: int
+    flavor_id: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    affinity: bool | None
+    resource_properties: str
+    before_end: str
+
+    @classmethod
+    def checked(cls, given: Json, source: str) -> FlavorInstanceParameters:
+        """Return the parameters of a complete request, for a flavor as JSON; InvalidInput names the field."""
+        flavor = of_text(source)
+        # Refused here rather than when the calendar is read.
+        per_instance_of(flavor)
+        traits_of(flavor)
+        action = checked_before_end(given)
+        return cls(
+            checked_amount(given),
+            flavor.id,
+            flavor.vcpus,
+            flavor.memory_mb,
+            flavor.disk_gb,
+            checked_affinity(given),
+            source,
+            action,
+        )
+
+    @classmethod
+    def of(cls, content: Content) -> FlavorInstanceParameters:
+        """Return the parameters that a reservation keeps."""
+        return cls(
+            stored_number(content, "amount"),
+            stored_text(content, "flavor_id"),
+            **{size: stored_number(content, size) for size in SIZES},
+            affinity=stored_affinity(content),
+            resource_properties=stored_text(content, SOURCE),
+            before_end=stored_text(content, BEFORE_END, "default"),
+        )
+
+    @property
+    def content(self) -> Content:
+        """Return the parameters as a reservation keeps them."""
+        return Content(asdict(self))
+
+    @property
+    def flavor(self) -> Flavor:
+        """Return the source flavor, as it was when it was chosen."""
+        return of_text(self.resource_properties)
+
+    @property
+    def requirement(self) -> Requirement:
+        """Return that any host will do: what the flavor needs are amounts and traits."""
+        return Anything()
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFlavor(Given):
+    """The parameters of a request, with the flavor that its ``flavor_id`` names."""
+
+    flavor: Flavor
 
 
 class FlavorInstance(Instances):
@@ -50,18 +122,22 @@ class FlavorInstance(Instances):
         super().__init__(cloud, settings)
         self._compute = cloud.compute
 
-    def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
-        """Return a request's parameters with the flavor in place of its id; NotFound if the project cannot use it."""
-        if "flavor_id" not in given:
+    def read(self, content: Content) -> FlavorInstanceParameters:
+        """Return the parameters that a reservation keeps."""
+        return FlavorInstanceParameters.of(content)
+
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
+        """Return a request's parameters with the flavor that they name; NotFound if the project cannot use it."""
+        if "flavor_id" not in given.values:
             return given
-        asked = _id_of(given["flavor_id"])
-        if reservation is not None and asked in (reservation.id, reservation.parameters["flavor_id"]):
+        asked = _id_of(given.values["flavor_id"])
+        if reservation is not None and asked in (reservation.id, self.read(reservation.parameters).flavor_id):
             # The client sends back what it was shown, or what it asked for: nothing changes.
-            return {key: value for key, value in given.items() if key != "flavor_id"}
+            return Given({key: value for key, value in given.values.items() if key != "flavor_id"})
         flavor = self._compute.flavor(asked)
         if flavor is None or not (flavor.public or project_id in self._access(asked)):
             raise NotFound(f"flavor_id: there is no flavor {quoted(asked)} that your project can use")
-        return {**given, "flavor_id": flavor}
+        return GivenFlavor(given.values, flavor)
 
     def _access(self, flavor_id: str) -> frozenset[str]:
         try:
@@ -70,48 +146,51 @@ class FlavorInstance(Instances):
             # Deleted or made public since it was read.
             return frozenset()
 
-    def parameters(self, given: Parameters) -> Parameters:
+    def parameters(self, given: Given) -> Content:
         """Return amount, source flavor with its sizes, affinity and ``before_end``; other keys are left out."""
-        missing = [key for key in NEEDED if key not in given]
+        missing = [key for key in NEEDED if key not in given.values]
         if missing:
             raise InvalidInput(
                 f"Missing parameter {', '.join(missing)} (a flavor:instance reservation needs {', '.join(NEEDED)}; "
                 f"affinity may be null)"
             )
-        if parse_requirement(given.get(SOURCE), field=SOURCE) != Anything():
+        if parse_requirement(given.values.get(SOURCE), field=SOURCE) != Anything():
             raise _no_choice_of_hosts()
-        return _checked({BEFORE_END: "default", **with_action(given), **_chosen(given["flavor_id"])})
+        values = {BEFORE_END: "default", **with_action(given.values)}
+        return FlavorInstanceParameters.checked(values, text_of(_flavor_of(given))).content
 
-    def changed(self, current: Parameters, change: Parameters) -> Parameters:
+    def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with amount, affinity, flavor and ``before_end`` of the change.
 
         What follows from the flavor may be sent back only as it was shown.
         """
+        before = self.read(current)
         for size in SIZES:
-            if size in change and change[size] != current[size]:
+            if size in change.values and change.values[size] != getattr(before, size):
                 raise InvalidInput(f"{size} is what the flavor says; give another flavor_id to change it")
-        asked = change.get(SOURCE, "")
-        if asked != current[SOURCE] and parse_requirement(asked, field=SOURCE) != Anything():
+        asked = change.values.get(SOURCE, "")
+        if asked != before.resource_properties and parse_requirement(asked, field=SOURCE) != Anything():
             raise _no_choice_of_hosts()
-        flavor = _chosen(change["flavor_id"]) if "flavor_id" in change else {}
-        kept = {key: value for key, value in with_action(change).items() if key in ("amount", "affinity", BEFORE_END)}
-        return _checked({**current, **kept, **flavor})
+        source = text_of(_flavor_of(change)) if "flavor_id" in change.values else before.resource_properties
+        return FlavorInstanceParameters.checked(updated(asdict(before), change), source).content
 
-    def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for ``amount`` servers of the flavor, on hosts with its required traits."""
-        flavor = of_text(parameters[SOURCE])
+        wanted = self.read(parameters)
+        flavor = wanted.flavor
         return Demand(
             kind=self.kind,
-            min_count=parameters["amount"],
-            max_count=parameters["amount"],
+            min_count=wanted.amount,
+            max_count=wanted.amount,
             per_instance=per_instance_of(flavor),
-            affinity=affinity_of(parameters),
+            affinity=affinity_of(wanted.affinity),
             traits=traits_of(flavor),
         )
 
-    def template(self, parameters: Parameters) -> Template:
+    def template(self, parameters: Content) -> Template:
         """Return a template of the flavor, including its extra specs."""
-        flavor = of_text(parameters[SOURCE])
+        wanted = self.read(parameters)
+        flavor = wanted.flavor
         return Template(
             vcpus=flavor.vcpus,
             memory_mb=flavor.memory_mb,
@@ -121,7 +200,7 @@ class FlavorInstance(Instances):
             rxtx_factor=flavor.rxtx_factor,
             extra_specs=flavor.extra_specs,
             exact=True,
-            policy=policy_of(parameters),
+            policy=policy_of(wanted.affinity),
         )
 
 
@@ -133,31 +212,10 @@ def _id_of(value: object) -> str:
     return text
 
 
-def _chosen(flavor: object) -> Parameters:
-    if not isinstance(flavor, Flavor):
+def _flavor_of(given: Given) -> Flavor:
+    if not isinstance(given, GivenFlavor):
         raise ResolutionNeeded
-    return {
-        "flavor_id": flavor.id,
-        "vcpus": flavor.vcpus,
-        "memory_mb": flavor.memory_mb,
-        "disk_gb": flavor.disk_gb,
-        SOURCE: text_of(flavor),
-    }
-
-
-def _checked(parameters: Parameters) -> Parameters:
-    flavor = of_text(parameters[SOURCE])
-    # Refused here rather than when the calendar is read.
-    per_instance_of(flavor)
-    traits_of(flavor)
-    action = checked_before_end(parameters)
-    return {
-        "amount": checked_amount(parameters),
-        **{key: parameters[key] for key in ("flavor_id", *SIZES)},
-        "affinity": checked_affinity(parameters),
-        SOURCE: parameters[SOURCE],
-        BEFORE_END: action,
-    }
+    return given.flavor
 
 
 def _no_choice_of_hosts() -> InvalidInput:

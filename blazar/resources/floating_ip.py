@@ -6,19 +6,19 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 
 from blazar.clouds.ports import Cloud
 from blazar.model.demand import Demand
 from blazar.model.errors import Conflict, InvalidInput
-from blazar.model.lease import Parameters, Reservation, ReservationStatus
+from blazar.model.lease import NO_CONTENT, Content, Json, Reservation, ReservationStatus
 from blazar.model.requirements import Membership
 from blazar.model.resource import Resource, ResourceKind
-from blazar.resources.actions import BEFORE_END, action_of, checked_action, with_action
+from blazar.resources.actions import BEFORE_END, action_of, checked_action, updated, with_action
 from blazar.resources.addresses import NETWORK, address_text, name_of
-from blazar.resources.base import Action, Done, Progress, Task, Unusable, UsageNeeded
+from blazar.resources.base import Action, Done, Given, Progress, Task, Unusable, UsageNeeded
 from blazar.resources.floating_ip_assignment import FloatingIpAssignment
-from blazar.resources.parameters import quoted, whole_number
+from blazar.resources.parameters import quoted, stored_number, stored_text, whole_number
 from blazar.resources.physical_host import HostSettings
 
 LOG = logging.getLogger(__name__)
@@ -27,6 +27,54 @@ RESOURCE_TYPE = "virtual:floatingip"
 
 REQUIRED = "required_floatingips"
 LONGEST_ID = 255
+
+
+@dataclass(frozen=True, slots=True)
+class FloatingIpParameters:
+    """The parameters of a reservation of addresses, named as in the API."""
+
+    network_id: str
+    amount: int
+    required_floatingips: tuple[str, ...]
+    before_end: str
+
+    @classmethod
+    def checked(cls, given: Json) -> FloatingIpParameters:
+        """Return the parameters of a request that has all of them; InvalidInput names the field."""
+        action = checked_action(given)
+        if action in (Action.SNAPSHOT, Action.MIGRATION):
+            raise InvalidInput(
+                f"{BEFORE_END} is {action!r}, which saves servers, and addresses have none; use 'notification' or "
+                f"'none'"
+            )
+        network_id = given["network_id"]
+        if not isinstance(network_id, str) or not 1 <= len(network_id) <= LONGEST_ID:
+            raise InvalidInput(f"network_id is {quoted(network_id)}; give the id of an external network, a string")
+        amount = whole_number(given["amount"], "amount", least=1, what="a whole number of addresses")
+        return cls(network_id, amount, _addresses(given[REQUIRED], amount), action)
+
+    @classmethod
+    def of(cls, content: Content) -> FloatingIpParameters:
+        """Return the parameters that a reservation keeps."""
+        required = content.values.get(REQUIRED) or ()
+        if not isinstance(required, list | tuple):
+            raise TypeError(f"{REQUIRED} is {quoted(required)}, not a list")
+        return cls(
+            stored_text(content, "network_id"),
+            stored_number(content, "amount"),
+            tuple(required),
+            stored_text(content, BEFORE_END, "default"),
+        )
+
+    @property
+    def values(self) -> Json:
+        """Return the parameters as the API shows them."""
+        return {**asdict(self), REQUIRED: list(self.required_floatingips)}
+
+    @property
+    def content(self) -> Content:
+        """Return the parameters as a reservation keeps them."""
+        return Content(self.values)
 
 
 class VirtualFloatingIp:
@@ -39,47 +87,48 @@ class VirtualFloatingIp:
         self._settings = settings
         self._assignment = FloatingIpAssignment(cloud.network)
 
-    def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
         """Return the parameters of a request unchanged; nothing has to be read from the cloud."""
         return given
 
-    def parameters(self, given: Parameters) -> Parameters:
+    def parameters(self, given: Given) -> Content:
         """Return network, amount, required addresses and ``before_end``; other keys are left out."""
-        missing = [key for key in ("network_id", "amount") if key not in given]
+        missing = [key for key in ("network_id", "amount") if key not in given.values]
         if missing:
             raise InvalidInput(
                 f"Missing parameter {', '.join(missing)} (a virtual:floatingip reservation needs network_id, the id of "
                 f"an external network, and amount; {REQUIRED} may list addresses that must be among them)"
             )
-        return _checked({BEFORE_END: "default", REQUIRED: [], **with_action(given)})
+        return FloatingIpParameters.checked({BEFORE_END: "default", REQUIRED: [], **with_action(given.values)}).content
 
-    def changed(self, current: Parameters, change: Parameters) -> Parameters:
+    def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
-        after = _checked({**current, **{key: value for key, value in with_action(change).items() if key in current}})
-        if after["network_id"] != current["network_id"]:
+        before = FloatingIpParameters.of(current)
+        after = FloatingIpParameters.checked(updated(before.values, change))
+        if after.network_id != before.network_id:
             raise InvalidInput(
-                f"network_id cannot be changed from {current['network_id']}; make another lease for addresses of "
+                f"network_id cannot be changed from {before.network_id}; make another lease for addresses of "
                 f"another network"
             )
-        return after
+        return after.content
 
-    def action(self, parameters: Parameters) -> Action:
+    def action(self, parameters: Content) -> Action:
         """Return the action before the end; a default that saves servers becomes a notification."""
-        action = action_of(parameters, self._settings.before_end)
+        action = action_of(FloatingIpParameters.of(parameters).before_end, self._settings.before_end)
         return Action.NOTIFICATION if action.saves_work else action
 
-    def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for ``amount`` addresses of the network, including the required ones."""
-        network_id = parameters["network_id"]
+        wanted = FloatingIpParameters.of(parameters)
         return Demand(
             kind=self.kind,
-            min_count=parameters["amount"],
-            max_count=parameters["amount"],
-            requirement=Membership(NETWORK, (network_id,)),
-            required=frozenset(name_of(network_id, address) for address in parameters[REQUIRED]),
+            min_count=wanted.amount,
+            max_count=wanted.amount,
+            requirement=Membership(NETWORK, (wanted.network_id,)),
+            required=frozenset(name_of(wanted.network_id, address) for address in wanted.required_floatingips),
         )
 
-    def demand_again(self, task: Task, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return the demand after a change; a reservation in use keeps all attached addresses."""
         fresh, held = self.demand(parameters, known=known), frozenset(task.counts)
         if task.reservation.status is ReservationStatus.PENDING:
@@ -98,13 +147,13 @@ class VirtualFloatingIp:
         """Return a count of 1 for each address attached to a port, by calendar id."""
         return self._assignment.attached(task)
 
-    def must_prepare_again(self, before: Parameters, after: Parameters) -> bool:
+    def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return False: nothing exists before the start."""
         return False
 
-    def prepare(self, task: Task) -> Parameters:
+    def prepare(self, task: Task) -> Content:
         """Return no cloud ids: an address belongs to no project until the start."""
-        return {}
+        return NO_CONTENT
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project has exactly these addresses of the reservation as floating IPs."""
@@ -153,25 +202,7 @@ def _fewer(task: Task, room: int, fresh: Demand) -> frozenset[int]:
     return frozenset((*stays, *others[: room - len(stays)]))
 
 
-def _checked(parameters: Parameters) -> Parameters:
-    action = checked_action(parameters)
-    if action in (Action.SNAPSHOT, Action.MIGRATION):
-        raise InvalidInput(
-            f"{BEFORE_END} is {action!r}, which saves servers, and addresses have none; use 'notification' or 'none'"
-        )
-    network_id = parameters["network_id"]
-    if not isinstance(network_id, str) or not 1 <= len(network_id) <= LONGEST_ID:
-        raise InvalidInput(f"network_id is {quoted(network_id)}; give the id of an external network, a string")
-    amount = whole_number(parameters["amount"], "amount", least=1, what="a whole number of addresses")
-    return {
-        "network_id": network_id,
-        "amount": amount,
-        REQUIRED: _addresses(parameters[REQUIRED], amount),
-        BEFORE_END: action,
-    }
-
-
-def _addresses(value: object, amount: int) -> list[str]:
+def _addresses(value: object, amount: int) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise InvalidInput(f'{REQUIRED} is {quoted(value)}; give a list of addresses, as ["203.0.113.10"], or []')
     if len(value) > amount:
@@ -182,4 +213,4 @@ def _addresses(value: object, amount: int) -> list[str]:
     twice = next((address for address, count in Counter(addresses).items() if count > 1), None)
     if twice:
         raise InvalidInput(f"{REQUIRED} has {twice} more than once; name each address once")
-    return addresses
+    return tuple(addresses)

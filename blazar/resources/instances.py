@@ -6,17 +6,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from blazar.clouds.ports import Cloud
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import Conflict, InvalidInput
-from blazar.model.lease import Parameters, Reservation, ReservationStatus
-from blazar.model.requirements import matches
+from blazar.model.lease import Content, Json, Reservation, ReservationStatus
+from blazar.model.requirements import Requirement, matches
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import BEFORE_END, RECHECK_SOON, action_of, asked_at, checked_action, progress
-from blazar.resources.base import Action, Done, NotYet, Progress, Task, Unusable, UsageNeeded
-from blazar.resources.parameters import by_service, quoted, requirement_of, whole_number
+from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable, UsageNeeded
+from blazar.resources.parameters import by_service, quoted, whole_number
 from blazar.resources.physical_host import HostSettings
 from blazar.resources.pools import NotInFreepool
 from blazar.resources.reserved_capacity import ReservedCapacity, Template
@@ -32,6 +32,26 @@ _WORDS: Mapping[str, bool | None] = {
 """The strings that OpenStack's services accept as true and false."""
 
 
+class InstanceParameters(Protocol):
+    """The parameters that all instance reservations have, named as in the API."""
+
+    @property
+    def amount(self) -> int:
+        """The number of servers."""
+
+    @property
+    def affinity(self) -> bool | None:
+        """True: all on one host; False: each on another; None: any."""
+
+    @property
+    def before_end(self) -> str:
+        """The action before the end, as the client named it."""
+
+    @property
+    def requirement(self) -> Requirement:
+        """What a host must have."""
+
+
 class Instances(ABC):
     """An instance resource type. A subclass defines its parameters and the flavor of its servers."""
 
@@ -42,8 +62,6 @@ class Instances(ABC):
     """Parameters that cannot change while servers may exist."""
     free: ClassVar[tuple[str, ...]]
     """Parameters that can."""
-    requirements: ClassVar[tuple[str, ...]] = ()
-    """Parameters that are requirements on hosts."""
 
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._settings = settings
@@ -52,34 +70,38 @@ class Instances(ABC):
 
     # What differs
 
-    def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
         """Return the parameters of a request unchanged; nothing has to be read from the cloud."""
         return given
 
     @abstractmethod
-    def parameters(self, given: Parameters) -> Parameters:
+    def read(self, content: Content) -> InstanceParameters:
+        """Return the parameters that a reservation keeps."""
+
+    @abstractmethod
+    def parameters(self, given: Given) -> Content:
         """Return the parameters of a new reservation."""
 
     @abstractmethod
-    def changed(self, current: Parameters, change: Parameters) -> Parameters:
+    def changed(self, current: Content, change: Given) -> Content:
         """Return the parameters after a change."""
 
     @abstractmethod
-    def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return what a reservation demands of the calendar."""
 
     @abstractmethod
-    def template(self, parameters: Parameters) -> Template:
+    def template(self, parameters: Content) -> Template:
         """Return the template of the reservation's servers."""
 
     # What is the same
 
-    def action(self, parameters: Parameters) -> Action:
+    def action(self, parameters: Content) -> Action:
         """Return the action before the end; a default of migration, which needs whole hosts, becomes a notification."""
-        action = action_of(parameters, self._settings.before_end)
+        action = action_of(self.read(parameters).before_end, self._settings.before_end)
         return Action.NOTIFICATION if action is Action.MIGRATION else action
 
-    def demand_again(self, task: Task, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return the demand after a change; a reservation in use keeps all capacity that is in use."""
         fresh = self.demand(parameters, known=known)
         if task.reservation.status is ReservationStatus.PENDING:
@@ -87,7 +109,7 @@ class Instances(ABC):
         self._check_changeable(task, parameters, fresh)
         held = sum(task.counts.values())
         amount = fresh.min_count
-        if amount == task.reservation.parameters["amount"]:
+        if amount == self.read(task.reservation.parameters).amount:
             # New dates alone add no capacity, even if some has failed.
             return replace(fresh, min_count=max(1, held), max_count=max(1, held), kept=dict(task.counts))
         return replace(fresh, kept=dict(task.counts) if amount >= held else _fewer(task, amount))
@@ -96,11 +118,11 @@ class Instances(ABC):
         """Return how many servers use the reservation on each host, by calendar id."""
         return self._capacity.in_use(task)
 
-    def must_prepare_again(self, before: Parameters, after: Parameters) -> bool:
+    def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether the flavor or the server group changes."""
-        return any(before[field] != after[field] for field in self.fixed)
+        return bool(self._fixed_changes(before, after))
 
-    def prepare(self, task: Task) -> Parameters:
+    def prepare(self, task: Task) -> Content:
         """Ensure flavor, server group, aggregate and resource class, which no project can use before the start."""
         return self._capacity.prepare(task, self.template(task.reservation.parameters), starting=False)
 
@@ -146,15 +168,18 @@ class Instances(ABC):
         """Return the reservations that have a flavor, a server group, an aggregate or a resource class."""
         return self._capacity.reservations_in_cloud()
 
-    def _check_changeable(self, task: Task, parameters: Parameters, fresh: Demand) -> None:
-        before = task.reservation.parameters
-        changed = [field for field in self.fixed if parameters[field] != before[field]]
+    def _fixed_changes(self, before: Content, after: Content) -> list[str]:
+        one, other = self.read(before), self.read(after)
+        return [field for field in self.fixed if getattr(one, field) != getattr(other, field)]
+
+    def _check_changeable(self, task: Task, parameters: Content, fresh: Demand) -> None:
+        changed = self._fixed_changes(task.reservation.parameters, parameters)
         if changed:
             raise Conflict(
                 f"{', '.join(changed)} cannot be changed: reservation {task.reservation.id} is "
                 f"{task.reservation.status}, and only {', '.join(self.free[:-1])} and {self.free[-1]} can"
             )
-        if fresh.requirement != requirement_of(before, self.requirements):
+        if fresh.requirement != self.read(task.reservation.parameters).requirement:
             misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
             if misfits:
                 raise Conflict(
@@ -163,14 +188,14 @@ class Instances(ABC):
                 )
 
 
-def checked_amount(parameters: Parameters) -> int:
+def checked_amount(given: Json) -> int:
     """Return the number of servers; InvalidInput if it is none."""
-    return whole_number(parameters["amount"], "amount", least=1, what="a whole number of servers")
+    return whole_number(given["amount"], "amount", least=1, what="a whole number of servers")
 
 
-def checked_affinity(parameters: Parameters) -> bool | None:
+def checked_affinity(given: Json) -> bool | None:
     """Return the affinity, which clients may also give as a string or as 1 or 0; InvalidInput for anything else."""
-    value = parameters["affinity"]
+    value = given["affinity"]
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str | int) and (word := str(value).strip().lower()) in _WORDS:
@@ -180,9 +205,15 @@ def checked_affinity(parameters: Parameters) -> bool | None:
     )
 
 
-def checked_before_end(parameters: Parameters) -> str:
+def stored_affinity(content: Content) -> bool | None:
+    """Return the affinity that a reservation keeps."""
+    value = content.values.get("affinity")
+    return None if value is None else bool(value)
+
+
+def checked_before_end(given: Json) -> str:
     """Return the action before the end; InvalidInput if servers of instance reservations cannot do it."""
-    action = checked_action(parameters)
+    action = checked_action(given)
     if action == Action.MIGRATION:
         raise InvalidInput(
             f"{BEFORE_END} is 'migration', which servers of an instance reservation cannot do: they need its "
@@ -191,14 +222,14 @@ def checked_before_end(parameters: Parameters) -> str:
     return action
 
 
-def affinity_of(parameters: Parameters) -> Affinity:
+def affinity_of(affinity: bool | None) -> Affinity:
     """Return how the servers are placed relative to each other."""
-    return _AFFINITIES[parameters["affinity"]]
+    return _AFFINITIES[affinity]
 
 
-def policy_of(parameters: Parameters) -> str | None:
+def policy_of(affinity: bool | None) -> str | None:
     """Return the policy of the server group; None for no group."""
-    return _POLICIES[parameters["affinity"]]
+    return _POLICIES[affinity]
 
 
 def _fewer(task: Task, amount: int) -> Mapping[int, int]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from blazar.model.errors import InvalidInput
-from blazar.model.lease import Parameters
+from blazar.model.lease import Content
 from blazar.model.requirements import Requirement, all_of, keys, parse_requirement
 from blazar.model.resource import Resource
 
@@ -55,9 +55,30 @@ def requirement_text(value: object, field: str) -> str | None:
     return json.dumps(value)
 
 
-def requirement_of(parameters: Parameters, fields: Sequence[str]) -> Requirement:
-    """Return the requirement on a host that combines all these fields."""
-    return all_of(*(parse_requirement(parameters[field], field=field) for field in fields))
+def requirement_of(**texts: str | None) -> Requirement:
+    """Return the requirement on a host that combines all these fields, by name."""
+    return all_of(*(parse_requirement(text, field=field) for field, text in texts.items()))
+
+
+def stored_number(content: Content, key: str) -> int:
+    """Return a number that was checked when the content was made."""
+    value = content.values[key]
+    if not isinstance(value, int):
+        raise TypeError(f"{key} is {quoted(value)}, not a number")
+    return value
+
+
+def stored_text(content: Content, key: str, default: str | None = None) -> str:
+    """Return a string that was checked when the content was made."""
+    value = content.values.get(key, default)
+    if not isinstance(value, str):
+        raise TypeError(f"{key} is {quoted(value)}, not a string")
+    return value
+
+
+def stored_maybe_text(content: Content, key: str) -> str | None:
+    """Return a string that was checked when the content was made, or None."""
+    return None if content.values.get(key) is None else stored_text(content, key)
 
 
 def check_known(requirement: Requirement, known: frozenset[str], fields: Sequence[str]) -> None:

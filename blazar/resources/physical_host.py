@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from blazar.clouds.ports import Cloud, Server
 from blazar.model.demand import Demand
 from blazar.model.errors import CloudUnavailable, InvalidInput, NotEnoughResources
-from blazar.model.lease import EventType, Parameters, Reservation, ReservationStatus
-from blazar.model.requirements import matches
+from blazar.model.lease import Content, EventType, Json, Reservation, ReservationStatus
+from blazar.model.requirements import Requirement, matches
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import (
     BEFORE_END,
@@ -19,9 +19,10 @@ from blazar.resources.actions import (
     asked_at,
     checked_action,
     progress,
+    updated,
     with_action,
 )
-from blazar.resources.base import Action, Done, NotYet, Progress, Task, Unusable
+from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable
 from blazar.resources.migrations import Migrations
 from blazar.resources.parameters import (
     by_service,
@@ -29,6 +30,9 @@ from blazar.resources.parameters import (
     requirement_of,
     requirement_text,
     service_names,
+    stored_maybe_text,
+    stored_number,
+    stored_text,
     whole_number,
 )
 from blazar.resources.pools import HostPools, NotInFreepool, PoolNames
@@ -48,6 +52,51 @@ class HostSettings:
     image_prefix: str = "reserved_"
 
 
+@dataclass(frozen=True, slots=True)
+class HostParameters:
+    """The parameters of a host reservation, named as in the API; the properties are requirements as JSON text."""
+
+    min: int
+    max: int
+    hypervisor_properties: str | None
+    resource_properties: str | None
+    before_end: str
+
+    @classmethod
+    def checked(cls, given: Json) -> HostParameters:
+        """Return the parameters of a request that has all of them; InvalidInput names the field."""
+        least = whole_number(given["min"], "min", least=1, what="a whole number of hosts")
+        most = whole_number(given["max"], "max", least=1, what="a whole number of hosts")
+        if most < least:
+            raise InvalidInput(f"max ({most}) is less than min ({least}); give a max that is at least min")
+        action = checked_action(given)
+        hypervisor, resource = (requirement_text(given[field], field) for field in REQUIREMENTS)
+        return cls(least, most, hypervisor, resource, action)
+
+    @classmethod
+    def of(cls, content: Content) -> HostParameters:
+        """Return the parameters that a reservation keeps."""
+        return cls(
+            stored_number(content, "min"),
+            stored_number(content, "max"),
+            stored_maybe_text(content, "hypervisor_properties"),
+            stored_maybe_text(content, "resource_properties"),
+            stored_text(content, BEFORE_END, "default"),
+        )
+
+    @property
+    def content(self) -> Content:
+        """Return the parameters as a reservation keeps them."""
+        return Content(asdict(self))
+
+    @property
+    def requirement(self) -> Requirement:
+        """Return what a host must have."""
+        return requirement_of(
+            hypervisor_properties=self.hypervisor_properties, resource_properties=self.resource_properties
+        )
+
+
 class PhysicalHost:
     """The resource type ``physical:host``."""
 
@@ -62,40 +111,36 @@ class PhysicalHost:
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
         self._migrations = Migrations(cloud, self._pools)
 
-    def resolve(self, given: Parameters, *, project_id: str, reservation: Reservation | None = None) -> Parameters:
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
         """Return the parameters of a request unchanged; nothing has to be read from the cloud."""
         return given
 
-    def parameters(self, given: Parameters) -> Parameters:
+    def parameters(self, given: Given) -> Content:
         """Return min, max, both requirements and ``before_end``; other keys are left out."""
-        missing = [key for key in ("min", "max", *REQUIREMENTS) if key not in given]
+        missing = [key for key in ("min", "max", *REQUIREMENTS) if key not in given.values]
         if missing:
             raise InvalidInput(
                 f"Missing parameter {', '.join(missing)} (a physical:host reservation needs min, max, "
                 f"hypervisor_properties and resource_properties; the latter two may be empty)"
             )
-        return _checked({BEFORE_END: "default", **with_action(given)})
+        return HostParameters.checked({BEFORE_END: "default", **with_action(given.values)}).content
 
-    def changed(self, current: Parameters, change: Parameters) -> Parameters:
+    def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
-        return _checked({**current, **{key: value for key, value in with_action(change).items() if key in current}})
+        return HostParameters.checked(updated(asdict(HostParameters.of(current)), change)).content
 
-    def action(self, parameters: Parameters) -> Action:
+    def action(self, parameters: Content) -> Action:
         """Return the action before the end: the reservation's, or the operator's default."""
-        return action_of(parameters, self._settings.before_end)
+        return action_of(HostParameters.of(parameters).before_end, self._settings.before_end)
 
-    def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for ``min`` to ``max`` whole hosts that meet both requirements."""
-        requirement = requirement_of(parameters, REQUIREMENTS)
+        wanted = HostParameters.of(parameters)
+        requirement = wanted.requirement
         check_known(requirement, known, REQUIREMENTS)
-        return Demand(
-            kind=self.kind,
-            min_count=parameters["min"],
-            max_count=parameters["max"],
-            requirement=requirement,
-        )
+        return Demand(kind=self.kind, min_count=wanted.min, max_count=wanted.max, requirement=requirement)
 
-    def demand_again(self, task: Task, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return the demand after a change; a reservation in use keeps all its hosts and can only grow."""
         fresh = self.demand(parameters, known=known)
         held = frozenset(resource.id for resource in task.resources)
@@ -106,16 +151,15 @@ class PhysicalHost:
                 f"reservation {task.reservation.id} is in use on {len(held)} hosts and cannot shrink to "
                 f"max {fresh.max_count}; a reservation can only grow while it is active"
             )
-        if fresh.requirement != requirement_of(task.reservation.parameters, REQUIREMENTS):
+        before = HostParameters.of(task.reservation.parameters)
+        if fresh.requirement != before.requirement:
             misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
             if misfits:
                 raise NotEnoughResources(
                     f"reservation {task.reservation.id} is in use on {', '.join(misfits)}, which would no longer "
                     f"match; a reservation keeps its hosts while it is active"
                 )
-        asked = {key: parameters[key] for key in ("min", "max")}
-        grows = asked != {key: task.reservation.parameters[key] for key in ("min", "max")}
-        if not grows:
+        if (fresh.min_count, fresh.max_count) == (before.min, before.max):
             # New dates alone never add hosts to a reservation in use.
             return replace(fresh, min_count=max(1, len(held)), max_count=max(1, len(held)), pinned=held)
         return replace(fresh, min_count=max(fresh.min_count, len(held)), pinned=held)
@@ -125,14 +169,14 @@ class PhysicalHost:
         used = (r for r in task.resources if self._compute.servers_on(str(r.attributes["service_name"])))
         return dict.fromkeys((resource.id for resource in used), 1)
 
-    def must_prepare_again(self, before: Parameters, after: Parameters) -> bool:
+    def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return False: the aggregate does not depend on the parameters."""
         return False
 
-    def prepare(self, task: Task) -> Parameters:
+    def prepare(self, task: Task) -> Content:
         """Ensure the reservation's aggregate, empty until the start."""
         aggregate = self._pools.ensure_pool(task.reservation.id, project_id=task.lease.project_id)
-        return {"aggregate_id": aggregate.id}
+        return Content({"aggregate_id": aggregate.id})
 
     def start(self, task: Task) -> Progress:
         """Ensure that exactly these hosts are in the reservation's aggregate, and none in the freepool."""
@@ -209,13 +253,3 @@ class PhysicalHost:
         if left:
             return NotYet(RECHECK_SOON, f"{left} servers are being deleted")
         return Done()
-
-
-def _checked(parameters: Parameters) -> Parameters:
-    least = whole_number(parameters["min"], "min", least=1, what="a whole number of hosts")
-    most = whole_number(parameters["max"], "max", least=1, what="a whole number of hosts")
-    if most < least:
-        raise InvalidInput(f"max ({most}) is less than min ({least}); give a max that is at least min")
-    action = checked_action(parameters)
-    texts = {field: requirement_text(parameters[field], field) for field in REQUIREMENTS}
-    return {"min": least, "max": most, **texts, BEFORE_END: action}

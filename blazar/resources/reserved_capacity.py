@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from blazar.clouds.inventories import CLASS_PREFIX, reservation_of
 from blazar.clouds.ports import Aggregate, Cloud, Flavor, Server
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
-from blazar.model.lease import Parameters, ReservationStatus
+from blazar.model.lease import Content, ReservationStatus
 from blazar.model.resource import Resource
 from blazar.resources.base import Task
-from blazar.resources.parameters import not_among, service_names
+from blazar.resources.parameters import not_among, service_names, stored_maybe_text
 from blazar.resources.pools import HostPools, NotInFreepool, PoolNames
 from blazar.resources.preemptibles import Preemptibles
 
@@ -55,7 +55,7 @@ class Opened:
     At the start these are preemptible servers: while any is left, the project has no access to the flavor.
     """
 
-    cloud_ids: Parameters
+    cloud_ids: Content
     evicted: int
 
 
@@ -69,7 +69,7 @@ class ReservedCapacity:
         self._pools = HostPools(cloud.compute, names)
         self._preemptibles = Preemptibles(cloud)
 
-    def prepare(self, task: Task, template: Template, *, starting: bool) -> Parameters:
+    def prepare(self, task: Task, template: Template, *, starting: bool) -> Content:
         """Ensure everything that does not depend on hosts; return its cloud ids.
 
         A flavor that a project has access to is replaced only if the reservation is ``starting``.
@@ -152,7 +152,7 @@ class ReservedCapacity:
             LOG.warning("Reservation %s goes on without some of its hosts: %s", task.reservation.id, error.message)
             there = replace(there, resources=not_among(there.resources, error.reasons))
             aggregate = self._ensure_capacity_again(there)
-        return Opened(_ids(task, task.reservation.cloud_ids.get("server_group_id"), aggregate), 0)
+        return Opened(_ids(task, _group_of(task), aggregate), 0)
 
     def close(self, task: Task) -> int:
         """Ensure that nothing is left; return how many servers are, as the rest stays until they are gone."""
@@ -200,7 +200,7 @@ class ReservedCapacity:
         return group, affinity
 
     def _ensure_group(self, task: Task, policy: str | None) -> str | None:
-        known = task.reservation.cloud_ids.get("server_group_id")
+        known = _group_of(task)
         if policy is None and known is None:
             return None
         name = flavor_name(task.reservation.id)
@@ -278,7 +278,7 @@ class ReservedCapacity:
     def _ensure_capacity_again(self, task: Task) -> Aggregate:
         aggregates = self._compute.aggregates()
         found = next((aggregate for aggregate in aggregates if aggregate.name == task.reservation.id), None)
-        group = task.reservation.cloud_ids.get("server_group_id")
+        group = _group_of(task)
         aggregate = self._ensure_aggregate(task, found, {} if group is None else {AFFINITY_ID: group})
         self._ensure_capacity(task, aggregate, aggregates)
         return aggregate
@@ -377,7 +377,7 @@ class ReservedCapacity:
 
     def _groups(self, task: Task) -> list[str]:
         found = [group.id for group in self._compute.server_groups(flavor_name(task.reservation.id))]
-        known = task.reservation.cloud_ids.get("server_group_id")
+        known = _group_of(task)
         return found if known is None or known in found else [*found, known]
 
     def _delete_group(self, group_id: str) -> None:
@@ -397,9 +397,14 @@ class ReservedCapacity:
         return {host: found.get(host, host) for host in sorted(wanted)}
 
 
-def _ids(task: Task, group: str | None, aggregate: Aggregate) -> Parameters:
+def _ids(task: Task, group: str | None, aggregate: Aggregate) -> Content:
     """Return the cloud ids to store."""
-    return {"flavor_id": task.reservation.id, "aggregate_id": aggregate.id, "server_group_id": group}
+    return Content({"flavor_id": task.reservation.id, "aggregate_id": aggregate.id, "server_group_id": group})
+
+
+def _group_of(task: Task) -> str | None:
+    """Return the server group that is stored; None for none."""
+    return stored_maybe_text(task.reservation.cloud_ids, "server_group_id")
 
 
 def resource_class(reservation_id: str) -> str:

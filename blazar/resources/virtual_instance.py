@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput
-from blazar.model.lease import Parameters
-from blazar.resources.actions import BEFORE_END, with_action
+from blazar.model.lease import Content, Json
+from blazar.model.requirements import Requirement
+from blazar.resources.actions import BEFORE_END, updated, with_action
+from blazar.resources.base import Given
 from blazar.resources.instances import (
     Instances,
     affinity_of,
@@ -17,8 +20,17 @@ from blazar.resources.instances import (
     checked_amount,
     checked_before_end,
     policy_of,
+    stored_affinity,
 )
-from blazar.resources.parameters import check_known, requirement_of, requirement_text, whole_number
+from blazar.resources.parameters import (
+    check_known,
+    requirement_of,
+    requirement_text,
+    stored_maybe_text,
+    stored_number,
+    stored_text,
+    whole_number,
+)
 from blazar.resources.reserved_capacity import Template
 
 RESOURCE_TYPE = "virtual:instance"
@@ -33,56 +45,99 @@ SIZES: Mapping[str, tuple[str, int, str]] = {
 """Parameter → resource class, minimum, and description for errors."""
 
 
+@dataclass(frozen=True, slots=True)
+class VirtualInstanceParameters:
+    """The parameters of a reservation of servers of one size, named as in the API."""
+
+    amount: int
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    affinity: bool | None
+    resource_properties: str | None
+    before_end: str
+
+    @classmethod
+    def checked(cls, given: Json) -> VirtualInstanceParameters:
+        """Return the parameters of a request that has all of them; InvalidInput names the field."""
+        action = checked_before_end(given)
+        amount = checked_amount(given)
+        sizes = {
+            field: whole_number(given[field], field, least=least, what=what)
+            for field, (_, least, what) in SIZES.items()
+        }
+        affinity = checked_affinity(given)
+        requirement = requirement_text(given["resource_properties"], "resource_properties")
+        return cls(amount, **sizes, affinity=affinity, resource_properties=requirement, before_end=action)
+
+    @classmethod
+    def of(cls, content: Content) -> VirtualInstanceParameters:
+        """Return the parameters that a reservation keeps."""
+        return cls(
+            stored_number(content, "amount"),
+            **{field: stored_number(content, field) for field in SIZES},
+            affinity=stored_affinity(content),
+            resource_properties=stored_maybe_text(content, "resource_properties"),
+            before_end=stored_text(content, BEFORE_END, "default"),
+        )
+
+    @property
+    def content(self) -> Content:
+        """Return the parameters as a reservation keeps them."""
+        return Content(asdict(self))
+
+    @property
+    def requirement(self) -> Requirement:
+        """Return what a host must have."""
+        return requirement_of(resource_properties=self.resource_properties)
+
+    @property
+    def per_instance(self) -> Amounts:
+        """Return what one server takes of its host."""
+        return Amounts.of({"VCPU": self.vcpus, "MEMORY_MB": self.memory_mb, "DISK_GB": self.disk_gb})
+
+
 class VirtualInstance(Instances):
     """The resource type ``virtual:instance``."""
 
     resource_type = RESOURCE_TYPE
     fixed = (*SIZES, "affinity")
     free = ("amount", *REQUIREMENTS, BEFORE_END)
-    requirements = REQUIREMENTS
 
-    def parameters(self, given: Parameters) -> Parameters:
+    def read(self, content: Content) -> VirtualInstanceParameters:
+        """Return the parameters that a reservation keeps."""
+        return VirtualInstanceParameters.of(content)
+
+    def parameters(self, given: Given) -> Content:
         """Return amount, sizes, affinity, requirement and ``before_end``; other keys are left out."""
         wanted = ("amount", *self.fixed, *REQUIREMENTS)
-        missing = [key for key in wanted if key not in given]
+        missing = [key for key in wanted if key not in given.values]
         if missing:
             raise InvalidInput(
                 f"Missing parameter {', '.join(missing)} (a virtual:instance reservation needs {', '.join(wanted)}; "
                 f"affinity may be null and resource_properties empty)"
             )
-        return _checked({BEFORE_END: "default", **with_action(given)})
+        return VirtualInstanceParameters.checked({BEFORE_END: "default", **with_action(given.values)}).content
 
-    def changed(self, current: Parameters, change: Parameters) -> Parameters:
+    def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
-        return _checked({**current, **{key: value for key, value in with_action(change).items() if key in current}})
+        return VirtualInstanceParameters.checked(updated(asdict(self.read(current)), change)).content
 
-    def demand(self, parameters: Parameters, *, known: frozenset[str]) -> Demand:
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for ``amount`` servers of the size, on hosts that meet the requirement."""
-        requirement = requirement_of(parameters, REQUIREMENTS)
+        wanted = self.read(parameters)
+        requirement = wanted.requirement
         check_known(requirement, known, REQUIREMENTS)
         return Demand(
             kind=self.kind,
-            min_count=parameters["amount"],
-            max_count=parameters["amount"],
+            min_count=wanted.amount,
+            max_count=wanted.amount,
             requirement=requirement,
-            per_instance=Amounts.of({name: parameters[field] for field, (name, _, _) in SIZES.items()}),
-            affinity=affinity_of(parameters),
+            per_instance=wanted.per_instance,
+            affinity=affinity_of(wanted.affinity),
         )
 
-    def template(self, parameters: Parameters) -> Template:
+    def template(self, parameters: Content) -> Template:
         """Return a template of the size."""
-        return Template(**{field: parameters[field] for field in SIZES}, policy=policy_of(parameters))
-
-
-def _checked(parameters: Parameters) -> Parameters:
-    action = checked_before_end(parameters)
-    return {
-        "amount": checked_amount(parameters),
-        **{
-            field: whole_number(parameters[field], field, least=least, what=what)
-            for field, (_, least, what) in SIZES.items()
-        },
-        "affinity": checked_affinity(parameters),
-        **{field: requirement_text(parameters[field], field) for field in REQUIREMENTS},
-        BEFORE_END: action,
-    }
+        wanted = self.read(parameters)
+        return Template(wanted.vcpus, wanted.memory_mb, wanted.disk_gb, policy=policy_of(wanted.affinity))

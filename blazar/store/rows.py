@@ -12,7 +12,8 @@ from sqlalchemy.engine import Row
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
-from blazar.model.lease import Event, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease import Content, Event, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease_json import cloud_ids_json, cloud_ids_of, saved_state_json, saved_state_of
 from blazar.model.resource import Resource, ResourceDetails, ResourceKind, ResourceProperty, UnitLimits
 from blazar.model.window import Window
 from blazar.store.tables import allocations, events, leases, reservations
@@ -103,9 +104,8 @@ def assembled(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tup
 
 def _event(row: AnyRow) -> Event:
     _, id_, kind, time, status, created, updated, at, owner, since, tries, reason, saved_state = row
-    return Event(
-        id_, kind, time, _STATUS_OF_EVENT[status], created, updated, at, owner, since, tries, reason, saved_state
-    )
+    state = saved_state_of(saved_state)
+    return Event(id_, kind, time, _STATUS_OF_EVENT[status], created, updated, at, owner, since, tries, reason, state)
 
 
 def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
@@ -131,8 +131,19 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
 def reservation_of(row: AnyRow) -> Reservation:
     """Return a reservation."""
     _, id_, kind, resource_id, status, created, updated, missing, changed, values, made = row
+    cloud_ids, unassigned = cloud_ids_of(made)
     return Reservation(
-        id_, kind, resource_id, _STATUS_OF_RESERVATION[status], created, updated, missing, changed, values, made
+        id_,
+        kind,
+        resource_id,
+        _STATUS_OF_RESERVATION[status],
+        created,
+        updated,
+        missing,
+        changed,
+        Content(values),
+        cloud_ids,
+        unassigned,
     )
 
 
@@ -155,20 +166,21 @@ def lease_row(lease: Lease) -> dict[str, Any]:
     }
 
 
-def _column(field: str) -> str:
-    """Return the column of a field: these two are older than the names of their fields."""
-    return {"cloud_ids": "artefacts", "saved_state": "memo"}.get(field, field)
-
-
 def reservation_row(lease_id: str, position: int, reservation: Reservation) -> dict[str, Any]:
     """Return a reservation's columns."""
     return {
         "lease_id": lease_id,
         "position": position,
-        **{_column(name): getattr(reservation, name) for name in reservation.__dataclass_fields__},
+        "id": reservation.id,
+        "resource_type": reservation.resource_type,
+        "resource_id": reservation.resource_id,
         "status": str(reservation.status),
-        "parameters": dict(reservation.parameters),
-        "artefacts": dict(reservation.cloud_ids),
+        "created_at": reservation.created_at,
+        "updated_at": reservation.updated_at,
+        "missing_resources": reservation.missing_resources,
+        "resources_changed": reservation.resources_changed,
+        "parameters": dict(reservation.parameters.values),
+        "artefacts": cloud_ids_json(reservation.cloud_ids, reservation.unassigned),
     }
 
 
@@ -177,10 +189,18 @@ def event_row(lease_id: str, position: int, event: Event) -> dict[str, Any]:
     return {
         "lease_id": lease_id,
         "position": position,
-        **{_column(name): getattr(event, name) for name in event.__dataclass_fields__},
+        "id": event.id,
         "event_type": str(event.event_type),
+        "time": event.time,
         "status": None if event.status is None else str(event.status),
-        "memo": None if event.saved_state is None else dict(event.saved_state),
+        "created_at": event.created_at,
+        "updated_at": event.updated_at,
+        "due_at": event.due_at,
+        "claimed_by": event.claimed_by,
+        "claimed_at": event.claimed_at,
+        "attempts": event.attempts,
+        "reason": event.reason,
+        "memo": saved_state_json(event.saved_state),
     }
 
 

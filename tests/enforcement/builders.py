@@ -9,7 +9,16 @@ from datetime import UTC, datetime, timedelta
 
 from blazar.enforcement import AllocatedResource, Context, FilterNotification, LeaseView, Occasion, Question
 from blazar.model.amounts import Amounts
-from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease import (
+    Content,
+    Event,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+)
 from blazar.model.resource import Resource, ResourceKind
 from blazar.model.usage import LeaseUse
 from blazar.model.window import Window
@@ -46,7 +55,7 @@ def a_view(window: Window | None = None, *, hosts: int = 1, project: str = "phys
         "x-1",
         ReservationStatus.PENDING,
         NOON,
-        parameters={"min": hosts, "max": hosts, "resource_properties": ""},
+        parameters=Content({"min": hosts, "max": hosts, "resource_properties": ""}),
     )
     lease = Lease(
         "l-1",

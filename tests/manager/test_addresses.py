@@ -16,7 +16,7 @@ from blazar.model.errors import (
     NotEnoughResources,
     NotFound,
 )
-from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.model.lease import NO_CONTENT, EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import FloatingIpRequest, LeaseChange, ReservationChange
 from blazar.model.resource import ResourceKind
 from blazar.resources.addresses import AddressRegistration
@@ -183,13 +183,13 @@ def test_what_is_promised_of_addresses_is_told_by_address(world):
 
 def test_the_parameters_are_kept_as_clients_know_them(world):
     lease = world.lease(addresses("2", required=["203.0.113.10"]), start=HOUR)
-    assert lease.reservations[0].parameters == {
+    assert lease.reservations[0].parameters.values == {
         "network_id": "public",
         "amount": 2,
         "required_floatingips": ["203.0.113.10"],
         "before_end": "default",
     }
-    assert lease.reservations[0].cloud_ids == {}
+    assert lease.reservations[0].cloud_ids == NO_CONTENT
     assert (lease.status, promised(world, lease) >= {10}) == (LeaseStatus.PENDING, True)
     assert in_cloud(world) == {}
 
@@ -600,7 +600,7 @@ def test_an_active_reservation_with_required_addresses_grows(world):
     world.run()
     before = in_cloud(world)
     grown = resized(world, lease, amount=4)
-    assert (grown.status, grown.reservations[0].parameters["amount"]) == (LeaseStatus.ACTIVE, 4)
+    assert (grown.status, grown.reservations[0].parameters.values["amount"]) == (LeaseStatus.ACTIVE, 4)
     assert set(in_cloud(world)) == promised(world, lease)
     assert {number: found for number, found in in_cloud(world).items() if number in before} == before
     resized(world, lease, amount=5, required=[10, 19])

@@ -118,7 +118,7 @@ def asked_for(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Nex
             if lease.event(EventType.UPDATE) is None:
                 until = now + STEP
                 yield (
-                    lifecycle.begin_update(lease, event_id="update", saved_state={}, token="u", now=now, until=until),
+                    lifecycle.begin_update(lease, event_id="update", held=(), token="u", now=now, until=until),
                     after,
                 )
 

@@ -62,12 +62,12 @@ def warning(world: World, lease):
 @pytest.mark.parametrize("action", ["default", "", "none", "notification", "snapshot", "migration"])
 def test_each_action_may_be_asked_for_under_either_name(world, action):
     plain = world.lease(a_host(before_end=action), start=10 * HOUR)
-    assert plain.reservations[0].parameters["before_end"] == action
+    assert plain.reservations[0].parameters.values["before_end"] == action
     request = a_host()
     other_name = {key: value for key, value in request.parameters.items() if key != "before_end"}
     alias = world.lease(type(request)("physical:host", {**other_name, "before_end_action": action}), start=20 * HOUR)
-    assert alias.reservations[0].parameters["before_end"] == action
-    assert world.resize(alias, before_end_action="none").reservations[0].parameters["before_end"] == "none"
+    assert alias.reservations[0].parameters.values["before_end"] == action
+    assert world.resize(alias, before_end_action="none").reservations[0].parameters.values["before_end"] == "none"
 
 
 def test_two_names_that_say_two_things_are_refused(world):

@@ -160,7 +160,7 @@ def test_growth_that_the_cloud_refuses_is_undone(world):
         world.resize(lease, min=2, max=2)
     after = world.now(lease)
     assert after.status is LeaseStatus.ACTIVE
-    assert after.reservations[0].parameters["max"] == 1
+    assert after.reservations[0].parameters.values["max"] == 1
     assert world.hosts_of(lease) == held
     assert world.pool() == ALL - held
     assert world.pool(lease.reservations[0].id) == held
@@ -250,7 +250,7 @@ def test_growth_that_nobody_finished_is_undone_by_another_manager(world):
     world.another_manager().engine.run_due()
     after = world.now(lease)
     assert after.status is LeaseStatus.ACTIVE
-    assert after.reservations[0].parameters["before_end"] == "default"
+    assert after.reservations[0].parameters.values["before_end"] == "default"
     assert world.hosts_of(lease) == held
     assert world.pool() == ALL - held
 
@@ -312,7 +312,7 @@ def test_a_prolonged_lease_does_not_end_at_its_old_date(world):
 def test_the_action_before_the_end_can_be_changed_also_while_the_lease_runs(world):
     lease = world.lease(a_host(3))
     world.run()
-    assert world.resize(lease, before_end="snapshot").reservations[0].parameters["before_end"] == "snapshot"
+    assert world.resize(lease, before_end="snapshot").reservations[0].parameters.values["before_end"] == "snapshot"
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from blazar.model.errors import (
     StoreUnavailable,
     WrongState,
 )
-from blazar.model.lease import EventStatus, EventType, LeaseStatus
+from blazar.model.lease import EventStatus, EventType, LeaseStatus, SavedState
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.store.events import DueEvent, EventStore
 from blazar.store.store import Store
@@ -222,7 +222,7 @@ def test_who_comes_too_late_with_a_change_disturbs_no_later_one_with_the_same_ev
     world.run_to(world.clock.now() + MINUTE)
     after = world.now(lease)
     assert (after.status, after.event(EventType.UPDATE).status) == (LeaseStatus.ACTIVE, EventStatus.DONE)
-    assert after.reservations[0].parameters["max"] == 3
+    assert after.reservations[0].parameters.values["max"] == 3
     assert len(world.pool(lease.reservations[0].id)) == 3
 
 
@@ -298,8 +298,9 @@ def test_an_undo_without_what_there_was_before_is_an_error_and_touches_nothing(w
     lease = world.now(lease)
     token = world.manager.claims.new().token
     updating = lifecycle.begin_update(
-        lease, event_id="e" * 36, saved_state={}, token=token, now=world.clock.now(), until=world.clock.now() - MINUTE
+        lease, event_id="e" * 36, held=(), token=token, now=world.clock.now(), until=world.clock.now() - MINUTE
     )
+    updating = lifecycle.with_event(updating, replace(lifecycle.update_of(updating), saved_state=SavedState()))
     world.store.leases.save(lease, updating, at=world.clock.now())
     world.run()
     event = world.now(lease).event(EventType.UPDATE)

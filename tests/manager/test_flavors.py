@@ -86,7 +86,7 @@ def test_the_flavor_of_a_reservation_is_its_source_with_all_specs_and_those_of_t
 
 def test_a_reservation_keeps_its_source_as_it_was(world):
     lease = world.lease(flavored(1), start=HOUR)
-    parameters = lease.reservations[0].parameters
+    parameters = lease.reservations[0].parameters.values
     assert {key: parameters[key] for key in ("flavor_id", "amount", "vcpus", "memory_mb", "disk_gb", "affinity")} == {
         "flavor_id": "small",
         "amount": 1,
@@ -276,13 +276,13 @@ def test_everything_changes_before_the_start(world):
     (before,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
     offer(world, "other", vcpus=5, extra_specs={"a": "1"})
     changed = world.resize(lease, flavor_id="other", amount=3, affinity=False, before_end="snapshot")
-    parameters = changed.reservations[0].parameters
+    parameters = changed.reservations[0].parameters.values
     assert (parameters["flavor_id"], parameters["vcpus"], parameters["amount"]) == ("other", 5, 3)
     (after,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
     assert (after.policy, after.id != before.id) == ("anti-affinity", True)
     flavor = world.simulated.compute.flavor(id_of(lease))
     assert (flavor.vcpus, flavor.extra_specs["a"], flavor.extra_specs["affinity_id"]) == (5, "1", after.id)
-    assert changed.reservations[0].cloud_ids["server_group_id"] == after.id
+    assert changed.reservations[0].cloud_ids.values["server_group_id"] == after.id
     assert sorted(promised(world, lease).values()) == [1, 1, 1]
     world.resize(lease, affinity=None)
     assert world.simulated.compute.server_groups(f"reservation:{id_of(lease)}") == ()
@@ -301,10 +301,10 @@ def test_specs_of_a_former_source_are_gone_though_its_sizes_are_the_same(world):
 def test_a_source_is_not_read_again_unless_another_is_named(world):
     lease = world.lease(flavored(1), start=HOUR)
     world.simulated.compute.delete_flavor("small")
-    shown = {**lease.reservations[0].parameters, "amount": 2}
+    shown = {**lease.reservations[0].parameters.values, "amount": 2}
     for flavor_id in ("small", id_of(lease)):
         changed = world.resize(lease, **{**shown, "flavor_id": flavor_id})
-        assert changed.reservations[0].parameters["resource_properties"] == shown["resource_properties"]
+        assert changed.reservations[0].parameters.values["resource_properties"] == shown["resource_properties"]
     with pytest.raises(NotFound):
         world.resize(lease, flavor_id="nothing")
     assert world.now(lease).status is LeaseStatus.PENDING
@@ -361,7 +361,7 @@ def test_a_growth_that_the_cloud_refuses_is_undone(world):
     with pytest.raises(CloudUnavailable):
         world.resize(lease, amount=4)
     world.run()
-    assert world.now(lease).reservations[0].parameters["amount"] == 1
+    assert world.now(lease).reservations[0].parameters.values["amount"] == 1
     assert slots(world, lease) == promised(world, lease) == before
 
 

@@ -332,7 +332,7 @@ def test_a_host_that_shrinks_below_what_is_promised_breaks_nothing(a_world):
     with pytest.raises(NotEnoughResources):
         world.resize(running, amount=7)
     world.change(later, name="still there")
-    assert world.now(running).reservations[0].parameters["amount"] == 6
+    assert world.now(running).reservations[0].parameters.values["amount"] == 6
     world.run_to(NOON + timedelta(hours=9))
     assert {world.now(lease).status for lease in (running, later)} == {LeaseStatus.TERMINATED}
 

@@ -90,7 +90,7 @@ def test_before_the_start_everything_exists_by_the_names_that_others_know_and_no
         "affinity_id": group.id,
         "blazar:owner": PROJECT,
     }
-    assert reservation.cloud_ids == {
+    assert reservation.cloud_ids.values == {
         "flavor_id": reservation.id,
         "aggregate_id": aggregate.id,
         "server_group_id": group.id,
@@ -100,7 +100,7 @@ def test_before_the_start_everything_exists_by_the_names_that_others_know_and_no
 
 def test_without_affinity_there_is_no_server_group(world):
     lease = world.lease(instances(affinity=None), start=HOUR)
-    assert lease.reservations[0].cloud_ids["server_group_id"] is None
+    assert lease.reservations[0].cloud_ids.values["server_group_id"] is None
     assert "affinity_id" not in world.simulated.compute.flavor(id_of(lease)).extra_specs
 
 
@@ -109,7 +109,7 @@ def test_without_affinity_there_is_no_server_group(world):
     [(None, None), ("None", None), ("none", None), ("", None), (True, True), ("True", True), ("false", False)],
 )
 def test_affinity_comes_as_clients_write_it(world, given, kept):
-    assert world.lease(instances(affinity=given), start=HOUR).reservations[0].parameters["affinity"] is kept
+    assert world.lease(instances(affinity=given), start=HOUR).reservations[0].parameters.values["affinity"] is kept
 
 
 @pytest.mark.parametrize(
@@ -466,14 +466,16 @@ def test_what_somebody_took_away_before_the_start_is_made_anew(world):
     lease = world.lease(instances(2, affinity=True), start=HOUR)
     world.simulated.compute.delete_flavor(id_of(lease))
     world.simulated.compute.delete_aggregate(world.simulated.compute.aggregate(id_of(lease)).id)
-    world.simulated.compute.delete_server_group(lease.reservations[0].cloud_ids["server_group_id"])
+    world.simulated.compute.delete_server_group(lease.reservations[0].cloud_ids.values["server_group_id"])
     world.simulated.placement.delete_resource_class(class_of(lease))
     world.run_to(NOON + HOUR)
     started = world.now(lease)
     assert started.status is LeaseStatus.ACTIVE
     (group,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
-    assert started.reservations[0].cloud_ids["server_group_id"] == group.id
-    assert started.reservations[0].cloud_ids["aggregate_id"] == world.simulated.compute.aggregate(id_of(lease)).id
+    assert started.reservations[0].cloud_ids.values["server_group_id"] == group.id
+    assert (
+        started.reservations[0].cloud_ids.values["aggregate_id"] == world.simulated.compute.aggregate(id_of(lease)).id
+    )
 
 
 # Changes
@@ -481,19 +483,19 @@ def test_what_somebody_took_away_before_the_start_is_made_anew(world):
 
 def test_before_the_start_everything_can_change_and_the_flavor_with_it(world):
     lease = world.lease(instances(2, vcpus=2, affinity=True), start=HOUR)
-    group = lease.reservations[0].cloud_ids["server_group_id"]
+    group = lease.reservations[0].cloud_ids.values["server_group_id"]
     changed = world.resize(lease, amount=3, vcpus=4, memory_mb=8192, disk_gb=40, affinity=False)
     flavor = world.simulated.compute.flavor(id_of(lease))
     assert (flavor.vcpus, flavor.memory_mb, flavor.disk_gb) == (4, 8192, 40)
     (fresh,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
     assert (fresh.policy, fresh.id != group) == ("anti-affinity", True)
-    assert changed.reservations[0].cloud_ids["server_group_id"] == fresh.id
+    assert changed.reservations[0].cloud_ids.values["server_group_id"] == fresh.id
     assert flavor.extra_specs["affinity_id"] == fresh.id
     assert world.simulated.compute.aggregate(id_of(lease)).metadata["affinity_id"] == fresh.id
     assert promised(world, lease) == {"node-1": 1, "node-2": 1, "node-3": 1}
 
     changed = world.resize(lease, affinity=None)
-    assert changed.reservations[0].cloud_ids["server_group_id"] is None
+    assert changed.reservations[0].cloud_ids.values["server_group_id"] is None
     assert world.simulated.compute.server_groups(f"reservation:{id_of(lease)}") == ()
     assert "affinity_id" not in world.simulated.compute.flavor(id_of(lease)).extra_specs
     assert "affinity_id" not in world.simulated.compute.aggregate(id_of(lease)).metadata
@@ -505,10 +507,10 @@ def test_a_change_before_the_start_that_the_cloud_does_not_follow_is_undone(worl
     with pytest.raises(CloudUnavailable):
         world.resize(lease, vcpus=4, affinity=True)
     undone = world.now(lease)
-    assert (undone.status, undone.reservations[0].parameters["vcpus"]) == (LeaseStatus.PENDING, 2)
+    assert (undone.status, undone.reservations[0].parameters.values["vcpus"]) == (LeaseStatus.PENDING, 2)
     assert world.simulated.compute.flavor(id_of(lease)).vcpus == 2
     (group,) = world.simulated.compute.server_groups(f"reservation:{id_of(lease)}")
-    assert (group.id, group.policy) == (undone.reservations[0].cloud_ids["server_group_id"], "anti-affinity")
+    assert (group.id, group.policy) == (undone.reservations[0].cloud_ids.values["server_group_id"], "anti-affinity")
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.ACTIVE
 
@@ -529,7 +531,7 @@ def test_an_active_reservation_grows_on_its_host_and_on_others(world):
     world.run()
     before = promised(world, lease)
     grown = world.resize(lease, amount=5)
-    assert (grown.status, grown.reservations[0].parameters["amount"]) == (LeaseStatus.ACTIVE, 5)
+    assert (grown.status, grown.reservations[0].parameters.values["amount"]) == (LeaseStatus.ACTIVE, 5)
     after = promised(world, lease)
     assert sum(after.values()) == 5
     assert all(after[host] >= count for host, count in before.items())
@@ -617,7 +619,7 @@ def test_what_somebody_took_away_during_a_growth_is_made_again_by_its_undo(world
     restored = world.now(lease)
     assert restored.status is LeaseStatus.ACTIVE
     aggregate = world.simulated.compute.aggregate(id_of(lease))
-    assert restored.reservations[0].cloud_ids["aggregate_id"] == aggregate.id
+    assert restored.reservations[0].cloud_ids.values["aggregate_id"] == aggregate.id
     assert set(aggregate.hosts) == set(promised(world, lease)) == set(slots(world, lease))
     boot(world, lease)
 
@@ -719,7 +721,7 @@ def test_a_growth_that_the_cloud_refuses_is_undone(world):
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert promised(world, lease) == slots(world, lease) == before
     assert world.pool(id_of(lease)) == set(before)
-    assert world.now(lease).reservations[0].parameters["amount"] == 1
+    assert world.now(lease).reservations[0].parameters.values["amount"] == 1
 
 
 def test_reservations_of_a_lease_that_stay_on_a_host_need_room_for_all_of_them(a_world):

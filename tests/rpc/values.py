@@ -11,6 +11,7 @@ from blazar.model.allocations import ResourceAllocations
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.lease import (
+    Content,
     Event,
     EventStatus,
     EventType,
@@ -19,6 +20,8 @@ from blazar.model.lease import (
     LeaseStatus,
     Reservation,
     ReservationStatus,
+    SavedAllocation,
+    SavedState,
 )
 from blazar.model.requests import (
     NOW,
@@ -54,12 +57,21 @@ parameters = st.dictionaries(texts, json, max_size=4)
 facts = st.dictionaries(texts, st.none() | st.booleans() | numbers | floats | texts, max_size=5)
 words = st.dictionaries(texts, texts, max_size=3)
 amounts = st.dictionaries(texts, st.integers(0, 2**40), max_size=3).map(Amounts.of)
-maybe_text = st.none() | texts
-maybe_instant = st.none() | instants
 
 
 def several(strategy: st.SearchStrategy[object], most: int = 3) -> st.SearchStrategy[tuple[object, ...]]:
     return st.lists(strategy, max_size=most).map(tuple)
+
+
+contents = parameters.map(Content)
+saved_states = st.builds(
+    SavedState,
+    allocations=st.none() | several(st.builds(SavedAllocation, texts, numbers, numbers, st.none() | amounts), 2),
+    undone=st.integers(0, 9),
+    action_asked_at=st.none() | instants,
+)
+maybe_text = st.none() | texts
+maybe_instant = st.none() | instants
 
 
 events = st.builds(
@@ -75,7 +87,7 @@ events = st.builds(
     claimed_at=maybe_instant,
     attempts=st.integers(0, 99),
     reason=maybe_text,
-    saved_state=st.none() | parameters,
+    saved_state=st.none() | saved_states,
 )
 reservations = st.builds(
     Reservation,
@@ -87,8 +99,10 @@ reservations = st.builds(
     updated_at=maybe_instant,
     missing_resources=st.booleans(),
     resources_changed=st.booleans(),
-    parameters=parameters,
-    cloud_ids=parameters,
+    parameters=contents,
+    cloud_ids=contents,
+    # One at most: the order in which a set prints is not that of another with the same members.
+    unassigned=st.frozensets(numbers, max_size=1),
 )
 leases = st.builds(
     Lease,

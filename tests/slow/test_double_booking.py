@@ -232,7 +232,7 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
     for one in leases:
         held = Counter(a.reservation_id for a in world.store.calendar.of_lease(one.id) for _ in range(a.count))
         for reservation in one.reservations:
-            wanted = reservation.parameters
+            wanted = reservation.parameters.values
             least, most = wanted.get("min", wanted.get("amount")), wanted.get("max", wanted.get("amount"))
             assert least <= held[reservation.id] <= most, one
     only_theirs_is_in_the_cloud(world, leases)
@@ -252,10 +252,10 @@ def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None
         assert aggregates == sorted(["freepool", "az-1", "az-2", *(r.id for r in on_hosts)])
         assert set(state.flavors) == {r.id for r in servers} | {flavor.id for flavor in OFFERED}
         for copy in (r for r in servers if r.resource_type == "flavor:instance"):
-            of = next(flavor for flavor in OFFERED if flavor.id == copy.parameters["flavor_id"])
+            of = next(flavor for flavor in OFFERED if flavor.id == copy.parameters.values["flavor_id"])
             assert state.flavors[copy.id].vcpus == of.vcpus
             assert state.flavors[copy.id].extra_specs.items() >= of.extra_specs.items()
         assert sorted(state.classes) == sorted(resource_class(r.id) for r in servers)
-        grouped = sorted(flavor_name(r.id) for r in servers if r.parameters["affinity"] is not None)
+        grouped = sorted(flavor_name(r.id) for r in servers if r.parameters.values["affinity"] is not None)
         assert sorted(group.name for group in state.groups.values()) == grouped
         assert state.floating_ips == {}

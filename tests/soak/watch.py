@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 from blazar.clouds.simulated import State
-from blazar.manager.flags import left_out
 from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.resource import ResourceKind
@@ -137,7 +136,7 @@ class Watch(threading.Thread):
 
     def _look_at_reservation(self, state: State, lease: Lease, reservation: Reservation, held: set[str]) -> None:
         """A lease that is ACTIVE has in the cloud what is promised to it, but for what has failed."""
-        partly = reservation.missing_resources or left_out(reservation)
+        partly = reservation.missing_resources or reservation.unassigned
         if reservation.status is not ReservationStatus.ACTIVE or partly:
             return
         named = f"reservation {reservation.id} of lease {lease.id}"

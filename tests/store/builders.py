@@ -9,7 +9,16 @@ from datetime import UTC, datetime, timedelta
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation, Plan
-from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease import (
+    Content,
+    Event,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+)
 from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind, UnitLimits
 from blazar.model.window import Window
 from blazar.store.store import Store
@@ -51,7 +60,12 @@ def a_lease(window: Window, *, project: str = "physics") -> Lease:
         created_at=NOON,
         reservations=(
             Reservation(
-                str(uuid.uuid4()), "physical:host", None, ReservationStatus.PENDING, NOON, parameters={"min": 1}
+                str(uuid.uuid4()),
+                "physical:host",
+                None,
+                ReservationStatus.PENDING,
+                NOON,
+                parameters=Content({"min": 1}),
             ),
         ),
         events=(

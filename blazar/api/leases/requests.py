@@ -44,14 +44,14 @@ def check_text_after(body: Json, lease: Lease) -> None:
     """Raise InvalidInput if an update enlarges a lease that then exceeds ``MOST_TEXT``."""
     before = {"name": _text(lease.name)}
     for reservation in lease.reservations:
-        before |= _parts(reservation.id, reservation.parameters)
+        before |= _parts(reservation.id, reservation.parameters.values)
     for event in lease.events:
         if event.event_type not in REQUEST_EVENTS:
             before[event.id] = _text(str(event.event_type))
     after = dict(before)
     if "name" in body:
         after["name"] = _text(body["name"])
-    known = {reservation.id: reservation.parameters for reservation in lease.reservations}
+    known = {reservation.id: reservation.parameters.values for reservation in lease.reservations}
     for item in body.get("reservations", []):
         if (old := known.get(item.get("id"))) is not None:
             given = {key: value for key, value in item.items() if key not in _NO_TEXT}
