@@ -54,7 +54,7 @@ class AddressRegistration:
                 f"{ADDRESS} {address} {reason}; give one that the network does not use or allocate itself"
             )
         found = self._network.floating_ips(network_id=network_id, addresses=[address])
-        users = self._network.users_of(network_id, [address])
+        users = self._network.used_addresses(network_id, [address])
         if found or users:
             holder = _held_by(found[0]) if found else f"is in use by {users[address]}"
             raise Conflict(f"{ADDRESS} {address} {holder}; free it first, or register another")
@@ -77,7 +77,7 @@ class AddressRegistration:
                 for f in held
                 if here[f.address].name not in holdings.get(owners[f.address] or "", ())
             }
-            users = self._network.users_of(network_id, here)
+            users = self._network.used_addresses(network_id, here)
             for address, resource in here.items():
                 reason = strangers.get(address) or (f"is in use by {users[address]}" if address in users else None)
                 if reason:
@@ -89,7 +89,7 @@ class AddressRegistration:
         reasons: dict[int, str] = {}
         for network_id, here in by_network(resources).items():
             reasons |= self._misplaced(network_id, here)
-            users = self._network.users_of(network_id, here)
+            users = self._network.used_addresses(network_id, here)
             for address, user in users.items():
                 reasons.setdefault(here[address].id, f"{address} is in use by {user}")
         return reasons

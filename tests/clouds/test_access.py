@@ -20,8 +20,7 @@ from keystoneauth1.identity import v3
 from openstack.proxy import Proxy
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
-from blazar.clouds.openstack import Access, Credentials
-from blazar.clouds.openstack.cloud import OpenStackCompute
+from blazar.clouds.openstack import Access, Credentials, OpenStackCompute
 from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.openstack.service import ENDPOINT_SECONDS, Service, VersionMissing
 from blazar.context import scope

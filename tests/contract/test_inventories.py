@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hosts have to share out, as Placement tells it."""
+"""Inventories and traits of hosts, as Placement has them."""
 
 from __future__ import annotations
 

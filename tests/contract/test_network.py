@@ -122,11 +122,11 @@ def test_a_floating_ip_that_does_not_exist_is_not_found(network):
 def test_what_has_an_address_and_is_no_floating_ip_is_told(site, network):
     made(site, 10)
     site.take_address(site.address(12))
-    assert network.users_of(site.external, [site.address(10), site.address(11)]) == {}
-    users = network.users_of(site.external, [site.address(10), site.address(12)])
+    assert network.used_addresses(site.external, [site.address(10), site.address(11)]) == {}
+    users = network.used_addresses(site.external, [site.address(10), site.address(12)])
     assert list(users) == [site.address(12)]
     assert users[site.address(12)].startswith("port ")
-    everybody = network.users_of(site.external)
+    everybody = network.used_addresses(site.external)
     assert everybody[site.address(12)] == users[site.address(12)]
     assert site.address(10) not in everybody
     with pytest.raises(Conflict):
@@ -139,4 +139,4 @@ def test_many_addresses_are_asked_for_at_once(site, network):
     assert [found.address for found in network.floating_ips(network_id=site.external, addresses=every)] == [
         site.address(10)
     ]
-    assert site.address(10) not in network.users_of(site.external, every)
+    assert site.address(10) not in network.used_addresses(site.external, every)

@@ -327,7 +327,7 @@ def test_from_the_start_on_the_project_has_the_addresses_with_the_tags_that_othe
         assert found.tags == {"blazar", f"reservation:{lease.reservations[0].id}"}
 
 
-@pytest.mark.parametrize("call", ["create_floating_ip", "tag_floating_ip", "floating_ips", "network", "users_of"])
+@pytest.mark.parametrize("call", ["create_floating_ip", "tag_floating_ip", "floating_ips", "network", "used_addresses"])
 @pytest.mark.parametrize("phase", ["before", "after"])
 def test_a_start_is_tried_again_until_all_is_there_and_once(world, call, phase):
     lease = world.lease(addresses(3), start=HOUR)
@@ -472,7 +472,7 @@ def test_faults_tells_of_every_address_that_is_not_in_order_in_a_few_calls(world
     names = {r.id: r.name.split()[0] for r in world.store.resources.of_kind(KIND)}
     assert {names[id_]: reason for id_, reason in faults.items()} == {
         ip(12): f"{ip(12)} is a floating IP of project art",
-        ip(13): f"{ip(13)} is in use by {world.simulated.network.users_of('public', [ip(13)])[ip(13)]}",
+        ip(13): f"{ip(13)} is in use by {world.simulated.network.used_addresses('public', [ip(13)])[ip(13)]}",
     }
     world.simulated.operators.change_subnet("public", pools=[[ip(14), ip(15)]])
     assert len(registration.faults(world.store.resources.of_kind(KIND), world.store.calendar.resource_names)) == 4

@@ -1,7 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """The adapter of a real OpenStack cloud. Only this package uses openstacksdk and keystoneauth."""
 
-from blazar.clouds.openstack.access import Access, Credentials
-from blazar.clouds.openstack.cloud import open_cloud
+from __future__ import annotations
 
-__all__ = ["Access", "Credentials", "open_cloud"]
+from blazar.clouds.openstack.access import Access, Credentials
+from blazar.clouds.openstack.aggregates import OpenStackAggregates
+from blazar.clouds.openstack.flavors import OpenStackFlavors
+from blazar.clouds.openstack.network import OpenStackNetwork
+from blazar.clouds.openstack.placement import OpenStackPlacement
+from blazar.clouds.openstack.servers import OpenStackServers
+from blazar.clouds.ports import Cloud
+
+__all__ = ["Access", "Credentials", "OpenStackCompute", "open_cloud"]
+
+
+class OpenStackCompute(OpenStackAggregates, OpenStackServers, OpenStackFlavors):
+    """Implements the compute port, by its roles."""
+
+    def __init__(self, access: Access, *, az_aware: bool = True) -> None:
+        OpenStackAggregates.__init__(self, access, az_aware=az_aware)
+        OpenStackServers.__init__(self, access)
+        OpenStackFlavors.__init__(self, access)
+
+
+def open_cloud(access: Access, *, az_aware: bool = True) -> Cloud:
+    """Return a ``Cloud`` of OpenStack adapters, without calling any service."""
+    return Cloud(
+        compute=OpenStackCompute(access, az_aware=az_aware),
+        placement=OpenStackPlacement(access),
+        network=OpenStackNetwork(access),
+    )

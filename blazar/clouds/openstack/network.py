@@ -32,7 +32,9 @@ class OpenStackNetwork:
         if not found:
             return None
         network = found[0]
-        subnets = {s["id"]: _subnet(s) for s in self._neutron.pages("/subnets", "subnets", params=_of(network_id))}
+        subnets = {
+            s["id"]: _subnet(s) for s in self._neutron.pages("/subnets", "subnets", params=_in_network(network_id))
+        }
         return NetworkInfo(
             network["id"], network["name"], bool(network.get("router:external")), tuple(subnets.values())
         )
@@ -55,12 +57,14 @@ class OpenStackNetwork:
         )
         return tuple(_floating_ip(item) for item in found)
 
-    def users_of(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
+    def used_addresses(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
         """Return the addresses of ports, except the ports of floating IPs."""
         wanted = None if addresses is None else frozenset(addresses)
         users: dict[str, str] = {}
         for part in _chunks(addresses):
-            params = _of(network_id) | ({"fixed_ips": [f"ip_address={address}" for address in part]} if part else {})
+            params = _in_network(network_id) | (
+                {"fixed_ips": [f"ip_address={address}" for address in part]} if part else {}
+            )
             for port in self._neutron.pages("/ports", "ports", params=params):
                 if port["device_owner"] == FLOATING_IP_OWNER:
                     continue
@@ -106,7 +110,7 @@ class OpenStackNetwork:
             self._neutron.call("DELETE", path)
 
 
-def _of(network_id: str) -> dict[str, Any]:
+def _in_network(network_id: str) -> dict[str, Any]:
     return {"network_id": network_id}
 
 

@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-PASSING = frozenset({408, 413, 429, 500, 502, 503, 504})
+TRANSIENT_STATUSES = frozenset({408, 413, 429, 500, 502, 503, 504})
 """Statuses that another attempt may not get."""
 
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
@@ -48,7 +48,7 @@ class StaleGeneration(Conflict):
     """A resource provider was changed by others since it was read; the caller reads it again and decides again."""
 
 
-class Passing(Exception):
+class Transient(Exception):
     """A transient failure, which is worth another attempt; ``error`` is what callers get if that fails, too."""
 
     def __init__(self, error: CloudUnavailable) -> None:
@@ -97,16 +97,16 @@ class Service:
         NotFound on 404, Conflict on 409, CloudRefused on another 4xx, CloudUnavailable on transient failures.
         """
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(Passing),
+            retry=tenacity.retry_if_exception_type(Transient),
             stop=tenacity.stop_after_attempt(self._attempts),
             wait=tenacity.wait_random_exponential(multiplier=0.4, max=2),
             sleep=_sleep_within_limits,
             reraise=True,
         )
         try:
-            return retrying(self._once, method, path, body, microversion, params, content_type)
-        except Passing as passing:
-            raise passing.error from passing.__cause__
+            return retrying(self._attempt, method, path, body, microversion, params, content_type)
+        except Transient as transient:
+            raise transient.error from transient.__cause__
 
     def pages(
         self, path: str, key: str, *, microversion: str | None = None, params: Mapping[str, Any] | None = None
@@ -116,13 +116,13 @@ class Service:
         while True:
             answer = self.get(path, microversion=microversion, params=query)
             yield from answer[key]
-            following = _next(answer, key)
-            if following is None or not answer[key]:
+            next_page = _next(answer, key)
+            if next_page is None or not answer[key]:
                 return
             # Only the query of the link is used: its host may be unreachable from here.
-            query |= parse_qs(urlsplit(following).query)
+            query |= parse_qs(urlsplit(next_page).query)
 
-    def _once(
+    def _attempt(
         self,
         method: str,
         path: str,
@@ -168,12 +168,12 @@ class Service:
         except (ksa.ConnectTimeout, ksa.UnknownConnectionError) as error:
             failure = CloudUnavailable(f"{self._name} did not answer within {timeout:.0f} s ({method} {path})")
             if repeatable:
-                raise Passing(failure) from error
+                raise Transient(failure) from error
             raise failure from error
         except ksa.ConnectFailure as error:
             failure = CloudUnavailable(f"{self._name} cannot be reached: {brief(error)}")
             if repeatable or _was_refused(error):
-                raise Passing(failure) from error
+                raise Transient(failure) from error
             raise failure from error
         except (ksa.ClientException, sdk.SDKException) as error:
             raise CloudUnavailable(f"no way into {self._name}: {brief(error)}") from error
@@ -181,9 +181,9 @@ class Service:
             raise CloudUnavailable(f"{self._name} cannot be reached: {brief(error)}") from error
         if changes and response.status_code == 401:
             proxy.invalidate()
-            raise Passing(CloudUnavailable(f"{self._name} does not accept our token: {_message(response)}"))
+            raise Transient(CloudUnavailable(f"{self._name} does not accept our token: {_message(response)}"))
         generation = isinstance(body, dict) and "resource_provider_generation" in body
-        return self._understood(method, path, response, of_generation=generation)
+        return self._parse(method, path, response, of_generation=generation)
 
     def _endpoint_of(self, proxy: Proxy) -> str | None:
         """Return the URL of the service; None if the catalog has none, which the library's call then reports.
@@ -200,7 +200,7 @@ class Service:
             self._endpoint = known
         return known.url
 
-    def _understood(self, method: str, path: str, response: requests.Response, *, of_generation: bool) -> Json:
+    def _parse(self, method: str, path: str, response: requests.Response, *, of_generation: bool) -> Json:
         status = response.status_code
         if status < 400:
             if not response.content or "json" not in response.headers.get("Content-Type", ""):
@@ -213,10 +213,10 @@ class Service:
                 ) from garbled
         text = _message(response)
         LOG.debug("%s %s of %s: %d %s", method, path, self._name, status, text)
-        if status in PASSING:
+        if status in TRANSIENT_STATUSES:
             failure = CloudUnavailable(f"{self._name} failed with {status}: {text}")
             if method in SAFE_TO_REPEAT or status == 503:
-                raise Passing(failure)
+                raise Transient(failure)
             raise failure
         error: BlazarError
         if status == 404:
@@ -225,7 +225,7 @@ class Service:
             if "placement.concurrent_update" in response.text:
                 if of_generation:
                     raise StaleGeneration(f"{self._name}: {text}")
-                raise Passing(CloudUnavailable(f"{self._name}: {text}"))
+                raise Transient(CloudUnavailable(f"{self._name}: {text}"))
             error = Conflict(f"{self._name}: {text}")
         elif status == 406:
             error = VersionMissing(f"{self._name} is too old for {method} {path}: {text}")
@@ -259,8 +259,8 @@ def _next(answer: Json, key: str) -> str | None:
     for link in answer.get(f"{key}_links", ()):
         if link.get("rel") == "next":
             return str(link["href"])
-    following = answer.get("next")
-    return str(following) if following else None
+    next_page = answer.get("next")
+    return str(next_page) if next_page else None
 
 
 def _message(response: requests.Response) -> str:

@@ -63,7 +63,7 @@ class Network(Protocol):
     ) -> tuple[FloatingIp, ...]:
         """Return the floating IPs of all projects; narrowed to a network, to addresses, to those that have a tag."""
 
-    def users_of(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
+    def used_addresses(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
         """Return what uses addresses of a network (None: all) other than floating IPs: a description by address."""
 
     def create_floating_ip(

@@ -37,9 +37,9 @@ class SimulatedNetwork(SimulatedService):
                 and (tag is None or tag in found.tags)
             )
 
-    def users_of(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
+    def used_addresses(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
         """Return the addresses of ports."""
-        with self._calls.reading("users_of") as state:
+        with self._calls.reading("used_addresses") as state:
             return {
                 port.address: f"port {port.id} ({port.owner})"
                 for port in state.ports.values()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reservations of instances rely on: flavors, server groups, resource classes and inventories."""
+"""What instance reservations need: flavors, server groups, resource classes and reserved capacity."""
 
 from __future__ import annotations
 
@@ -209,14 +209,14 @@ def test_a_host_without_a_provider_has_no_inventory(placement, resource_class):
 
 
 @pytest.fixture
-def open_slots(site, compute, placement, host, reservation, resource_class):
-    """A flavor that the site's project may use, and two slots for it on a host."""
+def open_reservation(site, compute, placement, host, reservation, resource_class):
+    """A flavor that the site's project may use, and reserved capacity for two servers on a host."""
     specs = {f"resources:{resource_class}": "1", "aggregate_instance_extra_specs:reservation": reservation}
     placement.create_resource_class(resource_class)
     placement.set_inventory(host, resource_class, 2)
     compute.create_flavor(Flavor(reservation, f"reservation:{reservation}", 1, 64, 0, extra_specs=specs))
-    pool = compute.create_aggregate(reservation, None, {"reservation": reservation})
-    compute.add_host(pool.id, host)
+    aggregate = compute.create_aggregate(reservation, None, {"reservation": reservation})
+    compute.add_host(aggregate.id, host)
     compute.give_flavor(reservation, site.project)
     yield reservation
     for server in compute.servers_of_flavor(reservation):
@@ -224,23 +224,23 @@ def open_slots(site, compute, placement, host, reservation, resource_class):
     site.soon(lambda: compute.servers_of_flavor(reservation), lambda left: left == ())
 
 
-def test_a_server_keeps_what_its_flavor_said(site, compute, host, open_slots):
-    compute.set_flavor_specs(open_slots, {"blazar:preemptible": "true"})
-    server_id = site.boot_reserved(open_slots)
-    compute.set_flavor_specs(open_slots, {"blazar:preemptible": None})
+def test_a_server_keeps_what_its_flavor_said(site, compute, host, open_reservation):
+    compute.set_flavor_specs(open_reservation, {"blazar:preemptible": "true"})
+    server_id = site.boot_reserved(open_reservation)
+    compute.set_flavor_specs(open_reservation, {"blazar:preemptible": None})
     (server,) = [server for server in compute.servers_on(host) if server.id == server_id]
     assert server.extra_specs["blazar:preemptible"] == "true"
-    assert "blazar:preemptible" not in compute.flavor(open_slots).extra_specs
+    assert "blazar:preemptible" not in compute.flavor(open_reservation).extra_specs
 
 
-def test_servers_of_a_flavor_take_slots_and_are_found_wherever_they_are(
-    site, compute, placement, host, open_slots, resource_class
+def test_servers_of_a_flavor_use_reserved_capacity_and_are_found_wherever_they_are(
+    site, compute, placement, host, open_reservation, resource_class
 ):
-    one, two = site.boot_reserved(open_slots), site.boot_reserved(open_slots)
-    found = compute.servers_of_flavor(open_slots)
+    one, two = site.boot_reserved(open_reservation), site.boot_reserved(open_reservation)
+    found = compute.servers_of_flavor(open_reservation)
     assert {server.id for server in found} == {one, two}
     assert {server.host for server in found} == {host}
-    assert {server.flavor for server in found} == {f"reservation:{open_slots}"}
+    assert {server.flavor for server in found} == {f"reservation:{open_reservation}"}
     assert {server.project_id for server in found} == {site.project}
     assert {server.extra_specs[f"resources:{resource_class}"] for server in found} == {"1"}
     assert {server.amounts for server in found} == {Amounts.of({"VCPU": 1, "MEMORY_MB": 64})}
@@ -253,10 +253,10 @@ def test_servers_of_a_flavor_take_slots_and_are_found_wherever_they_are(
     site.shelve(one)
     # Nova calls it offloaded a moment before it takes it from its host.
     where = {one: None, two: host}
-    site.soon(lambda: {s.id: s.host for s in compute.servers_of_flavor(open_slots)}, lambda seen: seen == where)
+    site.soon(lambda: {s.id: s.host for s in compute.servers_of_flavor(open_reservation)}, lambda seen: seen == where)
     site.soon(lambda: placement.reserved_capacity(host, resource_class), lambda seen: seen == ReservedCapacity(1, 1))
     for server in (one, two):
         compute.delete_server(server)
-    site.soon(lambda: compute.servers_of_flavor(open_slots), lambda left: left == ())
+    site.soon(lambda: compute.servers_of_flavor(open_reservation), lambda left: left == ())
     site.soon(lambda: placement.reserved_capacity(host, resource_class), lambda seen: seen == ReservedCapacity(1, 0))
     placement.delete_inventory(host, resource_class)
