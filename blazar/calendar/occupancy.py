@@ -4,31 +4,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from itertools import chain
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.resource import Resource
 from blazar.model.window import Window
 
-Use = tuple[int, datetime, datetime, int, Amounts | None]
-"""A use of a resource: resource id, start, end, count, and the amounts per instance; None takes it whole."""
+Use = tuple[datetime, datetime, int, Amounts]
+"""A use of a part of a resource: start, end, count, and the amounts per instance."""
 
 Span = tuple[datetime, datetime, int]
 """Start, end, and the amount that is taken."""
-
-Row = Sequence[Any]
-"""A row of a use: the resource id first; last the count, and the amounts per instance (None: taken whole)."""
-
-Reader = Callable[[list[Any]], list[Use]]
-"""Converts rows of shared uses to uses."""
-
-Instant = TypeVar("Instant")
-"""An instant in the form in which the rows have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +36,18 @@ class Occupancy:
     room: Mapping[int, timedelta] = field(default_factory=dict)
 
     @classmethod
-    def of_busy(cls, resource_ids: Iterable[int], room: Mapping[int, timedelta] | None = None) -> Occupancy:
-        """Build from whole resources that are not free."""
-        return cls(taken=frozenset(resource_ids), room=room or {})
+    def of_uses(
+        cls,
+        taken: Iterable[int],
+        shared: Mapping[int, Sequence[Use]],
+        room: Mapping[int, timedelta] | None = None,
+    ) -> Occupancy:
+        """Build from the resources taken whole, and the uses of the shared ones by resource.
+
+        All uses overlap the window, and their instants are all aware or all naive. Uses are got from ``shared`` for the
+        resources that the search inspects, once for each: on a large calendar these are few, so it may parse them then.
+        """
+        return cls(frozenset(taken), _Peaks(shared), room or {})
 
     @classmethod
     def of_allocations(cls, window: Window, allocations: Iterable[Allocation]) -> Occupancy:
@@ -55,40 +55,21 @@ class Occupancy:
 
         The caller may have extended the windows by the cleaning time.
         """
-        within: list[Use] = []
+        taken: set[int] = set()
+        shared: dict[int, list[Use]] = defaultdict(list)
         ends: dict[int, datetime] = {}
         starts: dict[int, datetime] = {}
         for a in allocations:
             if a.window.overlaps(window):
-                within.append((a.resource_id, a.window.start, a.window.end, a.count, a.per_instance))
+                if a.per_instance is None:
+                    taken.add(a.resource_id)
+                else:
+                    shared[a.resource_id].append((a.window.start, a.window.end, a.count, a.per_instance))
             elif a.window.end <= window.start:
                 ends[a.resource_id] = max(a.window.end, ends.get(a.resource_id, a.window.end))
             else:
                 starts[a.resource_id] = min(a.window.start, starts.get(a.resource_id, a.window.start))
-        return replace(cls.of_uses(within), room=Room(window.start, window.end, ends, starts, lambda instant: instant))
-
-    @classmethod
-    def of_uses(cls, uses: Iterable[Use]) -> Occupancy:
-        """Build from uses, all of which overlap the window; their instants are all aware or all naive."""
-        return cls.of_rows(uses, lambda these: these)
-
-    @classmethod
-    def of_rows(cls, rows: Iterable[Row], read: Reader, beside: Callable[[Row], None] | None = None) -> Occupancy:
-        """Build from rows, one per use. This dominates the cost of a search on a large calendar.
-
-        So rows are parsed and summed only for the resources that the search inspects. Rows with a count of 0 are uses
-        beside the window, and are passed to ``beside``.
-        """
-        taken: set[int] = set()
-        shared: dict[int, list[Row]] = defaultdict(list)
-        for row in rows:
-            if row[-1] is not None:
-                shared[row[0]].append(row)
-            elif row[-2] or beside is None:
-                taken.add(row[0])
-            else:
-                beside(row)
-        return cls(frozenset(taken), _Peaks(dict(shared), read))
+        return cls.of_uses(taken, dict(shared), Room(window.start, window.end, ends, starts))
 
     def is_free(self, resource_id: int) -> bool:
         """Return whether nothing is promised of the resource in the window."""
@@ -104,76 +85,68 @@ class Occupancy:
         return resource.count_beside(self.peaks.get(resource.id, Amounts()), per_instance)
 
 
-class Room(Mapping[int, timedelta], Generic[Instant]):
+class Room(Mapping[int, timedelta]):
     """The length of the shorter gap beside a window, by resource that is used before or after it.
 
-    A search on a large calendar reads few of these values. So it keeps the last end before the window and the first
-    start after it by resource, as they were found, and parses one only when it is needed. The results of ``read``,
-    ``start`` and ``end`` are all aware or all naive.
+    ``ends`` has the last end before the window by resource, ``starts`` the first start after it. A search on a large
+    calendar reads few of them, so they may be parsed when they are read. ``start`` and ``end``, and all instants, are
+    aware, or all of them are naive.
     """
 
     def __init__(
-        self,
-        start: datetime,
-        end: datetime,
-        ends: Mapping[int, Instant],
-        starts: Mapping[int, Instant],
-        read: Callable[[Instant], datetime],
+        self, start: datetime, end: datetime, ends: Mapping[int, datetime], starts: Mapping[int, datetime]
     ) -> None:
         self._start, self._end = start, end
         self._ends, self._starts = ends, starts
-        self._read = read
 
     def __getitem__(self, resource_id: int) -> timedelta:
-        end, start = self._ends.get(resource_id), self._starts.get(resource_id)
-        if end is None:
-            return self._read(self._starts[resource_id]) - self._end
-        before = self._start - self._read(end)
-        return before if start is None else min(before, self._read(start) - self._end)
+        if resource_id not in self._ends:
+            return self._starts[resource_id] - self._end
+        before = self._start - self._ends[resource_id]
+        return min(before, self._starts[resource_id] - self._end) if resource_id in self._starts else before
 
     def __contains__(self, resource_id: object) -> bool:
         return resource_id in self._ends or resource_id in self._starts
 
     def __iter__(self) -> Iterator[int]:
-        return iter({**self._ends, **self._starts})
+        return iter(dict.fromkeys(chain(self._ends, self._starts)))
 
     def __len__(self) -> int:
-        return len(self._ends.keys() | self._starts.keys())
+        return len(frozenset(self._ends).union(self._starts))
 
 
 class _Peaks(Mapping[int, Amounts]):
     """The peaks of resources, each computed on first access."""
 
-    def __init__(self, rows: Mapping[int, list[Row]], read: Reader) -> None:
-        self._rows = rows
-        self._read = read
+    def __init__(self, uses: Mapping[int, Sequence[Use]]) -> None:
+        self._uses = uses
         self._known: dict[int, Amounts] = {}
 
     def __getitem__(self, resource_id: int) -> Amounts:
         known = self._known.get(resource_id)
         if known is None:
-            known = self._known[resource_id] = _peak(self._read(self._rows[resource_id]))
+            known = self._known[resource_id] = _peak(self._uses[resource_id])
         return known
 
     def __contains__(self, resource_id: object) -> bool:
-        return resource_id in self._rows
+        return resource_id in self._uses
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._rows)
+        return iter(self._uses)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._uses)
 
 
-def _peak(uses: list[Use]) -> Amounts:
+def _peak(uses: Sequence[Use]) -> Amounts:
     """Return the highest sum of each class that is taken of a resource at any one instant."""
-    first = uses[0][4] or Amounts()
-    if all(per_instance is first or per_instance == first for _, _, _, _, per_instance in uses):
+    first = uses[0][3]
+    if all(per_instance is first or per_instance == first for _, _, _, per_instance in uses):
         # Usually all servers have one size: then it is enough to count servers.
-        return _times(first, _most([(start, end, count) for _, start, end, count, _ in uses]))
+        return _times(first, _most([(start, end, count) for start, end, count, _ in uses]))
     by_class: dict[str, list[Span]] = defaultdict(list)
-    for _, start, end, count, per_instance in uses:
-        for name, amount in per_instance or ():
+    for start, end, count, per_instance in uses:
+        for name, amount in per_instance:
             by_class[name].append((start, end, count * amount))
     return Amounts.of({name: _most(spans) for name, spans in by_class.items()})
 

@@ -22,6 +22,7 @@ from blazar.model.window import Window
 from blazar.store import calendar_queries, health_queries, lease_queries, outbox_queries, use_queries
 from blazar.store.calendar_queries import EarlierUser
 from blazar.store.catalog import CatalogCache, ResourceCatalog
+from blazar.store.occupancy import read_occupancy
 from blazar.store.transactions import Clash, Transactions
 
 __all__ = ["CalendarStore", "CalendarView", "EarlierUser"]
@@ -62,7 +63,7 @@ class CalendarStore:
         """
         with self._transactions.reading() as connection:
             catalog = self._catalogs.read(connection, kind)
-            occupancy = calendar_queries.occupancy(
+            occupancy = read_occupancy(
                 connection,
                 kind,
                 window,

@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.calendar.occupancy import Occupancy, Room, Use
 from blazar.model.amounts import Amounts
 from blazar.model.clock import later, to_second
 from blazar.model.demand import Allocation
@@ -31,12 +27,6 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 _SECOND = timedelta(seconds=1)
-_WHOLE_COLUMNS = (
-    allocations.c.resource_id,
-    # The start or end of a use after or before the window.
-    sa.cast(sa.null(), sa.Text()).label("starts"),
-    sa.cast(sa.null(), sa.Text()).label("ends"),
-)
 _OF_LEASE = (
     sa.select(*ALLOCATION_COLUMNS)
     .where(
@@ -58,105 +48,6 @@ _RAISE = (
     .values(generation=resources.c.generation + 1)
 )
 _INSERT = allocations.insert()
-_USE_COLUMNS = (
-    allocations.c.resource_id,
-    # Select as strings and parse lazily: most rows are never inspected.
-    sa.cast(allocations.c.starts_at, sa.Text()).label("starts_at"),
-    sa.cast(allocations.c.blocks_until, sa.Text()).label("blocks_until"),
-    allocations.c.units,
-    sa.cast(allocations.c.unit, sa.Text()).label("unit"),
-)
-
-
-def occupancy(
-    connection: Connection,
-    kind: ResourceKind,
-    window: Window,
-    *,
-    whole_only: bool,
-    now: datetime,
-    besides: str | None,
-    cleaning: timedelta,
-) -> Occupancy:
-    """Return what is promised in a window, in one statement.
-
-    A window that has begun counts from now on, and one that has ended counts for the present second: resources for the
-    past are assigned now. If the window begins now, a resource whose last user should have left but has not is taken.
-    The cleaning time is kept free after every use: after others' (it is part of ``blocks_until``) and after this one,
-    before the next user.
-    """
-    begin = max(window.start, to_second(now))
-    span = Window(begin, max(window.end, begin + _SECOND))
-    query = _promised(whole_only, begun=window.start <= now, besides=besides is not None)
-    values = {"kind": str(kind), "now": now, "begin": begin, "end": later(span.end, cleaning), "besides": besides}
-    rows = connection.execute(query, values).all()
-    starts: dict[int, str] = {}
-    ends: dict[int, str] = {}
-    room = Room(_naive(window.start), _naive(later(window.end, cleaning)), ends, starts, datetime.fromisoformat)
-    if whole_only:
-        busy = []
-        for resource_id, start, end in rows:
-            if end is not None:
-                ends[resource_id] = end
-            elif start is not None:
-                starts[resource_id] = start
-            else:
-                busy.append(resource_id)
-        return Occupancy.of_busy(busy, room)
-
-    def beside(row: Any) -> None:
-        resource_id, start, end, _, _ = row
-        if end is not None:
-            ends[resource_id] = end
-        else:
-            starts[resource_id] = start
-
-    return dataclasses.replace(Occupancy.of_rows(rows, _reader(span, cleaning), beside), room=room)
-
-
-@cache
-def _promised(whole_only: bool, *, begun: bool, besides: bool) -> sa.CompoundSelect[Any]:
-    """Return the statement for what is promised in a window and for the uses nearest to it.
-
-    Cached: building it costs more than executing it.
-    """
-    instant = allocations.c.starts_at.type
-    now, begin, end = (sa.bindparam(name, type_=instant) for name in ("now", "begin", "end"))
-    of_kind = [allocations.c.kind == sa.bindparam("kind", type_=allocations.c.kind.type)]
-    if besides:
-        of_kind.append(allocations.c.lease_id != sa.bindparam("besides", type_=allocations.c.lease_id.type))
-    columns: tuple[Any, ...] = _WHOLE_COLUMNS if whole_only else _USE_COLUMNS
-    promised = sa.select(*columns).where(*of_kind, allocations.c.blocks_until > begin, allocations.c.starts_at < end)
-    late = sa.select(*columns).where(
-        *of_kind,
-        allocations.c.released_at.is_(None),
-        allocations.c.ends_at <= now,
-        allocations.c.blocks_until <= begin,
-    )
-    before = _nearest(whole_only, before=True).where(
-        *of_kind, allocations.c.blocks_until > now, allocations.c.blocks_until <= begin
-    )
-    after = _nearest(whole_only, before=False).where(
-        *of_kind, allocations.c.blocks_until > end, allocations.c.starts_at >= end
-    )
-    return sa.union_all(promised.distinct() if whole_only else promised, late if begun else before, after)
-
-
-def _nearest(whole_only: bool, *, before: bool) -> sa.Select[Any]:
-    """Return the nearest use of each resource on one side of a window, in the columns of the uses inside it.
-
-    For shared use only whole uses count: beside shared ones there may be capacity, and resources that are shared at one
-    time should be shared at others.
-    """
-    by_resource = allocations.c.resource_id
-    instant = sa.func.max(allocations.c.blocks_until) if before else sa.func.min(allocations.c.starts_at)
-    # As strings, too: few of them are inspected.
-    nothing, text = sa.cast(sa.null(), sa.Text()), sa.cast(instant, sa.Text())
-    columns = (nothing, text) if before else (text, nothing)
-    if whole_only:
-        return sa.select(by_resource, *columns).group_by(by_resource)
-    whole = sa.select(by_resource, *columns, sa.literal_column("0"), nothing)
-    return whole.where(allocations.c.unit.is_(None)).group_by(by_resource)
 
 
 def generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
@@ -491,34 +382,3 @@ def _full(
 def _where(allocation: Allocation) -> tuple[int, str]:
     """Return the resource and the reservation of an allocation."""
     return allocation.resource_id, allocation.reservation_id
-
-
-def _reader(span: Window, cleaning: timedelta) -> Callable[[Iterable[Any]], list[Use]]:
-    """Return a reader that converts rows to uses that conflict with a use of this span, each for the time it does."""
-    begin, end_of_span = _naive(span.start), _naive(span.end)
-    instant = datetime.fromisoformat
-
-    def read(rows: Iterable[Any]) -> list[Use]:
-        uses: list[Use] = []
-        for resource_id, starts_at, blocks_until, count, per_instance in rows:
-            start, end = instant(starts_at) - cleaning, instant(blocks_until)
-            if end <= begin:
-                # A late user, who should have left, blocks from now on.
-                end = end_of_span
-            if start >= end:
-                # A use released in the second in which it began has no length, only the cleaning after it.
-                start = end - _SECOND
-            uses.append((resource_id, start, end, count, _per_instance(per_instance)))
-        return uses
-
-    return read
-
-
-def _naive(instant: datetime) -> datetime:
-    """Return an instant as the database stores it: in UTC, without a zone."""
-    return instant.replace(tzinfo=None)
-
-
-@lru_cache(maxsize=1024)
-def _per_instance(text: str) -> Amounts:
-    return Amounts.of(json.loads(text))

@@ -43,19 +43,20 @@ def test_units_count_as_often_as_they_are_promised():
 
 
 def test_only_the_resources_that_are_asked_about_are_read_and_those_once():
-    uses = [(host, hour, hour + 2, 1, TWO) for host in (1, 2, 3) for hour in (0, 1)]
     read = []
 
-    def note(rows):
-        read.append({row[0] for row in rows})
-        return rows
+    class Noted(dict):
+        def __getitem__(self, host):
+            read.append(host)
+            return super().__getitem__(host)
 
-    occupancy = Occupancy.of_rows([*uses, (4, 0, 1, 1, None)], note)
+    uses = Noted({host: [(hour, hour + 2, 1, TWO) for hour in (0, 1)] for host in (1, 2, 3)})
+    occupancy = Occupancy.of_uses({4}, uses)
     assert not any(occupancy.is_free(host) for host in (1, 2, 3, 4))
     assert occupancy.is_free(5)
     assert read == []
     assert [occupancy.count_free(a_host(2, vcpus=8), TWO) for _ in range(2)] == [2, 2]
-    assert read == [{2}]
+    assert read == [2]
     assert occupancy.peaks == dict.fromkeys((1, 2, 3), TWO.times(2))
     assert len(occupancy.peaks) == 3
 
