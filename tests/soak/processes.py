@@ -55,7 +55,7 @@ def manage(plan: Plan, number: int, claim_ttl: int) -> None:
     with mock.patch.multiple(
         program,
         credentials=lambda _: nobody,
-        connect=lambda _: access,
+        Access=lambda _: access,
         open_cloud=lambda *_, **__: cloud.cloud,
         SystemClock=lambda: WrongClock(WRONG[number % len(WRONG)]),
     ):
