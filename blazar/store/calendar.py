@@ -19,7 +19,7 @@ from blazar.model.lease import Lease
 from blazar.model.resource import ResourceKind
 from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
-from blazar.store import calendar_queries, health_queries, lease_queries, outbox_queries, use_queries
+from blazar.store import calendar_queries, health_queries, lease_queries, outbox, use_queries
 from blazar.store.calendar_queries import EarlierUser
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.occupancy import read_occupancy
@@ -122,7 +122,7 @@ class CalendarStore:
             calendar_queries.raise_generations(connection, plan.generations)
             lease_queries.save(connection, before, saved, saved.revision)
             calendar_queries.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
-            outbox_queries.write(connection, messages, at=at)
+            outbox.write(connection, messages, at=at)
             return saved
 
         return self._limited(work, use)

@@ -4,13 +4,68 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from blazar.store import event_queries
-from blazar.store.event_queries import DueEvent
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.lease import EventType
+from blazar.store.rows import chunks
+from blazar.store.tables import events, leases, reservations
 from blazar.store.transactions import Transactions
 
-__all__ = ["DueEvent", "EventStore"]
+STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE})
+"""Events that a user waits for: other events, however many, never delay them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueEvent:
+    """An event that a manager should process. ``empty``: its lease has no reservations."""
+
+    lease_id: str
+    event_id: str
+    event_type: str
+    due_at: datetime
+    project_id: str
+    empty: bool
+
+    @property
+    def starts(self) -> bool:
+        """Return whether a user waits for it."""
+        return self.event_type in STARTS
+
+
+def _due() -> sa.Select[Any]:
+    """Number the due events within each project, starts apart from the rest; events of empty leases come last."""
+    empty = sa.case((sa.exists().where(reservations.c.lease_id == events.c.lease_id), 0), else_=1)
+    starts = sa.case((events.c.event_type.in_([str(kind) for kind in sorted(STARTS)]), 0), else_=1)
+    numbered = (
+        sa.select(
+            events.c.lease_id,
+            events.c.id,
+            events.c.event_type,
+            events.c.due_at,
+            leases.c.project_id,
+            empty.label("empty"),
+            sa.func.row_number()
+            .over(partition_by=(starts, leases.c.project_id), order_by=(empty, events.c.due_at, events.c.id))
+            .label("turn"),
+        )
+        .join(leases, leases.c.id == events.c.lease_id)
+        .where(events.c.due_at <= sa.bindparam("now"))
+        .subquery()
+    )
+    due = numbered.c
+    return (
+        sa.select(due.lease_id, due.id, due.event_type, due.due_at, due.project_id, due.empty)
+        .order_by(due.empty, due.turn, due.due_at)
+        .limit(sa.bindparam("most", type_=sa.Integer()))
+    )
+
+
+_DUE = _due()
 
 
 class EventStore:
@@ -20,19 +75,43 @@ class EventStore:
         self._transactions = transactions
 
     def due(self, now: datetime, limit: int) -> tuple[DueEvent, ...]:
-        """Return at most ``limit`` events that are due, the longest waiting first."""
+        """Return at most ``limit`` events that are due, in one statement, the longest waiting first.
+
+        Events are selected round-robin: the first one of each project, then the second one of each. So no project's
+        events, however many are due, displace those of others. Starts and ends are selected separately.
+        """
         with self._transactions.reading() as connection:
-            return event_queries.due(connection, now, limit)
+            rows = connection.execute(_DUE, {"now": now, "most": limit}).all()
+        found = [
+            DueEvent(lease_id, event_id, event_type, due_at, project_id, bool(empty))
+            for lease_id, event_id, event_type, due_at, project_id, empty in rows
+        ]
+        # Of events due at the same instant ends come first: a start may be waiting for one.
+        return tuple(sorted(found, key=lambda event: (event.empty, event.due_at, event.starts)))
 
     def next_due(self) -> datetime | None:
         """Return when the next event is due, which may be in the past; None if there is none."""
+        query = sa.select(events.c.due_at).where(events.c.due_at.is_not(None)).order_by(events.c.due_at).limit(1)
         with self._transactions.reading() as connection:
-            return event_queries.next_due(connection)
+            return connection.execute(query).scalar()
 
     def renew_claims(self, tokens: Collection[str], *, now: datetime, until: datetime) -> frozenset[str]:
         """Renew the claims with these tokens that have not expired; return the tokens of those."""
-        return self._transactions.write(lambda c: event_queries.renew_claims(c, tokens, now=now, until=until))
+
+        def work(connection: Connection) -> frozenset[str]:
+            renewed: set[str] = set()
+            for part in chunks(sorted(tokens)):
+                valid = (events.c.claimed_by.in_(part), events.c.due_at > now)
+                written = connection.execute(events.update().where(*valid).values(due_at=until))
+                if written.rowcount == len(part):
+                    renewed.update(part)
+                elif written.rowcount:
+                    renewed.update(connection.execute(sa.select(events.c.claimed_by).where(*valid)).scalars())
+            return frozenset(renewed)
+
+        return self._transactions.write(work)
 
     def drop_claims(self, *, at: datetime) -> None:
         """Make every event with a claim due at ``at``."""
-        self._transactions.write(lambda connection: event_queries.drop_claims(connection, at=at))
+        claimed = (events.c.claimed_by.is_not(None), events.c.due_at > at)
+        self._transactions.write(lambda c: c.execute(events.update().where(*claimed).values(due_at=at)))

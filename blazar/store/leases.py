@@ -17,7 +17,7 @@ from blazar.store import (
     calendar_queries,
     health_queries,
     lease_queries,
-    outbox_queries,
+    outbox,
     purge_queries,
     resource_queries,
 )
@@ -107,7 +107,7 @@ class LeaseStore:
             if release:
                 which = allocation_table.c.reservation_id.in_(sorted(release))
                 calendar_queries.release(connection, which, at=at, cleaning=self._cleaning_time)
-            outbox_queries.write(connection, messages, at=at)
+            outbox.write(connection, messages, at=at)
             return saved
 
         return self._transactions.write(work)

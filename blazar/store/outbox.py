@@ -1,15 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of outbox messages: written with the change that they report, sent later."""
+"""The store of outbox messages: written with the change that they report, sent later, each until it is delivered."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from blazar.model.usage import OutboxMessage
-from blazar.store import outbox_queries
+from blazar.store.tables import outbox
 from blazar.store.transactions import Transactions
+
+_COLUMNS = (
+    outbox.c.id,
+    outbox.c.lease_id,
+    outbox.c.content,
+    outbox.c.created_at,
+    outbox.c.due_at,
+    outbox.c.attempts,
+    outbox.c.told,
+    outbox.c.reason,
+)
 
 
 class OutboxStore:
@@ -20,38 +35,99 @@ class OutboxStore:
 
     def due(self, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
         """Return at most ``limit`` outbox messages that are due, for each lease only the next one."""
+        first = (outbox.c.due_at <= now, _first_of_its_lease())
+        query = sa.select(*_COLUMNS).where(*first).order_by(outbox.c.due_at, outbox.c.number).limit(limit)
         with self._transactions.reading() as connection:
-            return outbox_queries.due(connection, now, limit)
+            return tuple(_message_of(tuple(row)) for row in connection.execute(query))
 
     def outstanding(self, lease_id: str) -> tuple[OutboxMessage, ...]:
         """Return the messages about a lease that are not finished, in their order."""
+        of_lease = (outbox.c.lease_id == lease_id, outbox.c.due_at.is_not(None))
+        query = sa.select(*_COLUMNS).where(*of_lease).order_by(outbox.c.number)
         with self._transactions.reading() as connection:
-            return outbox_queries.outstanding(connection, lease_id)
+            return tuple(_message_of(tuple(row)) for row in connection.execute(query))
 
     def next_due(self) -> datetime | None:
         """Return when the next message is due, which may be in the past; None if there is none."""
+        query = sa.select(sa.func.min(outbox.c.due_at)).where(outbox.c.due_at.is_not(None), _first_of_its_lease())
         with self._transactions.reading() as connection:
-            return outbox_queries.next_due(connection)
+            return connection.execute(query).scalar()
 
     def settle(self, held: OutboxMessage, *, at: datetime) -> None:
         """Write the result of a message held by its request, if it has not been written yet."""
-        self._transactions.write(lambda c: outbox_queries.settle(c, held, at=at))
+        self._change(held, **_values(held, at))
 
     def claim(self, message: OutboxMessage, *, until: datetime) -> OutboxMessage | None:
-        """Claim a message until then, and return it; None if it was claimed by another process."""
-        claimed = self._transactions.write(lambda c: outbox_queries.claim(c, message, until=until))
+        """Claim a message until then, and return it; None if it was claimed by another process.
+
+        A message has no reason while its delivery is in progress: that distinguishes it from one that waits for a
+        retry.
+        """
+        claimed = self._change(message, due_at=until, reason=None)
         return replace(message, due_at=until) if claimed else None
 
     def finish(
         self, message: OutboxMessage, *, delivered_to: Collection[str], reason: str | None, at: datetime
     ) -> None:
         """Record that a claimed message is finished: delivered, or (with a reason) given up."""
-        self._transactions.write(
-            lambda c: outbox_queries.finish(c, message, delivered_to=delivered_to, reason=reason, at=at)
-        )
+        kept: dict[str, Any] = {} if reason else {"content": None}
+        self._change(message, due_at=None, told=list(delivered_to), reason=reason, finished_at=at, **kept)
 
     def postpone(self, message: OutboxMessage, *, delivered_to: Collection[str], reason: str, until: datetime) -> None:
         """Record that a claimed message could not be delivered, and when to retry."""
-        self._transactions.write(
-            lambda c: outbox_queries.postpone(c, message, delivered_to=delivered_to, reason=reason, until=until)
-        )
+        attempts = message.attempts + 1
+        self._change(message, due_at=until, told=list(delivered_to), reason=reason, attempts=attempts)
+
+    def _change(self, message: OutboxMessage, **values: Any) -> bool:
+        """Change a message if it was not changed since it was read or claimed; return whether it was not."""
+        where = (outbox.c.id == message.id, outbox.c.due_at == message.due_at)
+        change = outbox.update().where(*where).values(**values)
+        return bool(self._transactions.write(lambda connection: connection.execute(change).rowcount))
+
+
+def write(connection: Connection, changed: Collection[OutboxMessage], *, at: datetime) -> None:
+    """Insert messages, to be delivered in this order, and update those that are stored."""
+    for message in changed:
+        if message.stored:
+            connection.execute(outbox.update().where(outbox.c.id == message.id).values(**_values(message, at)))
+    rows = [_row(message) for message in changed if not message.stored]
+    if rows:
+        connection.execute(outbox.insert(), rows)
+
+
+def _row(message: OutboxMessage) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "lease_id": message.lease_id,
+        "content": message.content,
+        "created_at": message.created_at,
+        "due_at": message.due_at,
+        "attempts": message.attempts,
+        "told": list(message.delivered_to),
+        "reason": message.reason,
+    }
+
+
+def _values(message: OutboxMessage, at: datetime) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "told": list(message.delivered_to),
+        "reason": message.reason,
+        "attempts": message.attempts,
+    }
+    if not message.finished:
+        return values | {"due_at": message.due_at}
+    return values | {"due_at": None, "finished_at": at} | ({} if message.reason else {"content": None})
+
+
+def _message_of(row: Sequence[Any]) -> OutboxMessage:
+    id_, lease_id, content, created, due_at, attempts, delivered_to, reason = row
+    return OutboxMessage(id_, lease_id, content, created, due_at, attempts, tuple(delivered_to), reason, stored=True)
+
+
+def _first_of_its_lease() -> sa.ColumnElement[bool]:
+    earlier = outbox.alias("earlier")
+    return ~sa.exists().where(
+        earlier.c.lease_id == outbox.c.lease_id,
+        earlier.c.due_at.is_not(None),
+        earlier.c.number < outbox.c.number,
+    )
