@@ -228,8 +228,8 @@ class RemoteManager:
             raise NothingDone("no blazar-manager is connected to the message bus; please try again") from error
         except oslo_messaging.MessagingTimeout as error:
             raise ManagerUnavailable(
-                "no blazar-manager answered in time; what was asked for may or may not have been done: look before "
-                "you try again"
+                "no blazar-manager answered in time; the request may or may not have been done: check before you "
+                "repeat it"
             ) from error
         except (oslo_messaging.RemoteError, oslo_messaging.RPCDispatcherError) as error:
             # A manager of this version answers every call; the message came to a process of another version.

@@ -11,10 +11,11 @@ import signal
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
-from blazar.clouds.ports import CHANGES, Compute, Network, Placement
+from blazar.clouds.ports import CHANGES, Cloud
 from blazar.clouds.simulated import (
     Durations,
     Faults,
@@ -138,5 +139,5 @@ def test_all_calls_that_change_something_pass_the_check_of_the_claim():
     ]
     assert {name for name, how in opened if how == "changing"} == CHANGES
     assert not {name for name, how in opened if how == "reading"} & CHANGES
-    ports = {name for port in (Compute, Placement, Network) for name in dir(port) if not name.startswith("_")}
+    ports = {name for port in get_type_hints(Cloud).values() for name in dir(port) if not name.startswith("_")}
     assert {name for name, _ in opened} == ports

@@ -93,7 +93,7 @@ class OpenStackAggregates:
         return Aggregate(made["id"], name, availability_zone, metadata=dict(metadata))
 
     def set_aggregate_metadata(self, aggregate_id: int, metadata: Mapping[str, str | None]) -> None:
-        """Set and take away metadata."""
+        """Set and remove metadata."""
         if not metadata:
             self._nova.get(f"/os-aggregates/{aggregate_id}", microversion=AGGREGATES)
             return

@@ -139,7 +139,7 @@ def credentials(conf: cfg.ConfigOpts) -> Credentials:
         *((f"[{GROUP}] {option}", section[option]) for option in ("cafile", "certfile", "keyfile")),
     ):
         if path and not os.path.exists(path):
-            raise InvalidInput(f"{name} is {path}, and there is no such file")
+            raise InvalidInput(f"{name} is {path}, which does not exist")
     return Credentials(
         auth=_auth(conf),
         region=conf.os_region_name,

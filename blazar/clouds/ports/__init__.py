@@ -4,6 +4,9 @@
 Every call may raise ``CloudUnavailable`` (a transient fault) besides what it names. Calls are not idempotent by
 themselves; the *ensure* operations of the resource types are, because they read before they act and ignore a
 ``Conflict`` or ``NotFound`` from a change that another manager made first.
+
+A new port is a module here with a protocol and its ``CHANGES``, an implementation in ``simulated`` and in ``openstack``
+and a line in each of ``Cloud``, ``SimulatedCloud`` and ``open_cloud``. The contract tests hold both to the protocol.
 """
 
 from __future__ import annotations
