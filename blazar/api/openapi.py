@@ -51,7 +51,17 @@ def components(parts: Sequence[Part]) -> Json:
     reservations = {name: schema for part in parts for name, schema in part.reservations.items()}
     bodies = [row.body for part in parts for row in part.routes if row.body is not None]
     return {
-        **components_of_leases(reservations),
-        **{name: schema for part in parts for name, schema in part.components.items()},
         **{body.name: with_examples(body.schema, *body.examples) for body in bodies},
+        **components_of_leases(reservations, _fields(parts)),
+        **{name: schema for part in parts for name, schema in part.components.items()},
     }
+
+
+def _fields(parts: Sequence[Part]) -> Json:
+    """Return the fields of reservations; a field of several parts has the descriptions of all of them."""
+    fields: Json = {}
+    for part in parts:
+        for name, schema in part.fields.items():
+            texts = [known["description"] for known in (fields.get(name), schema) if known]
+            fields[name] = {**schema, "description": "; ".join(texts)}
+    return fields

@@ -132,7 +132,8 @@ class Part:
     """A part of the API: what the leases, or a kind of resource, bring.
 
     ``reservations`` are the components of its reservation types, as ``shapes.a_reservation`` makes them; ``rules``
-    are the rules of its routes, in the order of the policy document. ``controller`` is the name of the part in the
+    are the rules of its routes, in the order of the policy document. ``fields`` describe what a request for such a
+    reservation may have; the resource type validates them. ``controller`` is the name of the part in the
     option ``api_v2_controllers``.
     """
 
@@ -141,6 +142,7 @@ class Part:
     rules: tuple[Rule, ...] = ()
     components: Json = field(default_factory=dict)
     reservations: Json = field(default_factory=dict)
+    fields: Json = field(default_factory=dict)
     controller: str | None = None
 
 

@@ -56,6 +56,10 @@ PART = Part(
     rules=(GET, POST),
     components={"Telescope": an_object({"telescope": {"type": "object"}}, example={"telescope": {"mirror": 8}})},
     reservations={"TelescopeReservation": a_reservation("telescope", {"nights": COUNT}, {"nights": 2})},
+    fields={
+        "nights": {"description": "telescope: the number of nights"},
+        "amount": {"description": "telescope: the number of mirrors"},
+    },
 )
 """
 FAULTY = {
@@ -131,6 +135,10 @@ def test_its_paths_and_reservations_are_in_the_document(http):
     assert schemas["TelescopeCreate"]["examples"] == [{"mirror": 8}]
     assert {"$ref": "#/components/schemas/TelescopeReservation"} in schemas["Reservation"]["oneOf"]
     assert {"$ref": "#/components/schemas/TelescopeReservationV2"} in schemas["ReservationV2"]["oneOf"]
+    for body in ("LeaseCreate", "LeaseUpdate", "LeaseCreateV2", "LeaseUpdateV2"):
+        fields = schemas[body]["properties"]["reservations"]["items"]["properties"]
+        assert fields["nights"] == {"description": "telescope: the number of nights"}
+        assert fields["amount"]["description"].endswith("from 1; telescope: the number of mirrors")
     for version in ("Reservation", "ReservationV2"):
         for example in schemas[version]["examples"]:
             Draft202012Validator({**schemas[version], "components": document["components"]}).validate(example)

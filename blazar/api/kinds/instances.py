@@ -64,5 +64,16 @@ _RESERVATIONS: Json = {
         {**_EXAMPLE, "resource_properties": _SOURCE_FLAVOR},
     ),
 }
+_FIELDS: Json = {
+    "flavor_id": {"description": "flavor:instance: the id of a flavor that your project can access"},
+    "vcpus": {"description": "virtual:instance: the VCPUs of a server, a whole number from 1"},
+    "memory_mb": {"description": "virtual:instance: the memory of a server in MiB, a whole number from 1"},
+    "disk_gb": {"description": "virtual:instance: the disk of a server in GiB, a whole number; 0 to boot from volumes"},
+    "affinity": {
+        "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on its own "
+        "host) or null (no constraint); also as a string: 'True', 'yes', '1' or 'None'"
+    },
+}
+"""What a request for a reservation of instances may have."""
 
-PART = Part("instances", reservations=_RESERVATIONS)
+PART = Part("instances", reservations=_RESERVATIONS, fields=_FIELDS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from blazar.api.leases import formats
+from blazar.api.leases.schemas import with_fields
 from blazar.api.leases.v2 import LEASE_KEYS, renamed
 from blazar.api.shapes import (
     EXAMPLE_TIMESTAMPS,
@@ -20,6 +22,7 @@ from blazar.api.shapes import (
     an_object,
     one_of,
     ref,
+    with_examples,
 )
 from blazar.model.lease import EventStatus, LeaseStatus
 
@@ -80,13 +83,18 @@ _EVENT_COMPONENT = an_object(
 )
 
 
-def components(reservations: Json) -> Json:
-    """Return the components of leases with these kinds of reservations, a component each, in both versions."""
+def components(reservations: Json, fields: Json) -> Json:
+    """Return the components of leases and of requests about them, in both versions.
+
+    ``reservations`` has the component of each resource type, ``fields`` what requests for reservations may have.
+    """
+    bodies = {body.name: body for form in formats.ALL for body in (form.created, form.changed)}
     of_v2 = {f"{name}V2": _of_v2(schema) for name, schema in reservations.items()}
     example = _LEASE | {"reservations": [_example(schema) for schema in list(reservations.values())[:1]]}
     dated = {"before_end_date": "2030-04-01T19:00:00.000000"}
     example_of_v2 = example | dated | {"reservations": [_example(schema) for schema in list(of_v2.values())[:1]]}
     return {
+        **{name: with_examples(with_fields(body.schema, fields), *body.examples) for name, body in bodies.items()},
         "Event": _EVENT_COMPONENT,
         **reservations,
         **of_v2,

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Response
 
 from blazar.api.context import Call, identifier
-from blazar.api.leases import formats
+from blazar.api.leases import formats, schemas
 from blazar.api.leases.formats import LeaseFormat
 from blazar.api.leases.rendered import RenderedLeases
 from blazar.api.leases.requests import check_text, check_text_after, lease_change, new_lease
@@ -182,5 +182,6 @@ PART = Part(
         *_routes(Root.V2, formats.V2),
     ),
     rules=(GET, POST, PUT, DELETE),
+    fields=schemas.FIELDS,
     controller="leases",
 )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from blazar.api.validation import Schema
 from blazar.model.lease import EventType
 
@@ -19,12 +21,7 @@ _OPTIONAL_DATE: Schema = {
 }
 _EVENT_DATE: Schema = {**_OPTIONAL_DATE, "description": "a date. Required format: %Y-%m-%d %H:%M"}
 _KEYS: Schema = {"maxLength": 255, "description": "an object whose keys have at most 255 characters"}
-_FIELDS_OF_TYPES: Schema = {
-    "min": {"description": "physical:host: the minimum number of hosts, a whole number from 1"},
-    "max": {"description": "physical:host: the maximum number of hosts, not less than min"},
-    "hypervisor_properties": {
-        "description": 'physical:host: requirements on each host, for example [">=", "$vcpus", "16"]'
-    },
+FIELDS: Schema = {
     "resource_properties": {
         "description": "requirements as in hypervisor_properties; both must hold. A JSON string, or '' for any host"
     },
@@ -34,22 +31,15 @@ _FIELDS_OF_TYPES: Schema = {
         "freepool and reservation aggregates)"
     },
     "before_end_action": {"description": "alias of before_end"},
-    "flavor_id": {"description": "flavor:instance: the id of a flavor that your project can access"},
     "amount": {
         "description": "virtual:instance, flavor:instance: the number of servers, virtual:floatingip: the number of "
         "addresses; a whole number from 1"
     },
-    "vcpus": {"description": "virtual:instance: the VCPUs of a server, a whole number from 1"},
-    "memory_mb": {"description": "virtual:instance: the memory of a server in MiB, a whole number from 1"},
-    "disk_gb": {"description": "virtual:instance: the disk of a server in GiB, a whole number; 0 to boot from volumes"},
-    "affinity": {
-        "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on its own "
-        "host) or null (no constraint); also as a string: 'True', 'yes', '1' or 'None'"
-    },
-    "network_id": {"description": "virtual:floatingip: the id of the external network; it cannot be changed"},
-    "required_floatingips": {"description": "virtual:floatingip: a list of addresses that the reservation must get"},
 }
-"""Described here and validated by the resource type, because their meaning depends on ``resource_type``."""
+"""Fields of reservations that several resource types have; the other ones are described by the kinds.
+
+They are validated by the resource type, because their meaning depends on ``resource_type``.
+"""
 
 _NAME: Schema = {"type": "string", "maxLength": 80, "description": "a string of at most 80 characters"}
 
@@ -78,7 +68,6 @@ LEASE_CREATE: Schema = {
                         "maxLength": 66,
                         "description": "a string, for example 'physical:host'",
                     },
-                    **_FIELDS_OF_TYPES,
                 },
             },
         },
@@ -132,9 +121,15 @@ LEASE_UPDATE: Schema = {
                         "description": "the id of one of the lease's reservations",
                     },
                     "resource_type": {"type": "string", "maxLength": 66, "description": "the reservation's type"},
-                    **_FIELDS_OF_TYPES,
                 },
             },
         },
     },
 }
+
+
+def with_fields(schema: Schema, fields: Schema) -> Schema:
+    """Return the schema of a request about a lease with these fields of reservations, as the document shows it."""
+    described = copy.deepcopy(schema)
+    described["properties"]["reservations"]["items"]["properties"] |= fields
+    return described

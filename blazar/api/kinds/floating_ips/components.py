@@ -37,6 +37,12 @@ RESERVATIONS: Json = {
     ),
 }
 
+FIELDS: Json = {
+    "network_id": {"description": "virtual:floatingip: the id of the external network; it cannot be changed"},
+    "required_floatingips": {"description": "virtual:floatingip: a list of addresses that the reservation must get"},
+}
+"""What a request for a reservation of addresses may have."""
+
 COMPONENTS: Json = {
     "FloatingIp": an_object(
         {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from blazar.api.context import Call, identifier
-from blazar.api.kinds.floating_ips.components import COMPONENTS, FLOATING_IP_CREATE, RESERVATIONS, floating_ip
+from blazar.api.kinds.floating_ips.components import COMPONENTS, FIELDS, FLOATING_IP_CREATE, RESERVATIONS, floating_ip
 from blazar.api.routes import ADMIN, READER, Body, Part, Root, Route, Rule, in_path
 from blazar.api.shapes import Json, a_list, an_object, ref
 from blazar.model.requests import FloatingIpRequest
@@ -110,4 +110,5 @@ PART = Part(
     rules=(GET, POST, DELETE),
     components=COMPONENTS,
     reservations=RESERVATIONS,
+    fields=FIELDS,
 )

@@ -43,6 +43,15 @@ RESERVATIONS: Json = {
     ),
 }
 
+FIELDS: Json = {
+    "min": {"description": "physical:host: the minimum number of hosts, a whole number from 1"},
+    "max": {"description": "physical:host: the maximum number of hosts, not less than min"},
+    "hypervisor_properties": {
+        "description": 'physical:host: requirements on each host, for example [">=", "$vcpus", "16"]'
+    },
+}
+"""What a request for a reservation of hosts may have."""
+
 COMPONENTS: Json = {
     "Host": an_object(
         {

@@ -150,5 +150,6 @@ PART = Part(
     rules=(GET, POST, PUT, DELETE, *allocations.RULES, REFRESH, *properties.RULES),
     components={**components.COMPONENTS, **v2.COMPONENTS},
     reservations=components.RESERVATIONS,
+    fields=components.FIELDS,
     controller="oshosts",
 )
