@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from blazar.api.microversion import MIN_VERSION, as_text
 from blazar.api.routes import Parameter, Root, Route
@@ -61,11 +62,12 @@ def operation(rows: Sequence[Route], shared: Sequence[Parameter]) -> Json:
     ``shared`` are the parameters that the path describes for all its methods. Where ranges differ, the operation
     allows the schemas of all of them.
     """
+    rows = sorted(rows, key=lambda row: row.since)
     row = rows[-1]
     described: Json = {"operationId": row.name, "summary": row.summary}
     if sentence := _range(rows):
         described["description"] = sentence
-    own = {each.name: each for each in row.parameters if each not in shared}
+    own = {each.name: each for version in rows for each in version.parameters if each not in shared}
     described["parameters"] = [*_headers(row), *(parameter(each) for each in own.values())]
     described["responses"] = _responses(rows)
     bodies = _distinct([ref(each.body.name) for each in rows if each.body is not None])
@@ -120,7 +122,10 @@ def _refusals(rows: Sequence[Route]) -> Json:
     def headers(status: int) -> Json:
         return {**_HEADERS, **_CHALLENGE} if status == 401 else _HEADERS
 
-    return {str(status): _response(*texts[status], headers(status)) for status in sorted(statuses)}
+    def text(status: int) -> tuple[str, Json]:
+        return texts.get(status, (HTTPStatus(status).phrase, _A))
+
+    return {str(status): _response(*text(status), headers(status)) for status in sorted(statuses)}
 
 
 def _response(description: str, schema: Json | None, headers: Json) -> Json:

@@ -44,17 +44,19 @@ PART = Part(
     "greetings",
     routes=(
         greet(
-            body=FIRST,
-            until=(1, 1),
-            answers={200: an_object({"hello": TEXT})},
-            render=lambda name: {"hello": name},
-        ),
-        greet(
             body=LATER,
             since=(1, 2),
             answers={201: ref("Greeted")},
             render=lambda name: {"greeted": [name]},
             parameters=(in_query("loud", "any value: with an exclamation mark"),),
+        ),
+        greet(
+            body=FIRST,
+            until=(1, 1),
+            parameters=(in_query("twice", "any value: greet twice"),),
+            errors=(429,),
+            answers={200: an_object({"hello": TEXT})},
+            render=lambda name: {"hello": name},
         ),
         route(
             method="GET",
@@ -177,7 +179,8 @@ def test_the_document_describes_every_version(http):
     body = post["requestBody"]["content"]["application/json"]["schema"]
     assert body == {"anyOf": [ref("Greeting"), ref("Greeting1_2")]}
     assert {"200", "201"} <= post["responses"].keys()
-    assert "loud" in {parameter["name"] for parameter in post["parameters"]}
+    assert post["responses"]["429"]["description"] == "Too Many Requests"
+    assert {"loud", "twice"} <= {parameter["name"] for parameter in post["parameters"]}
     assert "description" not in post
     assert get["description"] == "Since version 1.1."
     assert document["paths"]["/v1/farewells"]["get"]["description"] == "Since version 1.1. Until version 1.1."
@@ -186,7 +189,7 @@ def test_the_document_describes_every_version(http):
 def test_the_document_leaves_out_versions_that_are_not_offered():
     http = client(MAX_VERSION)
     document = http.get("/openapi.json").json
-    assert document["paths"]["/v1/greetings"].keys() == {"post"}
+    assert document["paths"]["/v1/greetings"].keys() == {"parameters", "post"}
     assert "/v1/farewells" not in document["paths"]
     assert "Greeting1_2" not in document["components"]["schemas"]
     assert "description" not in document["paths"]["/v1/greetings"]["post"]
