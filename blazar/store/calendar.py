@@ -19,7 +19,7 @@ from blazar.model.lease import Lease
 from blazar.model.resource import ResourceKind
 from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
-from blazar.store import calendar_queries, health_queries, lease_queries, outbox, use_queries
+from blazar.store import calendar_queries, health_queries, lease_writes, outbox, use_queries
 from blazar.store.calendar_queries import EarlierUser
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.occupancy import read_occupancy
@@ -95,7 +95,7 @@ class CalendarStore:
                 leases, reservations = use_queries.count(connection, lease.project_id, now)
                 bounds.check_project(leases, reservations, more=len(lease.reservations))
             calendar_queries.raise_generations(connection, plan.generations)
-            lease_queries.insert(connection, lease)
+            lease_writes.insert(connection, lease)
             calendar_queries.insert(connection, plan.allocations, self._cleaning_time)
             return lease
 
@@ -120,7 +120,7 @@ class CalendarStore:
         def work(connection: Connection) -> Lease:
             saved = replace(after, revision=before.revision + 1)
             calendar_queries.raise_generations(connection, plan.generations)
-            lease_queries.save(connection, before, saved, saved.revision)
+            lease_writes.save(connection, before, saved, saved.revision)
             calendar_queries.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
             outbox.write(connection, messages, at=at)
             return saved

@@ -14,9 +14,6 @@ from blazar.model.lease import LeaseStatus, ReservationStatus
 from blazar.store.rows import chunks
 from blazar.store.tables import allocations, leases, reservations, resources
 
-HEALED = (str(LeaseStatus.PENDING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.STARTING))
-"""States of leases to heal. Others have nothing that a user waits for, except those in ERROR with a part in use."""
-
 USED = (str(LeaseStatus.STARTING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.ERROR))
 """States of leases that may have reservations in use, and that are not being deleted."""
 
@@ -70,43 +67,6 @@ def failed_by(connection: Connection, kinds: Collection[str], instant: datetime)
         )
     )
     return {row.id: row.kind for row in rows}
-
-
-def to_heal(
-    connection: Connection, *, now: datetime, until: datetime | None, after: tuple[datetime, str] | None, limit: int
-) -> list[tuple[datetime, str]]:
-    """Return starts and ids of leases that have something failed by ``until``, or are marked as missing something.
-
-    One statement, in this order from the one ``after``: a page at a time.
-    """
-    horizon = () if until is None else (leases.c.starts_at <= until,)
-    failed = (
-        sa.select(allocations.c.lease_id)
-        .join(resources, resources.c.id == allocations.c.resource_id)
-        .join(leases, leases.c.id == allocations.c.lease_id)
-        .where(resources.c.failed_since.is_not(None), allocations.c.released_at.is_(None), *horizon)
-    )
-    missing = sa.select(reservations.c.lease_id).where(
-        reservations.c.missing_resources.is_(True),
-        reservations.c.status.in_([str(ReservationStatus.PENDING), str(ReservationStatus.ACTIVE)]),
-    )
-    used = sa.select(reservations.c.lease_id).where(reservations.c.status == str(ReservationStatus.ACTIVE))
-    partly = sa.and_(leases.c.status == str(LeaseStatus.ERROR), leases.c.id.in_(used))
-    starts, id_ = leases.c.starts_at, leases.c.id
-    rest = () if after is None else (sa.or_(starts > after[0], sa.and_(starts == after[0], id_ > after[1])),)
-    query = (
-        sa.select(starts, id_)
-        .where(
-            leases.c.deleted_at.is_(None),
-            sa.or_(leases.c.status.in_(HEALED), partly),
-            leases.c.ends_at > now,
-            leases.c.id.in_(sa.union(failed, missing)),
-            *rest,
-        )
-        .order_by(starts, id_)
-        .limit(limit)
-    )
-    return [(row[0], row[1]) for row in connection.execute(query)]
 
 
 def in_use(connection: Connection, kind: str, now: datetime) -> Mapping[str, frozenset[str]]:

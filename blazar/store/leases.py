@@ -3,26 +3,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.demand import Allocation
-from blazar.model.lease import Lease, LeaseRevision, ReservationOwner
+from blazar.model.errors import NotFound
+from blazar.model.lease import (
+    REQUEST_EVENTS,
+    Lease,
+    LeaseRevision,
+    LeaseStatus,
+    ReservationOwner,
+    ReservationStatus,
+)
 from blazar.model.resource import Resource
 from blazar.model.usage import OutboxMessage
-from blazar.store import (
-    calendar_queries,
-    health_queries,
-    lease_queries,
-    outbox,
-    purge_queries,
-    resource_queries,
-)
-from blazar.store.tables import allocations as allocation_table
+from blazar.store import calendar_queries, lease_writes, outbox, resource_queries
+from blazar.store.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assembled, chunks
+from blazar.store.tables import allocations, events, leases, metadata, reservations, resources
+from blazar.store.tables import outbox as outbox_table
 from blazar.store.transactions import Transactions
+
+PARTS = tuple(
+    (table, column)
+    for table in reversed(metadata.sorted_tables)
+    for column in table.columns
+    if any(key.column is leases.c.id for key in column.foreign_keys)
+)
+"""The tables whose rows belong to leases, with the column of the lease id, in an order in which they can be deleted."""
+
+HEALED = (str(LeaseStatus.PENDING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.STARTING))
+"""States of leases to heal. Others have nothing that a user waits for, except those in ERROR with a part in use."""
+
+_THIS = sa.bindparam("lease_id", type_=leases.c.id.type)
+_ONE = sa.select(*LEASE_COLUMNS).where(leases.c.id == _THIS)
+_ONE_SHOWN = _ONE.where(leases.c.deleted_at.is_(None))
+_RESERVATIONS_OF_ONE = (
+    sa.select(*RESERVATION_COLUMNS).where(reservations.c.lease_id == _THIS).order_by(reservations.c.position)
+)
+_EVENTS_OF_ONE = sa.select(*EVENT_COLUMNS).where(events.c.lease_id == _THIS).order_by(events.c.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,52 +66,92 @@ class LeaseStore:
         self._cleaning_time = cleaning_time
 
     def one(self, lease_id: str, *, including_deleted: bool = False) -> Lease:
-        """Return one lease; NotFound."""
+        """Return one lease with its reservations and events, in three statements; NotFound."""
+        this = {"lease_id": lease_id}
         with self._transactions.reading() as connection:
-            return lease_queries.one(connection, lease_id, including_deleted=including_deleted)
+            rows = connection.execute(_ONE if including_deleted else _ONE_SHOWN, this).all()
+            if not rows:
+                raise NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found")
+            kept = connection.execute(_RESERVATIONS_OF_ONE, this).all()
+            due = connection.execute(_EVENTS_OF_ONE, this).all()
+        return assembled(rows, kept, due)[0]
 
     def of_project(self, project_id: str | None) -> tuple[Lease, ...]:
-        """Return the leases of a project (None: of all), oldest first, without their request events."""
+        """Return the leases of a project (None: of all), oldest first, without their request events.
+
+        That is as users see them, in three statements.
+        """
         with self._transactions.reading() as connection:
-            return lease_queries.all_of(connection, project_id)
+            return _many(connection, _shown(project_id))
 
     def revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
         """Return the ids and revisions of what ``of_project`` returns, in one statement."""
+        query = sa.select(leases.c.id, leases.c.revision).where(*_shown(project_id))
         with self._transactions.reading() as connection:
-            return lease_queries.revisions(connection, project_id)
+            rows = connection.execute(query.order_by(leases.c.created_at, leases.c.id)).all()
+        return tuple(LeaseRevision(id_, revision) for id_, revision in rows)
 
     def by_ids(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
-        """Return leases as ``of_project`` does, by id; deleted ones are left out."""
+        """Return leases as ``of_project`` does, by id; deleted ones are left out.
+
+        In three statements for each few thousand.
+        """
         with self._transactions.reading() as connection:
-            return lease_queries.by_ids(connection, lease_ids)
+            parts = [_many(connection, [*_shown(None), leases.c.id.in_(part)]) for part in chunks(sorted(lease_ids))]
+        return tuple(
+            sorted((lease for part in parts for lease in part), key=lambda lease: (lease.created_at, lease.id))
+        )
 
     def past(
         self, project_id: str | None = None, *, since: datetime | None = None, until: datetime | None = None
     ) -> tuple[Lease, ...]:
-        """Return leases that have ended or were deleted, oldest first."""
+        """Return leases that have ended or were deleted, at any time in the past, oldest first."""
+        where: list[sa.ColumnElement[bool]] = [
+            sa.or_(leases.c.deleted_at.is_not(None), leases.c.status == str(LeaseStatus.TERMINATED))
+        ]
+        if project_id is not None:
+            where.append(leases.c.project_id == project_id)
+        if since is not None:
+            where.append(leases.c.ends_at >= since)
+        if until is not None:
+            where.append(leases.c.starts_at < until)
         with self._transactions.reading() as connection:
-            return lease_queries.past(connection, project_id, since, until)
+            return _many(connection, where)
 
     def starts(self, lease_ids: Collection[str], *, now: datetime) -> Mapping[str, LeaseAtStart]:
         """Return what the start of each of many leases needs, in the number of statements of one."""
         with self._transactions.reading() as connection:
             held = calendar_queries.of_leases(connection, lease_ids)
             ids = {allocation.resource_id for parts in held.values() for allocation in parts}
-            resources = resource_queries.by_ids(connection, ids)
+            known = resource_queries.by_ids(connection, ids)
             late = calendar_queries.with_earlier_users(connection, lease_ids, now=now, cleaning=self._cleaning_time)
-            leases = lease_queries.whole(connection, lease_ids)
+            # Deleted leases as well: who starts them has to see that.
+            parts = [_many(connection, [leases.c.id.in_(part)], requests=True) for part in chunks(sorted(lease_ids))]
 
         def at_start(lease: Lease) -> LeaseAtStart:
             mine = held[lease.id]
-            known = {allocation.resource_id: resources[allocation.resource_id] for allocation in mine}
-            return LeaseAtStart(lease, mine, known, lease.id in late)
+            its_own = {allocation.resource_id: known[allocation.resource_id] for allocation in mine}
+            return LeaseAtStart(lease, mine, its_own, lease.id in late)
 
-        return {lease.id: at_start(lease) for lease in leases}
+        return {lease.id: at_start(lease) for part in parts for lease in part}
 
     def owners(self, reservation_ids: Collection[str]) -> Mapping[str, ReservationOwner]:
-        """Return the leases of reservations, those on record too; unknown ids are left out."""
+        """Return the leases of reservations, those on record too; unknown ids are left out.
+
+        In one statement for each few thousand.
+        """
+        found: dict[str, ReservationOwner] = {}
+        query = sa.select(reservations.c.id, leases.c.id, leases.c.status, leases.c.deleted_at).join(
+            leases, leases.c.id == reservations.c.lease_id
+        )
         with self._transactions.reading() as connection:
-            return lease_queries.owners(connection, reservation_ids)
+            for part in chunks(sorted(reservation_ids)):
+                for reservation_id, lease_id, status, deleted_at in connection.execute(
+                    query.where(reservations.c.id.in_(part))
+                ):
+                    over = deleted_at is not None or status == str(LeaseStatus.TERMINATED)
+                    found[reservation_id] = ReservationOwner(lease_id, over)
+        return found
 
     def save(
         self,
@@ -103,9 +166,9 @@ class LeaseStore:
 
         def work(connection: Connection) -> Lease:
             saved = replace(after, revision=before.revision + 1)
-            lease_queries.save(connection, before, saved, saved.revision)
+            lease_writes.save(connection, before, saved, saved.revision)
             if release:
-                which = allocation_table.c.reservation_id.in_(sorted(release))
+                which = allocations.c.reservation_id.in_(sorted(release))
                 calendar_queries.release(connection, which, at=at, cleaning=self._cleaning_time)
             outbox.write(connection, messages, at=at)
             return saved
@@ -117,16 +180,101 @@ class LeaseStore:
     ) -> list[tuple[datetime, str]]:
         """Return starts and ids of the next leases that have what has failed by ``until``, or are missing something.
 
-        In this order, from the one ``after``.
+        One statement, in this order from the one ``after``: a page at a time.
         """
+        horizon = () if until is None else (leases.c.starts_at <= until,)
+        failed = (
+            sa.select(allocations.c.lease_id)
+            .join(resources, resources.c.id == allocations.c.resource_id)
+            .join(leases, leases.c.id == allocations.c.lease_id)
+            .where(resources.c.failed_since.is_not(None), allocations.c.released_at.is_(None), *horizon)
+        )
+        missing = sa.select(reservations.c.lease_id).where(
+            reservations.c.missing_resources.is_(True),
+            reservations.c.status.in_([str(ReservationStatus.PENDING), str(ReservationStatus.ACTIVE)]),
+        )
+        used = sa.select(reservations.c.lease_id).where(reservations.c.status == str(ReservationStatus.ACTIVE))
+        partly = sa.and_(leases.c.status == str(LeaseStatus.ERROR), leases.c.id.in_(used))
+        starts, id_ = leases.c.starts_at, leases.c.id
+        rest = () if after is None else (sa.or_(starts > after[0], sa.and_(starts == after[0], id_ > after[1])),)
+        query = (
+            sa.select(starts, id_)
+            .where(
+                leases.c.deleted_at.is_(None),
+                sa.or_(leases.c.status.in_(HEALED), partly),
+                leases.c.ends_at > now,
+                leases.c.id.in_(sa.union(failed, missing)),
+                *rest,
+            )
+            .order_by(starts, id_)
+            .limit(limit)
+        )
         with self._transactions.reading() as connection:
-            return health_queries.to_heal(connection, now=now, until=until, after=after, limit=limit)
+            return [(row[0], row[1]) for row in connection.execute(query)]
 
     def purgeable(self, before: datetime) -> Mapping[str, int]:
         """Return the number of leases deleted or ended before then, and of their rows by table."""
+        past = sa.select(leases.c.id).where(_is_purgeable(before))
+        total = sa.select(sa.func.count()).select_from(leases).where(_is_purgeable(before))
         with self._transactions.reading() as connection:
-            return purge_queries.count(connection, before)
+            counts = {
+                str(table.name): connection.execute(sa.select(sa.func.count()).where(column.in_(past))).scalar_one()
+                for table, column in PARTS
+            }
+            return {"leases": connection.execute(total).scalar_one(), **counts}
 
     def purge(self, before: datetime, limit: int) -> Mapping[str, int]:
         """Delete at most ``limit`` of these leases with all their rows for good; return the number of rows by table."""
-        return self._transactions.write(lambda connection: purge_queries.purge(connection, before, limit))
+        # Locked, so that a concurrent deletion of one of them finds all of it or nothing.
+        first = sa.select(leases.c.id).where(_is_purgeable(before)).order_by(leases.c.id).limit(limit).with_for_update()
+
+        def work(connection: Connection) -> Mapping[str, int]:
+            ids = list(connection.execute(first).scalars())
+            if not ids:
+                return {}
+            deleted = {
+                str(table.name): connection.execute(table.delete().where(column.in_(ids))).rowcount
+                for table, column in PARTS
+            }
+            return {"leases": connection.execute(leases.delete().where(leases.c.id.in_(ids))).rowcount, **deleted}
+
+        return self._transactions.write(work)
+
+
+def _shown(project_id: str | None) -> list[sa.ColumnElement[bool]]:
+    """Select the leases that users see, of a project or of all."""
+    where: list[sa.ColumnElement[bool]] = [leases.c.deleted_at.is_(None)]
+    return where if project_id is None else [*where, leases.c.project_id == project_id]
+
+
+def _many(
+    connection: Connection, where: Sequence[sa.ColumnElement[bool]], *, requests: bool = False
+) -> tuple[Lease, ...]:
+    rows = connection.execute(sa.select(*LEASE_COLUMNS).where(*where).order_by(leases.c.created_at, leases.c.id)).all()
+    if not rows:
+        return ()
+    kept = connection.execute(
+        sa.select(*RESERVATION_COLUMNS)
+        .join(leases, leases.c.id == reservations.c.lease_id)
+        .where(*where)
+        .order_by(reservations.c.position)
+    ).all()
+    shown = () if requests else (events.c.event_type.not_in([str(kind) for kind in REQUEST_EVENTS]),)
+    due = connection.execute(
+        sa.select(*EVENT_COLUMNS)
+        .join(leases, leases.c.id == events.c.lease_id)
+        .where(*where, *shown)
+        .order_by(events.c.position)
+    ).all()
+    return assembled(rows, kept, due)
+
+
+def _is_purgeable(before: datetime) -> sa.ColumnElement[bool]:
+    """Select leases deleted, or else ended, before then, with no open event, message or allocation."""
+    ended = sa.and_(
+        leases.c.deleted_at.is_(None), leases.c.status == str(LeaseStatus.TERMINATED), leases.c.ends_at < before
+    )
+    undelivered = sa.exists().where(outbox_table.c.lease_id == leases.c.id, outbox_table.c.due_at.is_not(None))
+    undone = sa.exists().where(events.c.lease_id == leases.c.id, events.c.due_at.is_not(None))
+    held = sa.exists().where(allocations.c.lease_id == leases.c.id, allocations.c.released_at.is_(None))
+    return sa.and_(sa.or_(leases.c.deleted_at < before, ended), ~undelivered, ~undone, ~held)

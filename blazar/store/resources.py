@@ -7,14 +7,17 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.errors import Conflict
 from blazar.model.lease import Reservation
 from blazar.model.requests import HostChange
 from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty
-from blazar.store import calendar_queries, health_queries, lease_queries, resource_queries
+from blazar.store import calendar_queries, health_queries, resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
+from blazar.store.rows import RESERVATION_COLUMNS, reservation_of
+from blazar.store.tables import allocations, reservations
 from blazar.store.tables import resources as resource_table
 from blazar.store.transactions import Clash, Transactions
 
@@ -106,7 +109,7 @@ class ResourceStore:
             known = resource_queries.capabilities_of(connection, resource_id)
             changed = frozenset(name for name, value in change.capabilities.items() if known.get(name, value) != value)
             if check is not None and changed:
-                check(changed, lease_queries.live_reservations_on(connection, resource_id))
+                check(changed, _reservations_on(connection, resource_id))
             resource_queries.set_capabilities(connection, kind, resource_id, change.capabilities, at)
             return resource_queries.load(connection, kind, resource_table.c.id == resource_id)[0]
 
@@ -212,3 +215,12 @@ class ResourceStore:
     def _is_registered(self, kind: ResourceKind, external_id: str) -> bool:
         with self._transactions.reading() as connection:
             return bool(resource_queries.load(connection, kind, resource_table.c.external_id == external_id))
+
+
+def _reservations_on(connection: Connection, resource_id: int) -> tuple[Reservation, ...]:
+    """Return the reservations to which a resource is promised."""
+    promised = sa.select(allocations.c.reservation_id).where(
+        allocations.c.resource_id == resource_id, allocations.c.released_at.is_(None)
+    )
+    rows = connection.execute(sa.select(*RESERVATION_COLUMNS).where(reservations.c.id.in_(promised))).all()
+    return tuple(reservation_of(row) for row in rows)

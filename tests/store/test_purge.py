@@ -12,8 +12,7 @@ import sqlalchemy as sa
 from blazar.cmd.db_manage import main
 from blazar.model.lease import LeaseStatus
 from blazar.model.usage import OutboxMessage
-from blazar.store import purge_queries
-from blazar.store.leases import LeaseStore
+from blazar.store.leases import PARTS, LeaseStore
 from blazar.store.tables import leases, metadata, reservations
 from tests.store.builders import HOUR, NOON
 from tests.world import ManualClock, World, a_host, instances
@@ -79,7 +78,7 @@ def test_leases_that_ended_or_were_deleted_before_a_date_go_with_all_that_belong
     assert there(engine) == {ids["runs"], ids["to come"], ids["ended today"]}
     left = there(engine)
     with engine.connect() as connection:
-        for table, column in purge_queries.PARTS:
+        for table, column in PARTS:
             owners = set(connection.execute(sa.select(column)).scalars())
             assert owners <= left, table.name
         assert connection.execute(sa.select(sa.func.count()).select_from(reservations)).scalar_one() == 3
