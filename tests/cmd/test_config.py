@@ -376,8 +376,8 @@ def test_a_log_that_can_not_be_written_is_told(load):
 @pytest.mark.parametrize("word", ["default", "email", ""])
 def test_the_words_of_older_files_for_a_warning_alone_start_and_warn(load, word):
     settings = config.host_settings(load("[physical:host]", f"before_end = {word}"))
-    assert action_of({"before_end": "default"}, settings.before_end) is Action.NOTIFICATION
-    assert action_of({"before_end": "snapshot"}, settings.before_end) is Action.SNAPSHOT
+    assert action_of("default", settings.before_end) is Action.NOTIFICATION
+    assert action_of("snapshot", settings.before_end) is Action.SNAPSHOT
 
 
 def test_the_warning_of_whole_hosts_may_come_by_hours_of_its_own(load):
