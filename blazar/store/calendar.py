@@ -3,29 +3,50 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.calendar.snapshot import Snapshot
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import StaleCalendar
-from blazar.model.lease import Lease
+from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
 from blazar.model.resource import ResourceKind
 from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
-from blazar.store import calendar_queries, health_queries, lease_writes, outbox, use_queries
-from blazar.store.calendar_queries import EarlierUser
+from blazar.store import allocation_writes, lease_writes, outbox, use_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
+from blazar.store.earlier_users import EarlierUser, earlier_users
 from blazar.store.occupancy import read_occupancy
+from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, chunks
+from blazar.store.tables import allocations, leases, reservations, resources
 from blazar.store.transactions import Clash, Transactions
 
 __all__ = ["CalendarStore", "CalendarView", "EarlierUser"]
+
+
+USED = (str(LeaseStatus.STARTING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.ERROR))
+"""States of leases that may have reservations in use, and that are not being deleted."""
+
+_OF_LEASE = (
+    sa.select(*ALLOCATION_COLUMNS)
+    .where(
+        allocations.c.lease_id == sa.bindparam("lease_id", type_=allocations.c.lease_id.type),
+        allocations.c.released_at.is_(None),
+    )
+    .order_by(allocations.c.id)
+)
+# A statement of every booking, built once: building one costs as much as executing it.
+_GENERATIONS = sa.select(resources.c.id, resources.c.generation).where(
+    resources.c.id.in_(sa.bindparam("ids", expanding=True))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +93,7 @@ class CalendarStore:
                 besides=besides,
                 cleaning=self._cleaning_time,
             )
-            generations = partial(calendar_queries.generations, connection)
+            generations = partial(_generations, connection)
             yield CalendarView(Snapshot(catalog.resources, occupancy), catalog, generations)
 
     def book(
@@ -92,11 +113,11 @@ class CalendarStore:
 
         def work(connection: Connection) -> Lease:
             if bounds is not None and now is not None and bounds.of_project:
-                leases, reservations = use_queries.count(connection, lease.project_id, now)
-                bounds.check_project(leases, reservations, more=len(lease.reservations))
-            calendar_queries.raise_generations(connection, plan.generations)
+                so_far = use_queries.count(connection, lease.project_id, now)
+                bounds.check_project(*so_far, more=len(lease.reservations))
+            allocation_writes.raise_generations(connection, plan.generations)
             lease_writes.insert(connection, lease)
-            calendar_queries.insert(connection, plan.allocations, self._cleaning_time)
+            allocation_writes.insert(connection, plan.allocations, self._cleaning_time)
             return lease
 
         return self._limited(work, use)
@@ -119,9 +140,9 @@ class CalendarStore:
 
         def work(connection: Connection) -> Lease:
             saved = replace(after, revision=before.revision + 1)
-            calendar_queries.raise_generations(connection, plan.generations)
+            allocation_writes.raise_generations(connection, plan.generations)
             lease_writes.save(connection, before, saved, saved.revision)
-            calendar_queries.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
+            allocation_writes.replace(connection, saved, plan.allocations, cleaning=self._cleaning_time, at=at)
             outbox.write(connection, messages, at=at)
             return saved
 
@@ -130,7 +151,7 @@ class CalendarStore:
     def of_lease(self, lease_id: str) -> tuple[Allocation, ...]:
         """Return the live allocations of a lease."""
         with self._transactions.reading() as connection:
-            return calendar_queries.of_lease(connection, lease_id)
+            return tuple(allocation_of(row) for row in connection.execute(_OF_LEASE, {"lease_id": lease_id}))
 
     def live(
         self,
@@ -142,37 +163,70 @@ class CalendarStore:
         ending_after: datetime | None = None,
     ) -> tuple[Allocation, ...]:
         """Return live allocations, earliest first."""
+        where: list[sa.ColumnElement[bool]] = [allocations.c.kind == str(kind), allocations.c.released_at.is_(None)]
+        for column, value in (
+            (allocations.c.resource_id, resource_id),
+            (allocations.c.lease_id, lease_id),
+            (allocations.c.reservation_id, reservation_id),
+        ):
+            if value is not None:
+                where.append(column == value)
+        if ending_after is not None:
+            where.append(allocations.c.ends_at >= ending_after)
         with self._transactions.reading() as connection:
-            return calendar_queries.live(
-                connection,
-                kind,
-                resource_id=resource_id,
-                lease_id=lease_id,
-                reservation_id=reservation_id,
-                ending_after=ending_after,
-            )
+            rows = connection.execute(sa.select(*ALLOCATION_COLUMNS).where(*where)).all()
+        return tuple(sorted((allocation_of(row) for row in rows), key=lambda a: (a.window.start, a.lease_id)))
 
     def ever_assigned(self, lease_id: str) -> Mapping[str, frozenset[int]]:
         """Return the calendar ids of all resources ever promised to a lease, released or not, by reservation."""
+        query = sa.select(allocations.c.reservation_id, allocations.c.resource_id).where(
+            allocations.c.lease_id == lease_id
+        )
+        found: dict[str, set[int]] = defaultdict(set)
         with self._transactions.reading() as connection:
-            return calendar_queries.ever_held(connection, lease_id)
+            for reservation_id, resource_id in connection.execute(query.distinct()):
+                found[reservation_id].add(resource_id)
+        return {reservation_id: frozenset(ids) for reservation_id, ids in found.items()}
 
     def resource_names(self, reservation_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         """Return the names of the resources that reservations have, by reservation; those with none are left out."""
+        found: dict[str, set[str]] = defaultdict(set)
+        query = sa.select(allocations.c.reservation_id, resources.c.name).join(
+            resources, resources.c.id == allocations.c.resource_id
+        )
         with self._transactions.reading() as connection:
-            return calendar_queries.holdings(connection, reservation_ids)
+            for part in chunks(sorted(reservation_ids)):
+                live = (allocations.c.reservation_id.in_(part), allocations.c.released_at.is_(None))
+                for reservation_id, name in connection.execute(query.where(*live)):
+                    found[reservation_id].add(name)
+        return {reservation_id: frozenset(names) for reservation_id, names in found.items()}
 
     def in_use(self, kind: ResourceKind, now: datetime) -> Mapping[str, frozenset[str]]:
-        """Return the names of the resources of a kind that reservations in use have, by reservation."""
+        """Return the names of the resources of a kind that reservations in use have, by reservation; one statement."""
+        found: dict[str, set[str]] = defaultdict(set)
+        query = (
+            sa.select(allocations.c.reservation_id, resources.c.name)
+            .join(resources, resources.c.id == allocations.c.resource_id)
+            .join(reservations, reservations.c.id == allocations.c.reservation_id)
+            .join(leases, leases.c.id == allocations.c.lease_id)
+            .where(
+                allocations.c.kind == str(kind),
+                allocations.c.released_at.is_(None),
+                allocations.c.starts_at <= now,
+                allocations.c.ends_at > now,
+                reservations.c.status == str(ReservationStatus.ACTIVE),
+                leases.c.status.in_(USED),
+            )
+        )
         with self._transactions.reading() as connection:
-            return health_queries.in_use(connection, str(kind), now)
+            for reservation_id, name in connection.execute(query):
+                found[reservation_id].add(name)
+        return {reservation_id: frozenset(names) for reservation_id, names in found.items()}
 
     def earlier_users(self, lease_id: str, *, before: datetime, now: datetime) -> tuple[EarlierUser, ...]:
         """Return the leases that delay this one's start: late ones, due by ``before``, and ones being cleaned up."""
         with self._transactions.reading() as connection:
-            return calendar_queries.earlier_users(
-                connection, lease_id, before=before, now=now, cleaning=self._cleaning_time
-            )
+            return earlier_users(connection, lease_id, before=before, now=now, cleaning=self._cleaning_time)
 
     def use_of_project(
         self, project_id: str, window: Window, *, besides: str, reach: Window | None = None, now: datetime
@@ -201,3 +255,11 @@ class CalendarStore:
                 raise
             # The project's first two bookings conflicted.
             raise StaleCalendar("the project was granted another lease or change in the meantime") from error
+
+
+def _generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:
+    """Return the generations of resources."""
+    found: dict[int, int] = {}
+    for part in chunks(sorted(ids)):
+        found.update((id_, generation) for id_, generation in connection.execute(_GENERATIONS, {"ids": part}))
+    return found

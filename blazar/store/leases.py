@@ -22,8 +22,17 @@ from blazar.model.lease import (
 )
 from blazar.model.resource import Resource
 from blazar.model.usage import OutboxMessage
-from blazar.store import calendar_queries, lease_writes, outbox, resource_queries
-from blazar.store.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assembled, chunks
+from blazar.store import allocation_writes, lease_writes, outbox, resource_queries
+from blazar.store.earlier_users import with_earlier_users
+from blazar.store.rows import (
+    ALLOCATION_COLUMNS,
+    EVENT_COLUMNS,
+    LEASE_COLUMNS,
+    RESERVATION_COLUMNS,
+    allocation_of,
+    assembled,
+    chunks,
+)
 from blazar.store.tables import allocations, events, leases, metadata, reservations, resources
 from blazar.store.tables import outbox as outbox_table
 from blazar.store.transactions import Transactions
@@ -121,10 +130,10 @@ class LeaseStore:
     def starts(self, lease_ids: Collection[str], *, now: datetime) -> Mapping[str, LeaseAtStart]:
         """Return what the start of each of many leases needs, in the number of statements of one."""
         with self._transactions.reading() as connection:
-            held = calendar_queries.of_leases(connection, lease_ids)
+            held = _allocations_of(connection, lease_ids)
             ids = {allocation.resource_id for parts in held.values() for allocation in parts}
             known = resource_queries.by_ids(connection, ids)
-            late = calendar_queries.with_earlier_users(connection, lease_ids, now=now, cleaning=self._cleaning_time)
+            late = with_earlier_users(connection, lease_ids, now=now, cleaning=self._cleaning_time)
             # Deleted leases as well: who starts them has to see that.
             parts = [_many(connection, [leases.c.id.in_(part)], requests=True) for part in chunks(sorted(lease_ids))]
 
@@ -169,7 +178,7 @@ class LeaseStore:
             lease_writes.save(connection, before, saved, saved.revision)
             if release:
                 which = allocations.c.reservation_id.in_(sorted(release))
-                calendar_queries.release(connection, which, at=at, cleaning=self._cleaning_time)
+                allocation_writes.release(connection, which, at=at, cleaning=self._cleaning_time)
             outbox.write(connection, messages, at=at)
             return saved
 
@@ -267,6 +276,17 @@ def _many(
         .order_by(events.c.position)
     ).all()
     return assembled(rows, kept, due)
+
+
+def _allocations_of(connection: Connection, lease_ids: Collection[str]) -> Mapping[str, tuple[Allocation, ...]]:
+    """Return the live allocations of leases, in one statement for each few thousand."""
+    found: dict[str, list[Allocation]] = {lease_id: [] for lease_id in lease_ids}
+    live = sa.select(*ALLOCATION_COLUMNS).where(allocations.c.released_at.is_(None)).order_by(allocations.c.id)
+    for part in chunks(sorted(lease_ids)):
+        for row in connection.execute(live.where(allocations.c.lease_id.in_(part))):
+            allocation = allocation_of(row)
+            found[allocation.lease_id].append(allocation)
+    return {lease_id: tuple(held) for lease_id, held in found.items()}
 
 
 def _is_purgeable(before: datetime) -> sa.ColumnElement[bool]:

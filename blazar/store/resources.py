@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -14,11 +15,10 @@ from blazar.model.errors import Conflict
 from blazar.model.lease import Reservation
 from blazar.model.requests import HostChange
 from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty
-from blazar.store import calendar_queries, health_queries, resource_queries
+from blazar.store import resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
-from blazar.store.rows import RESERVATION_COLUMNS, reservation_of
-from blazar.store.tables import allocations, reservations
-from blazar.store.tables import resources as resource_table
+from blazar.store.rows import RESERVATION_COLUMNS, chunks, reservation_of
+from blazar.store.tables import allocations, reservations, resources
 from blazar.store.transactions import Clash, Transactions
 
 ChangeCheck = Callable[[frozenset[str], tuple[Reservation, ...]], None]
@@ -47,7 +47,7 @@ class ResourceStore:
     def named(self, kind: ResourceKind, name: str) -> Resource | None:
         """Return a registered resource by its name."""
         with self._transactions.reading() as connection:
-            found = resource_queries.load(connection, kind, resource_table.c.name == name)
+            found = resource_queries.load(connection, kind, resources.c.name == name)
             return found[0] if found else None
 
     def by_ids(self, ids: Collection[int]) -> Mapping[int, Resource]:
@@ -111,7 +111,7 @@ class ResourceStore:
             if check is not None and changed:
                 check(changed, _reservations_on(connection, resource_id))
             resource_queries.set_capabilities(connection, kind, resource_id, change.capabilities, at)
-            return resource_queries.load(connection, kind, resource_table.c.id == resource_id)[0]
+            return resource_queries.load(connection, kind, resources.c.id == resource_id)[0]
 
         for _ in range(CLASHES):
             # The same property may be added concurrently; after that it exists.
@@ -132,19 +132,21 @@ class ResourceStore:
 
     def withdraw(self, resource_id: int, *, at: datetime) -> None:
         """Exclude a resource from new allocations. Conflict if it has an allocation; NotFound."""
+        live = (
+            sa.select(allocations.c.lease_id)
+            .where(allocations.c.resource_id == resource_id, allocations.c.released_at.is_(None))
+            .order_by(allocations.c.starts_at, allocations.c.lease_id)
+        )
 
         def work(connection: Connection) -> None:
             # The generation is raised before the check: a concurrent booking then fails on it, and plans once more.
-            resource_queries.change(connection, resource_id, at, reservable=False)
-            kind = resource_queries.by_ids(connection, [resource_id])[resource_id].kind
-            held = calendar_queries.live(
-                connection, kind, resource_id=resource_id, lease_id=None, reservation_id=None, ending_after=None
-            )
-            if held:
-                others = len({a.lease_id for a in held}) - 1
+            kind = resource_queries.change(connection, resource_id, at, reservable=False)
+            holders = list(connection.execute(live).scalars())
+            if holders:
+                others = len(set(holders)) - 1
                 more = f" and {others} more" if others else ""
                 raise Conflict(
-                    f"the {kind.noun} is allocated to lease {held[0].lease_id}{more}; delete it, or wait until it ends"
+                    f"the {kind.noun} is allocated to lease {holders[0]}{more}; delete it, or wait until it ends"
                 )
 
         self._transactions.write(work)
@@ -185,13 +187,22 @@ class ResourceStore:
     def set_failed(self, kind: ResourceKind, failures: Mapping[int, str], *, at: datetime) -> frozenset[int]:
         """Mark resources as failed, by calendar id and reason: they take no new allocation. Return those newly failed.
 
-        Any number of processes may report the same: only one of them gets the resource returned.
+        Any number of processes may report the same: only one of them gets the resource returned. One statement for
+        each reason, and a few more.
         """
 
         def work(connection: Connection) -> frozenset[int]:
-            changed = health_queries.set_failed(connection, failures, at)
+            known = _failures(connection, failures)
+            by_reason: dict[str, list[int]] = defaultdict(list)
+            for id_, reason in failures.items():
+                if id_ in known and known[id_] != reason:
+                    by_reason[reason].append(id_)
+            since = sa.func.coalesce(resources.c.failed_since, sa.literal(at, resources.c.updated_at.type))
+            # The generation is raised, so that no booking succeeds that assumed the resource to be healthy.
+            for reason, ids in by_reason.items():
+                _set_failure(connection, ids, at=at, failure=reason, failed_since=since)
             resource_queries.raise_version(connection, kind)
-            return changed
+            return frozenset(id_ for id_ in failures if id_ in known and known[id_] is None)
 
         return self._transactions.write(work) if failures else frozenset()
 
@@ -199,22 +210,28 @@ class ResourceStore:
         """Mark resources as recovered: they take allocations as before. Return those that had failed."""
 
         def work(connection: Connection) -> frozenset[int]:
-            changed = health_queries.set_recovered(connection, ids, at)
+            known = _failures(connection, ids)
+            changed = sorted(id_ for id_, failure in known.items() if failure is not None)
+            _set_failure(connection, changed, at=at, failure=None, failed_since=None)
             if changed:
                 resource_queries.raise_version(connection, kind)
-            return changed
+            return frozenset(changed)
 
         return self._transactions.write(work) if ids else frozenset()
 
     def failed_by(self, kinds: Collection[ResourceKind], instant: datetime) -> Mapping[int, ResourceKind]:
         """Return the resources of some kinds that failed by an instant and have not recovered, with their kinds."""
+        query = sa.select(resources.c.id, resources.c.kind).where(
+            resources.c.failed_since <= instant,
+            resources.c.live == 1,
+            resources.c.kind.in_(sorted(str(kind) for kind in kinds)),
+        )
         with self._transactions.reading() as connection:
-            found = health_queries.failed_by(connection, [str(kind) for kind in kinds], instant)
-            return {id_: ResourceKind(kind) for id_, kind in found.items()}
+            return {id_: ResourceKind(kind) for id_, kind in connection.execute(query)}
 
     def _is_registered(self, kind: ResourceKind, external_id: str) -> bool:
         with self._transactions.reading() as connection:
-            return bool(resource_queries.load(connection, kind, resource_table.c.external_id == external_id))
+            return bool(resource_queries.load(connection, kind, resources.c.external_id == external_id))
 
 
 def _reservations_on(connection: Connection, resource_id: int) -> tuple[Reservation, ...]:
@@ -224,3 +241,27 @@ def _reservations_on(connection: Connection, resource_id: int) -> tuple[Reservat
     )
     rows = connection.execute(sa.select(*RESERVATION_COLUMNS).where(reservations.c.id.in_(promised))).all()
     return tuple(reservation_of(row) for row in rows)
+
+
+def _failures(connection: Connection, ids: Collection[int]) -> Mapping[int, str | None]:
+    """Return the failures of registered resources, locked against concurrent changes until the transaction ends."""
+    found: dict[int, str | None] = {}
+    for part in chunks(sorted(ids)):
+        rows = connection.execute(
+            sa.select(resources.c.id, resources.c.failure)
+            .where(resources.c.id.in_(part), resources.c.live == 1)
+            .order_by(resources.c.id)
+            .with_for_update()
+        )
+        found.update((id_, failure) for id_, failure in rows)
+    return found
+
+
+def _set_failure(connection: Connection, ids: Collection[int], *, at: datetime, **columns: object) -> None:
+    """Write the failure of resources, and raise their generations."""
+    for part in chunks(ids):
+        connection.execute(
+            resources.update()
+            .where(resources.c.id.in_(part), resources.c.live == 1)
+            .values(updated_at=at, generation=resources.c.generation + 1, **columns)
+        )

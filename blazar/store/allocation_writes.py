@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes of allocations, and the generations that make a booking atomic, in the transaction of the caller."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.amounts import Amounts
+from blazar.model.clock import later, to_second
+from blazar.model.demand import Allocation
+from blazar.model.errors import StaleCalendar
+from blazar.model.lease import Lease
+from blazar.model.window import Window
+from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, chunks
+from blazar.store.tables import allocations, resources
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""The ``blocks_until`` of an allocation that was released before it began: it never blocks anything."""
+
+# Statements of every booking, built once: building one costs as much as executing it.
+_RAISE = (
+    resources.update()
+    .where(
+        resources.c.live == 1,
+        sa.tuple_(resources.c.id, resources.c.generation).in_(sa.bindparam("expected", expanding=True)),
+    )
+    .values(generation=resources.c.generation + 1)
+)
+_INSERT = allocations.insert()
+
+
+def raise_generations(connection: Connection, expected: Mapping[int, int]) -> None:
+    """Raise the generations of resources that are still as expected; StaleCalendar if one is not."""
+    for chunk in chunks(sorted(expected.items())):
+        raised = connection.execute(_RAISE, {"expected": chunk})
+        if raised.rowcount != len(chunk):
+            raise StaleCalendar("a resource was booked by another request in the meantime")
+
+
+def insert(
+    connection: Connection, new: Iterable[Allocation], cleaning: timedelta, *, added_at: datetime | None = None
+) -> None:
+    """Insert allocations; ``added_at`` is when they are added to a lease that may have begun."""
+    rows = [
+        {
+            "kind": str(a.kind),
+            "resource_id": a.resource_id,
+            "lease_id": a.lease_id,
+            "reservation_id": a.reservation_id,
+            "starts_at": a.window.start,
+            "ends_at": a.window.end,
+            "blocks_until": later(a.window.end, cleaning),
+            "units": a.count,
+            "unit": None if a.per_instance is None else dict(a.per_instance.items),
+            "added_at": added_at,
+        }
+        for a in new
+    ]
+    if rows:
+        connection.execute(_INSERT, rows)
+
+
+def replace(
+    connection: Connection, lease: Lease, wanted: Collection[Allocation], *, cleaning: timedelta, at: datetime
+) -> None:
+    """Replace the live allocations of a lease with those that are wanted, changing only what differs.
+
+    A reservation that continues with more or less of a resource keeps its row: no user leaves, and nothing is cleaned.
+    """
+    rows = connection.execute(
+        sa.select(allocations.c.id, allocations.c.added_at, *ALLOCATION_COLUMNS).where(
+            allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
+        )
+    ).all()
+    held = [_Row(key, added_at, allocation_of(columns)) for key, added_at, *columns in rows]
+    new = Counter(wanted)
+    # Match the same allocation first, then another window, then another size: so that each row changes least.
+    _, others = _matched(held, new, lambda allocation: allocation)
+    moved, others = _matched(others, new, lambda allocation: allocation.assignment)
+    resized, gone = _matched(others, new, _where)
+    changed: dict[tuple[Window, int, Amounts | None], list[int]] = defaultdict(list)
+    for row, kept in (*moved, *resized):
+        changed[kept.window, kept.count, kept.per_instance].append(row.key)
+    past = [row for row, _ in resized if row.since < to_second(at)]
+    begun = [row.key for row in past]
+    for part in chunks([row.key for row in gone]):
+        release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
+    # One statement for each size and window: usually one, or three while a lease is changed.
+    for (window, count, per_instance), keys in changed.items():
+        for part in chunks(keys):
+            connection.execute(
+                allocations.update()
+                .where(allocations.c.id.in_(part))
+                .values(
+                    starts_at=window.start,
+                    ends_at=window.end,
+                    blocks_until=later(window.end, cleaning),
+                    units=count,
+                    unit=None if per_instance is None else dict(per_instance.items),
+                )
+            )
+    for part in chunks(begun):
+        connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
+    _keep_past(connection, past, at)
+    insert(connection, new.elements(), cleaning, added_at=at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row with what a lease has of a resource."""
+
+    key: int
+    added_at: datetime | None
+    allocation: Allocation
+
+    @property
+    def since(self) -> datetime:
+        """Return the start of that use."""
+        start = self.allocation.window.start
+        return start if self.added_at is None else max(start, to_second(self.added_at))
+
+
+def _matched(
+    rows: Iterable[_Row], new: Counter[Allocation], by: Callable[[Allocation], object]
+) -> tuple[list[tuple[_Row, Allocation]], list[_Row]]:
+    """Return rows with their new allocations, which are removed from ``new``, and the rows without a match."""
+    left: dict[object, list[Allocation]] = defaultdict(list)
+    for allocation in new.elements():
+        left[by(allocation)].append(allocation)
+    found: list[tuple[_Row, Allocation]] = []
+    others: list[_Row] = []
+    for row in rows:
+        if candidates := left[by(row.allocation)]:
+            found.append((row, candidates.pop()))
+            new[found[-1][1]] -= 1
+        else:
+            others.append(row)
+    return found, others
+
+
+def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> None:
+    """Record what a lease had until now; the record blocks nothing."""
+    rows = [
+        {
+            "kind": str(each.allocation.kind),
+            "resource_id": each.allocation.resource_id,
+            "lease_id": each.allocation.lease_id,
+            "reservation_id": each.allocation.reservation_id,
+            "starts_at": each.allocation.window.start,
+            "ends_at": min(each.allocation.window.end, to_second(at)),
+            "blocks_until": LONG_AGO,
+            "units": each.allocation.count,
+            "unit": None if each.allocation.per_instance is None else dict(each.allocation.per_instance.items),
+            "added_at": each.added_at,
+            "released_at": at,
+        }
+        for each in past
+    ]
+    if rows:
+        connection.execute(_INSERT, rows)
+
+
+def release(connection: Connection, which: sa.ColumnElement[bool], *, at: datetime, cleaning: timedelta) -> None:
+    """Release allocations: a use that has begun ends now, one that has not never was."""
+    second = to_second(at)
+    begun = allocations.c.starts_at <= second
+    connection.execute(
+        allocations.update()
+        .where(which, allocations.c.released_at.is_(None))
+        .values(
+            released_at=at,
+            blocks_until=sa.case((begun, second + cleaning), else_=sa.literal(LONG_AGO, allocations.c.starts_at.type)),
+            ends_at=sa.case((sa.and_(begun, allocations.c.ends_at > second), second), else_=allocations.c.ends_at),
+        )
+    )
+
+
+def _where(allocation: Allocation) -> tuple[int, str]:
+    """Return the resource and the reservation of an allocation."""
+    return allocation.resource_id, allocation.reservation_id
