@@ -13,14 +13,12 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.errors import NotFound
 from blazar.model.resource import (
-    PropertyValues,
     Resource,
     ResourceDetails,
     ResourceKind,
-    ResourceProperty,
     unknown,
 )
-from blazar.store.rows import chunks, details_row, property_of, resource_of
+from blazar.store.rows import chunks, details_row, resource_of
 from blazar.store.tables import inventory_versions, resource_capabilities, resource_properties, resources
 
 # Every request reads it.
@@ -159,36 +157,6 @@ def change(connection: Connection, resource_id: int, at: datetime, **columns: ob
     return kind
 
 
-def refresh(
-    connection: Connection, kind: ResourceKind, details: Mapping[int, ResourceDetails], at: datetime
-) -> frozenset[int]:
-    """Write details of registered resources where they differ; return which did. The number of statements is constant.
-
-    As with ``change``, a booking that was decided on the previous values must not succeed.
-    """
-    known: dict[int, Resource] = {}
-    for part in chunks(sorted(details)):
-        rows = connection.execute(sa.select(resources).where(resources.c.live == 1, resources.c.id.in_(part)))
-        known.update((row.id, resource_of(row, {})) for row in rows)
-    changed = {id_: details[id_] for id_, resource in known.items() if resource.details != details[id_]}
-    if changed:
-        connection.execute(
-            resources.update()
-            .where(resources.c.id == sa.bindparam("key"), resources.c.live == 1)
-            .values(
-                updated_at=at,
-                generation=resources.c.generation + 1,
-                **{name: sa.bindparam(f"new_{name}") for name in ("attributes", "capacity", "limits", "traits")},
-            ),
-            [
-                {"key": id_, **{f"new_{name}": value for name, value in details_row(new).items()}}
-                for id_, new in sorted(changed.items())
-            ],
-        )
-        raise_version(connection, kind)
-    return frozenset(changed)
-
-
 def raise_version(connection: Connection, kind: ResourceKind) -> None:
     """Invalidate what every process caches of this kind."""
     raised = connection.execute(
@@ -200,45 +168,10 @@ def raise_version(connection: Connection, kind: ResourceKind) -> None:
         connection.execute(inventory_versions.insert().values(kind=str(kind), version=1))
 
 
-def property_values(connection: Connection, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
-    """Return properties with their distinct values on registered resources, by name."""
-    public = () if include_private else (resource_properties.c.private.is_(False),)
-    rows = connection.execute(
-        sa.select(resource_properties).where(resource_properties.c.kind == str(kind), *public)
-    ).all()
-    pairs = connection.execute(
-        sa.select(resource_capabilities.c.property_id, resource_capabilities.c.value)
-        .distinct()
-        .join(resources, resources.c.id == resource_capabilities.c.resource_id)
-        .where(resources.c.kind == str(kind), resources.c.live == 1)
-    ).all()
-    values: dict[str, set[str]] = defaultdict(set)
-    for property_id, value in pairs:
-        values[property_id].add(value)
-    # Sorted here: databases sort strings differently.
-    named = sorted((row for row in rows if values[row.id]), key=lambda row: str(row.name))
-    return tuple(PropertyValues(property_of(row), tuple(sorted(values[row.id]))) for row in named)
-
-
 def private_names(connection: Connection, kind: ResourceKind) -> frozenset[str]:
     """Return the names of the properties that are for operators only."""
     where = (resource_properties.c.kind == str(kind), resource_properties.c.private.is_(True))
     return frozenset(connection.execute(sa.select(resource_properties.c.name).where(*where)).scalars())
-
-
-def set_private(
-    connection: Connection, kind: ResourceKind, name: str, *, private: bool, at: datetime
-) -> ResourceProperty:
-    """Show a property to all users or only to operators, and invalidate every process's cache; NotFound."""
-    where = (resource_properties.c.kind == str(kind), resource_properties.c.name == name)
-    connection.execute(resource_properties.update().where(*where).values(private=private, updated_at=at))
-    row = connection.execute(sa.select(resource_properties).where(*where)).one_or_none()
-    if row is None:
-        raise NotFound(
-            f"no {kind.noun} has ever had the property {name[:80]!r}; see the list of properties for their names"
-        )
-    raise_version(connection, kind)
-    return property_of(row)
 
 
 def _kind_of(connection: Connection, resource_id: int) -> str:

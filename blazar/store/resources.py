@@ -11,15 +11,18 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.model.errors import Conflict
+from blazar.model.errors import Conflict, NotFound
 from blazar.model.lease import Reservation
 from blazar.model.requests import HostChange
 from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty
 from blazar.store import resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
-from blazar.store.rows import RESERVATION_COLUMNS, chunks, reservation_of
-from blazar.store.tables import allocations, reservations, resources
+from blazar.store.rows import RESERVATION_COLUMNS, chunks, details_row, property_of, reservation_of, resource_of
+from blazar.store.tables import allocations, reservations, resource_capabilities, resource_properties, resources
 from blazar.store.transactions import Clash, Transactions
+
+DETAILS = ("attributes", "capacity", "limits", "traits")
+"""The columns with what the cloud says about a resource."""
 
 ChangeCheck = Callable[[frozenset[str], tuple[Reservation, ...]], None]
 
@@ -122,9 +125,34 @@ class ResourceStore:
     def refresh(self, kind: ResourceKind, details: Mapping[int, ResourceDetails], *, at: datetime) -> frozenset[int]:
         """Write the cloud's data about resources, by calendar id, where it has changed; return which resources changed.
 
-        Those no longer registered are ignored. What is promised of the resources stays promised.
+        Those no longer registered are ignored. What is promised of the resources stays promised; but a booking that was
+        decided on the previous values does not succeed. The number of statements is constant.
         """
-        return self._transactions.write(lambda c: resource_queries.refresh(c, kind, details, at))
+
+        def work(connection: Connection) -> frozenset[int]:
+            known: dict[int, Resource] = {}
+            for part in chunks(sorted(details)):
+                rows = connection.execute(sa.select(resources).where(resources.c.live == 1, resources.c.id.in_(part)))
+                known.update((row.id, resource_of(row, {})) for row in rows)
+            changed = {id_: details[id_] for id_, resource in known.items() if resource.details != details[id_]}
+            if changed:
+                connection.execute(
+                    resources.update()
+                    .where(resources.c.id == sa.bindparam("key"), resources.c.live == 1)
+                    .values(
+                        updated_at=at,
+                        generation=resources.c.generation + 1,
+                        **{name: sa.bindparam(f"new_{name}") for name in DETAILS},
+                    ),
+                    [
+                        {"key": id_, **{f"new_{name}": value for name, value in details_row(new).items()}}
+                        for id_, new in sorted(changed.items())
+                    ],
+                )
+                resource_queries.raise_version(connection, kind)
+            return frozenset(changed)
+
+        return self._transactions.write(work)
 
     def set_reservable(self, resource_id: int, reservable: bool, *, at: datetime) -> None:
         """Set whether a resource takes new allocations. NotFound."""
@@ -158,15 +186,41 @@ class ResourceStore:
         )
 
     def property_values(self, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
-        """Return the properties that registered resources have, with their values."""
+        """Return properties with their distinct values on registered resources, by name."""
+        public = () if include_private else (resource_properties.c.private.is_(False),)
         with self._transactions.reading() as connection:
-            return resource_queries.property_values(connection, kind, include_private=include_private)
+            rows = connection.execute(
+                sa.select(resource_properties).where(resource_properties.c.kind == str(kind), *public)
+            ).all()
+            pairs = connection.execute(
+                sa.select(resource_capabilities.c.property_id, resource_capabilities.c.value)
+                .distinct()
+                .join(resources, resources.c.id == resource_capabilities.c.resource_id)
+                .where(resources.c.kind == str(kind), resources.c.live == 1)
+            ).all()
+        values: dict[str, set[str]] = defaultdict(set)
+        for property_id, value in pairs:
+            values[property_id].add(value)
+        # Sorted here: databases sort strings differently.
+        named = sorted((row for row in rows if values[row.id]), key=lambda row: str(row.name))
+        return tuple(PropertyValues(property_of(row), tuple(sorted(values[row.id]))) for row in named)
 
     def set_property_private(self, kind: ResourceKind, name: str, *, private: bool, at: datetime) -> ResourceProperty:
         """Show a property to all users or only to operators; NotFound."""
-        changed = self._transactions.write(
-            lambda c: resource_queries.set_private(c, kind, name, private=private, at=at)
-        )
+        where = (resource_properties.c.kind == str(kind), resource_properties.c.name == name)
+
+        def work(connection: Connection) -> ResourceProperty:
+            connection.execute(resource_properties.update().where(*where).values(private=private, updated_at=at))
+            row = connection.execute(sa.select(resource_properties).where(*where)).one_or_none()
+            if row is None:
+                raise NotFound(
+                    f"no {kind.noun} has ever had the property {name[:80]!r}; "
+                    "see the list of properties for their names"
+                )
+            resource_queries.raise_version(connection, kind)
+            return property_of(row)
+
+        changed = self._transactions.write(work)
         # The cache of this process is used without reading the database, so update it at once.
         self.catalog(kind)
         return changed
