@@ -25,10 +25,11 @@ from blazar.manager.settings import Settings
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
 from blazar.model.resource import ResourceDetails, ResourceInventory, ResourceKind
-from blazar.resources.addresses import AddressRegistration, attributes_of, name_of
 from blazar.resources.base import Given
-from blazar.resources.physical_host import HostSettings
-from blazar.resources.registration import HostRegistration
+from blazar.resources.complete import CompleteType
+from blazar.resources.floating_ips.registration import AddressRegistration, attributes_of, name_of
+from blazar.resources.hosts.registration import HostRegistration
+from blazar.resources.hosts.type import HostSettings
 from blazar.store import resource_queries
 from blazar.store.engine import WRITES, connect
 from blazar.store.migrate import upgrade
@@ -125,7 +126,7 @@ class Ground:
         self.app = create_app(self.manager, identity=StandaloneIdentity())
         self.http = self.app.test_client()
         # As a request for it would be kept.
-        type_ = kind.make(cloud, host_settings)
+        type_ = CompleteType(kind.make(cloud, host_settings))
         self._parameters = dict(type_.parameters(type_.resolve(Given(kind.filled), project_id="p")).values)
         match kind.resources:
             case ResourceKind.HOST:

@@ -10,10 +10,10 @@ from blazar.clouds.ports import Cloud, Flavor
 from blazar.model.amounts import Amounts
 from blazar.model.resource import ResourceKind
 from blazar.resources.base import ResourceType
-from blazar.resources.flavor_instance import FlavorInstance
-from blazar.resources.floating_ip import VirtualFloatingIp
-from blazar.resources.physical_host import HostSettings, PhysicalHost
-from blazar.resources.virtual_instance import VirtualInstance
+from blazar.resources.floating_ips.type import VirtualFloatingIp
+from blazar.resources.hosts.type import HostSettings, PhysicalHost
+from blazar.resources.instances.flavor import FlavorInstance
+from blazar.resources.instances.virtual import VirtualInstance
 
 Room = Mapping[str, object]
 

@@ -30,7 +30,7 @@ from blazar.model.errors import BlazarError, NotFound, StoreUnavailable
 from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest
 from blazar.model.resource import ResourceKind
-from blazar.resources.addresses import mark
+from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
 from tests.oracle import ADDRESS, HOST, check_at_rest
 from tests.stores import ObservedStore

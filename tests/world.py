@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 from sqlalchemy.engine import Engine
 
+from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, State, of_size, of_yaml
 from blazar.clouds.simulated.state import AggregateState
 from blazar.enforcement import Enforcement, Filter, Identity
-from blazar.manager.hosts import HostService
 from blazar.manager.service import ManagerService
 from blazar.manager.settings import Settings
 from blazar.model.lease import Lease
@@ -29,12 +29,14 @@ from blazar.model.requests import (
     ReservationRequest,
 )
 from blazar.model.resource import Resource
-from blazar.resources.addresses import AddressRegistration
-from blazar.resources.flavor_instance import FlavorInstance
-from blazar.resources.floating_ip import VirtualFloatingIp
-from blazar.resources.physical_host import HostSettings, PhysicalHost
-from blazar.resources.registration import HostRegistration
-from blazar.resources.virtual_instance import VirtualInstance
+from blazar.resources.base import ResourceType
+from blazar.resources.floating_ips.registration import AddressRegistration
+from blazar.resources.floating_ips.type import VirtualFloatingIp
+from blazar.resources.hosts.registration import HostRegistration
+from blazar.resources.hosts.service import HostService
+from blazar.resources.hosts.type import HostSettings, PhysicalHost
+from blazar.resources.instances.flavor import FlavorInstance
+from blazar.resources.instances.virtual import VirtualInstance
 from blazar.store.store import Store
 
 NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
@@ -77,6 +79,9 @@ class RecordingNotifier:
         return [notification for notification, _ in self.told]
 
 
+TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, VirtualFloatingIp)
+
+
 class World:
     """A service with its surroundings. Events run when the test calls ``run``."""
 
@@ -96,7 +101,9 @@ class World:
         identity: Identity | None = None,
         patience: timedelta = timedelta(0),
         cleaning_time: timedelta = timedelta(0),
+        types: Sequence[Callable[[Cloud, HostSettings], ResourceType]] = TYPES,
     ) -> None:
+        self._types = types
         self.enforcement = Enforcement(filters, exempt=exempt, identity=identity)
         self.clock = clock or ManualClock()
         self.faults = Faults(sleep=lambda _: None)
@@ -115,6 +122,7 @@ class World:
             HostRegistration(self.simulated.cloud, self.host_settings.pools),
             self.clock,
             self.settings.request_limit,
+            {},
         )
         if register:
             for number in range(1, hosts + 1):
@@ -125,10 +133,7 @@ class World:
         cloud = self.simulated.cloud
         return ManagerService(
             self.store,
-            [
-                plugin(cloud, self.host_settings)
-                for plugin in (PhysicalHost, VirtualInstance, FlavorInstance, VirtualFloatingIp)
-            ],
+            [make(cloud, self.host_settings) for make in self._types],
             HostRegistration(cloud, self.host_settings.pools),
             AddressRegistration(cloud.network),
             self.notifier,

@@ -19,9 +19,9 @@ from blazar.messaging import oslo_messaging
 from blazar.model import extensions
 from blazar.model.clock import Clock
 from blazar.model.errors import InvalidInput
-from blazar.resources.addresses import AddressRegistration
 from blazar.resources.base import ResourceType
-from blazar.resources.registration import HostRegistration
+from blazar.resources.floating_ips.registration import AddressRegistration
+from blazar.resources.hosts.registration import HostRegistration
 from blazar.store import engine as database
 from blazar.store.store import Store
 

@@ -25,8 +25,8 @@ from blazar.enforcement import builtin_options
 from blazar.manager.settings import Settings
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError
-from blazar.resources import physical_host
-from blazar.resources.physical_host import HostSettings
+from blazar.resources.hosts.type import RESOURCE_TYPE as PHYSICAL_HOST
+from blazar.resources.hosts.type import HostSettings
 from blazar.resources.pools import PoolNames
 
 LOG = logging.getLogger(__name__)
@@ -549,7 +549,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
     hours = hosts.hours_before_end_lease
     return Settings(
         before_end_lead=timedelta(minutes=conf.manager.minutes_before_end_lease),
-        before_end_leads={} if hours is None else {physical_host.RESOURCE_TYPE: timedelta(hours=hours)},
+        before_end_leads={} if hours is None else {PHYSICAL_HOST: timedelta(hours=hours)},
         claim_ttl=timedelta(seconds=conf.manager.claim_ttl),
         request_limit=timedelta(seconds=conf.manager.request_limit),
         sweep_interval=timedelta(seconds=conf.manager.sweep_interval),

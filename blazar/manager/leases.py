@@ -40,7 +40,8 @@ from blazar.model.lease import (
 from blazar.model.requests import Actor, LeaseChange, LeaseRequest
 from blazar.model.usage import OutboxMessage
 from blazar.model.window import Window
-from blazar.resources.base import Given, ResourceType, Task
+from blazar.resources.base import Given, Task
+from blazar.resources.complete import CompleteType
 from blazar.store.store import Store
 
 POLL_SECONDS = 0.1
@@ -53,7 +54,7 @@ class LeaseService:
     def __init__(
         self,
         store: Store,
-        types: Mapping[str, ResourceType],
+        types: Mapping[str, CompleteType],
         worker: Worker,
         booking: Booking,
         healing: Healing,
@@ -210,14 +211,14 @@ class LeaseService:
                 self._wait_until_gone(lease)
             return
 
-    def _demand(self, kind: ResourceType, parameters: Content, *, private: bool) -> Demand:
+    def _demand(self, kind: CompleteType, parameters: Content, *, private: bool) -> Demand:
         try:
             return kind.demand(parameters, known=self._store.resources.known_properties(kind.kind, private=private))
         except InvalidInput:
             # It may ask for a property that is newer than what this process has read.
             return kind.demand(parameters, known=self._store.resources.catalog(kind.kind).keys(private=private))
 
-    def _type(self, resource_type: str) -> ResourceType:
+    def _type(self, resource_type: str) -> CompleteType:
         if resource_type not in self._types:
             raise InvalidInput(
                 f"resource_type {resource_type[:80]!r} is not available; use one of: {', '.join(sorted(self._types))}"

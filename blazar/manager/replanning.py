@@ -16,7 +16,8 @@ from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.lease import ReservationStatus
 from blazar.model.resource import ResourceKind
-from blazar.resources.base import ResourceType, Task
+from blazar.resources.base import Task
+from blazar.resources.complete import CompleteType
 from blazar.store.store import Store
 
 ToReplace = Mapping[str, frozenset[int]]
@@ -34,7 +35,7 @@ class Replan:
 class Replanner:
     """Finds replacements for resources of reservations."""
 
-    def __init__(self, store: Store, types: Mapping[str, ResourceType], booking: Booking) -> None:
+    def __init__(self, store: Store, types: Mapping[str, CompleteType], booking: Booking) -> None:
         self._store = store
         self._types = types
         self._booking = booking

@@ -11,10 +11,8 @@ from blazar.enforcement import Enforcement
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claims
 from blazar.manager.engine import Engine
-from blazar.manager.floating_ips import AddressWatch, FloatingIpService
 from blazar.manager.healing import Healing
 from blazar.manager.health import Health
-from blazar.manager.hosts import HostService, HostWatch
 from blazar.manager.leases import LeaseService
 from blazar.manager.monitor import Monitor, Watch
 from blazar.manager.notifications import Notifier
@@ -30,9 +28,12 @@ from blazar.model.errors import Contention
 from blazar.model.lease import Lease, LeaseRevision
 from blazar.model.requests import FloatingIpRequest, HostChange, HostRequest, LeaseChange, LeaseRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
-from blazar.resources.addresses import AddressRegistration
 from blazar.resources.base import ResourceType
-from blazar.resources.registration import HostRegistration
+from blazar.resources.complete import CompleteType
+from blazar.resources.floating_ips.registration import AddressRegistration
+from blazar.resources.floating_ips.service import AddressWatch, FloatingIpService
+from blazar.resources.hosts.registration import HostRegistration
+from blazar.resources.hosts.service import HostService, HostWatch
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class ManagerService:
         enforcement: Enforcement | None = None,
     ) -> None:
         enforcement = enforcement or Enforcement()
-        by_name = {kind.resource_type: kind for kind in types}
+        by_name = {kind.resource_type: CompleteType(kind) for kind in types}
         self._store = store
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
@@ -89,7 +90,7 @@ class ManagerService:
             self.outbox,
             wake=self.engine.wake,
         )
-        self._hosts = HostService(store, registration, clock, settings.request_limit)
+        self._hosts = HostService(store, registration, clock, settings.request_limit, by_name)
         watches: list[Watch] = [HostWatch(self._hosts, self._on_return)]
         if any(kind.kind is AddressWatch.kind for kind in by_name.values()):
             watches.append(AddressWatch(store, addresses))

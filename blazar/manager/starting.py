@@ -18,7 +18,8 @@ from blazar.manager.tasks import tasks_with
 from blazar.model.clock import Clock
 from blazar.model.errors import ClaimLost, CloudUnavailable
 from blazar.model.lease import Lease
-from blazar.resources.base import NotYet, ResourceType, Task
+from blazar.resources.base import NotYet, Task
+from blazar.resources.complete import CompleteType
 from blazar.store.store import Store
 
 MOST_TURNS = 5
@@ -72,7 +73,7 @@ class StartReplacements:
         return lease, saved
 
 
-def start_and_wait(kind: ResourceType, task: Task) -> None:
+def start_and_wait(kind: CompleteType, task: Task) -> None:
     """Assign resources, waiting until they are ready as long as the deadline allows. CloudUnavailable, Unusable."""
     while isinstance(progress := kind.start(task), NotYet):
         left, pause = current().remaining(), progress.after.total_seconds()

@@ -19,7 +19,7 @@ from blazar.manager import lifecycle
 from blazar.manager.settings import Settings
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError, StaleLease
-from blazar.resources.base import ListsReservations, ResourceType
+from blazar.resources.complete import CompleteType
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Sweep:
     def __init__(
         self,
         store: Store,
-        types: Mapping[str, ResourceType],
+        types: Mapping[str, CompleteType],
         clock: Clock,
         settings: Settings,
         *,
@@ -88,7 +88,7 @@ class Sweep:
             found: set[str] = set()
             for kind in self._types.values():
                 # Types skipped now are covered by the next sweep, of any manager.
-                if isinstance(kind, ListsReservations) and not self._stopping.is_set():
+                if not self._stopping.is_set():
                     found |= kind.reservations_in_cloud(self._store.resources.catalog(kind.kind).resources)
             return frozenset(found)
 

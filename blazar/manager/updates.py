@@ -50,10 +50,10 @@ from blazar.model.lease import (
     SavedState,
 )
 from blazar.model.requests import Actor, LeaseChange
+from blazar.model.requirements import Requirement, keys
 from blazar.model.usage import OutboxMessage
 from blazar.model.window import Window
 from blazar.resources.actions import differ_beside_action, names_action
-from blazar.resources.asked import required_properties, requirement
 from blazar.resources.base import Given, ResolutionNeeded, Task, Unusable, UsageNeeded
 from blazar.store.store import Store
 
@@ -302,6 +302,9 @@ class Updates:
         )
         return _Draft(after, replan, warning_off, to_prepare)
 
+    def _requirement(self, reservation: Reservation) -> Requirement:
+        return self._worker.type_of(reservation).requirement(reservation.parameters)
+
     def _must_prepare_again(self, after: Reservation, before: Reservation | None) -> bool:
         return before is not None and self._worker.type_of(after).must_prepare_again(
             before.parameters, after.parameters
@@ -349,7 +352,7 @@ class Updates:
             kind = self._worker.type_of(reservation)
             # A reservation may keep using properties that were hidden since it was granted.
             catalog = self._store.resources.catalog(kind.kind)
-            granted = required_properties(task.reservation) & catalog.keys(private=True)
+            granted = keys(self._requirement(task.reservation)) & catalog.keys(private=True)
             known = catalog.keys(private=private) | granted
             demand = kind.demand_again(was, reservation.parameters, known=known)
             # Within its current window a lease keeps its resources even on a host that has shrunk since.
@@ -365,7 +368,8 @@ class Updates:
             changed = {
                 task.reservation.id
                 for task in tasks
-                if (r := after.reservation(task.reservation.id)) and requirement(task.reservation) != requirement(r)
+                if (r := after.reservation(task.reservation.id))
+                and self._requirement(task.reservation) != self._requirement(r)
             }
             fresh = {a.resource_id for a in plan.allocations if a.reservation_id in changed or a.assignment not in held}
             return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})

@@ -33,7 +33,8 @@ from blazar.model.lease import (
 )
 from blazar.model.resource import ResourceKind
 from blazar.model.usage import OutboxMessage
-from blazar.resources.base import Action, NotYet, Progress, ResourceType, Task, Unusable
+from blazar.resources.base import Action, NotYet, Progress, Task, Unusable
+from blazar.resources.complete import CompleteType
 from blazar.store.calendar import EarlierUser
 from blazar.store.store import Store
 
@@ -82,7 +83,7 @@ class Worker:
     def __init__(
         self,
         store: Store,
-        types: Mapping[str, ResourceType],
+        types: Mapping[str, CompleteType],
         notifier: Notifier,
         clock: Clock,
         claims: Claims,
@@ -205,7 +206,7 @@ class Worker:
         """Return the reservations of a lease, each with the resources that these allocations give it."""
         return tasks_with(self._store, lease, allocations)
 
-    def type_of(self, reservation: Reservation) -> ResourceType:
+    def type_of(self, reservation: Reservation) -> CompleteType:
         """Return the resource type of a reservation. NotFound if it is no longer enabled."""
         if reservation.resource_type not in self._types:
             raise NotFound(
@@ -323,7 +324,7 @@ class Worker:
     def _handed_over(self, tasks: Collection[Task], unusable: dict[str, Mapping[int, str]]) -> Result:
         """Start reservations; collect in ``unusable`` the resources that cannot be assigned, by reservation."""
 
-        def start(kind: ResourceType, task: Task) -> Progress:
+        def start(kind: CompleteType, task: Task) -> Progress:
             try:
                 return kind.start(task)
             except Unusable as error:
@@ -377,7 +378,7 @@ class Worker:
         surplus = {task.reservation.id: task.resources for task in self.tasks(lease)}
         before = self.tasks_with(lease, held)
 
-        def restore(kind: ResourceType, task: Task) -> Progress:
+        def restore(kind: CompleteType, task: Task) -> Progress:
             kept = {resource.id for resource in task.resources}
             return kind.restore(task, tuple(r for r in surplus[task.reservation.id] if r.id not in kept))
 
@@ -389,7 +390,7 @@ class Worker:
     def _each(
         self,
         tasks: Collection[Task],
-        act: Callable[[ResourceType, Task], Progress],
+        act: Callable[[CompleteType, Task], Progress],
         *,
         then: ReservationStatus | None,
         tolerant: bool,

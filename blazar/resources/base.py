@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from blazar.model.demand import Demand
 from blazar.model.lease import Content, Json, Lease, Reservation
+from blazar.model.requirements import Requirement
 from blazar.model.resource import Resource, ResourceKind
 
 
@@ -99,24 +100,10 @@ class Unusable(Exception):
         self.reasons = reasons
 
 
-@runtime_checkable
-class ListsReservations(Protocol):
-    """A resource type that can list the reservations that have something in the cloud.
-
-    Optional: the sweep skips a type without this method.
-    """
-
-    def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
-        """Return the ids of the reservations that have anything in the cloud.
-
-        ``resources`` are all registered ones of its kind. The number of calls does not depend on that of reservations.
-        """
-
-
 class ResourceType(Protocol):
-    """A resource type.
+    """A resource type: the least that it must have. The protocols below are what it may have besides.
 
-    ``prepare``, ``start``, ``before_end``, ``end`` and ``restore`` are idempotent: they read the present state
+    ``start`` and ``end`` (and ``prepare``, ``before_end`` and ``restore``) are idempotent: they read the present state
     and change it to the desired one, so that a retry after a crash at any point completes the work. They raise
     ``CloudUnavailable`` (a retry may help) or another ``BlazarError`` (it does not).
     """
@@ -129,24 +116,11 @@ class ResourceType(Protocol):
     def kind(self) -> ResourceKind:
         """The kind of resource that reservations of this type take."""
 
-    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
-        """Return the parameters of a request, completed with data from the cloud (as the flavor of an id).
-
-        Called before anything is read or booked, so that it may take long; ``reservation`` is the one to change,
-        None for a new one. NotFound and InvalidInput name the field.
-        """
-
     def parameters(self, given: Given) -> Content:
         """Return the parameters of a new reservation, checked and completed; InvalidInput names the field.
 
         ``given`` is resolved.
         """
-
-    def changed(self, current: Content, change: Given) -> Content:
-        """Return the parameters after a change, checked; InvalidInput names the field, ResolveFirst."""
-
-    def action(self, parameters: Content) -> Action:
-        """Return the action before the end of a reservation."""
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return what a reservation demands of the calendar.
@@ -154,14 +128,58 @@ class ResourceType(Protocol):
         ``known`` are the properties that some resource has; a requirement on any other raises InvalidInput.
         """
 
+    def start(self, task: Task) -> Progress:
+        """Ensure that the project can use the resources, and no others."""
+
+    def end(self, task: Task) -> Progress:
+        """Ensure that nothing of the reservation is left: use ended, resources returned, cloud objects deleted."""
+
+
+@runtime_checkable
+class Resolves(Protocol):
+    """A type whose parameters need data from the cloud. Without it they are taken as they are."""
+
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
+        """Return the parameters of a request, completed with data from the cloud (as the flavor of an id).
+
+        Called before anything is read or booked, so that it may take long; ``reservation`` is the one to change,
+        None for a new one. NotFound and InvalidInput name the field.
+        """
+
+
+@runtime_checkable
+class Requires(Protocol):
+    """A type whose reservations name properties of resources. Without it any resource will do."""
+
+    def requirement(self, parameters: Content) -> Requirement:
+        """Return what a resource must have."""
+
+
+@runtime_checkable
+class Changes(Protocol):
+    """A type whose reservations can change. Without it a lease can still get other dates."""
+
+    def changed(self, current: Content, change: Given) -> Content:
+        """Return the parameters after a change, checked; InvalidInput names the field, ResolutionNeeded."""
+
     def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return what a reservation that holds resources demands after a change.
 
-        Raises Conflict for what cannot be changed in the reservation's state, and LookFirst.
+        Raises Conflict for what cannot be changed in the reservation's state, and UsageNeeded.
         """
+
+
+@runtime_checkable
+class ReportsUse(Protocol):
+    """A type that can tell what is in use, so that this is not replaced. Without it nothing counts as in use."""
 
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return the count in use of each resource, by calendar id."""
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """A type that makes something in the cloud before the start. Without it nothing is there until the start."""
 
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether a change before the start changes what ``prepare`` creates."""
@@ -169,15 +187,38 @@ class ResourceType(Protocol):
     def prepare(self, task: Task) -> Content:
         """Ensure what must exist before the start; return the cloud ids to store."""
 
-    def start(self, task: Task) -> Progress:
-        """Ensure that the project can use the resources, and no others."""
+
+@runtime_checkable
+class ChoosesAction(Protocol):
+    """A type whose reservations name their action before the end. Without it the notification is sent."""
+
+    def action(self, parameters: Content) -> Action:
+        """Return the action before the end of a reservation."""
+
+
+@runtime_checkable
+class SavesWork(Protocol):
+    """A type that does more before the end than to notify."""
 
     def before_end(self, task: Task) -> Progress:
         """Do what the reservation's ``before_end`` action says."""
 
-    def end(self, task: Task) -> Progress:
-        """Ensure that nothing of the reservation is left: use ended, resources returned, cloud objects deleted."""
+
+@runtime_checkable
+class Restores(Protocol):
+    """A type that undoes a failed change otherwise than by ``start`` with the resources from before it."""
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Undo a failed change: ensure the reservation as in ``task``, and that the ``surplus`` resources are
         returned."""
+
+
+@runtime_checkable
+class ListsReservations(Protocol):
+    """A type that can list the reservations that have something in the cloud. Without it the sweep finds nothing."""
+
+    def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the ids of the reservations that have anything in the cloud.
+
+        ``resources`` are all registered ones of its kind. The number of calls does not depend on that of reservations.
+        """

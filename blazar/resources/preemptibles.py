@@ -16,7 +16,7 @@ from blazar.clouds.ports import Cloud, Flavor, Server
 from blazar.model.amounts import Amounts
 from blazar.model.errors import InvalidInput
 from blazar.model.resource import Resource
-from blazar.resources.flavors import per_instance_of
+from blazar.resources.instances.flavors import per_instance_of
 
 LOG = logging.getLogger(__name__)
 

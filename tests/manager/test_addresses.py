@@ -19,10 +19,10 @@ from blazar.model.errors import (
 from blazar.model.lease import NO_CONTENT, EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import FloatingIpRequest, LeaseChange, ReservationChange
 from blazar.model.resource import ResourceKind
-from blazar.resources.addresses import AddressRegistration
 from blazar.resources.base import Unusable
-from blazar.resources.floating_ip import VirtualFloatingIp
-from blazar.resources.physical_host import HostSettings
+from blazar.resources.floating_ips.registration import AddressRegistration
+from blazar.resources.floating_ips.type import VirtualFloatingIp
+from blazar.resources.hosts.type import HostSettings
 from tests.world import NOON, PROJECT, World, a_host, addresses
 
 DOWN = CloudUnavailable("the cloud does not answer")

@@ -16,7 +16,7 @@ from blazar.manager.settings import Settings
 from blazar.model.errors import CloudRefused, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import LeaseRequest
-from blazar.resources.virtual_instance import VirtualInstance
+from blazar.resources.instances.virtual import VirtualInstance
 from tests.statements import counted
 from tests.world import NOON, PROJECT, World, a_host, instances
 

@@ -12,7 +12,7 @@ from blazar.clouds.ports import Flavor
 from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import HostChange
-from blazar.resources.physical_host import HostSettings
+from blazar.resources.hosts.type import HostSettings
 from tests.manager.test_instances import boot, class_of, id_of, promised, slots
 from tests.world import NOON, PROJECT, World, a_host, flavored, instances, of_hosts
 

@@ -13,7 +13,7 @@ from blazar.clouds.ports import ReservedCapacity
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationChange
-from blazar.resources.physical_host import HostSettings
+from blazar.resources.hosts.type import HostSettings
 from tests.promises import check_promises
 from tests.statements import counted
 from tests.world import NOON, PROJECT, World, a_host, instances, of_hosts

@@ -40,12 +40,12 @@ from blazar.model.requests import (
     ReservationRequest,
 )
 from blazar.model.resource import ResourceKind
-from blazar.resources.addresses import AddressRegistration, mark
-from blazar.resources.flavor_instance import FlavorInstance
-from blazar.resources.floating_ip import VirtualFloatingIp
-from blazar.resources.physical_host import HostSettings, PhysicalHost
-from blazar.resources.registration import HostRegistration
-from blazar.resources.virtual_instance import VirtualInstance
+from blazar.resources.floating_ips.registration import AddressRegistration, mark
+from blazar.resources.floating_ips.type import VirtualFloatingIp
+from blazar.resources.hosts.registration import HostRegistration
+from blazar.resources.hosts.type import HostSettings, PhysicalHost
+from blazar.resources.instances.flavor import FlavorInstance
+from blazar.resources.instances.virtual import VirtualInstance
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store

@@ -17,7 +17,7 @@ from blazar.clouds.simulated import SimulatedCloud
 from blazar.clouds.simulated.state import ServerState
 from blazar.model.errors import BlazarError, Conflict, NotFound
 from blazar.model.lease import EventType, Lease, LeaseStatus, Reservation
-from blazar.resources.addresses import mark
+from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
 from tests.soak.plan import OFFERED
 from tests.soak.watch import Watch

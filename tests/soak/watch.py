@@ -14,7 +14,7 @@ from blazar.clouds.simulated import State
 from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.resource import ResourceKind
-from blazar.resources.addresses import mark
+from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
 from tests.oracle import ADDRESS, HOST
 from tests.promises import check

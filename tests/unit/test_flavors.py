@@ -12,7 +12,7 @@ from hypothesis import given
 from blazar.clouds.ports import Flavor
 from blazar.model.demand import TraitRequirements
 from blazar.model.errors import InvalidInput
-from blazar.resources.flavors import of_text, per_instance_of, text_of, traits_of
+from blazar.resources.instances.flavors import of_text, per_instance_of, text_of, traits_of
 
 
 def a_flavor(vcpus=4, memory_mb=2048, disk_gb=10, **more) -> Flavor:

@@ -11,15 +11,15 @@ from dataclasses import asdict, dataclass, replace
 from blazar.clouds.ports import Cloud
 from blazar.model.demand import Demand
 from blazar.model.errors import Conflict, InvalidInput
-from blazar.model.lease import NO_CONTENT, Content, Json, Reservation, ReservationStatus
+from blazar.model.lease import Content, Json, ReservationStatus
 from blazar.model.requirements import Membership
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import BEFORE_END, action_of, checked_action, updated, with_action
-from blazar.resources.addresses import NETWORK, address_text, name_of
 from blazar.resources.base import Action, Done, Given, Progress, Task, Unusable, UsageNeeded
-from blazar.resources.floating_ip_assignment import FloatingIpAssignment
+from blazar.resources.floating_ips.assignment import FloatingIpAssignment
+from blazar.resources.floating_ips.registration import NETWORK, address_text, name_of
+from blazar.resources.hosts.type import HostSettings
 from blazar.resources.parameters import quoted, stored_number, stored_text, whole_number
-from blazar.resources.physical_host import HostSettings
 
 LOG = logging.getLogger(__name__)
 
@@ -87,10 +87,6 @@ class VirtualFloatingIp:
         self._settings = settings
         self._assignment = FloatingIpAssignment(cloud.network)
 
-    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
-        """Return the parameters of a request unchanged; nothing has to be read from the cloud."""
-        return given
-
     def parameters(self, given: Given) -> Content:
         """Return network, amount, required addresses and ``before_end``; other keys are left out."""
         missing = [key for key in ("network_id", "amount") if key not in given.values]
@@ -147,21 +143,9 @@ class VirtualFloatingIp:
         """Return a count of 1 for each address attached to a port, by calendar id."""
         return self._assignment.attached(task)
 
-    def must_prepare_again(self, before: Content, after: Content) -> bool:
-        """Return False: nothing exists before the start."""
-        return False
-
-    def prepare(self, task: Task) -> Content:
-        """Return no cloud ids: an address belongs to no project until the start."""
-        return NO_CONTENT
-
     def start(self, task: Task) -> Progress:
         """Ensure that the project has exactly these addresses of the reservation as floating IPs."""
         self._assignment.give(task)
-        return Done()
-
-    def before_end(self, task: Task) -> Progress:
-        """Do nothing: an address has no state to save."""
         return Done()
 
     def end(self, task: Task) -> Progress:

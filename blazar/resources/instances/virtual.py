@@ -13,7 +13,7 @@ from blazar.model.lease import Content, Json
 from blazar.model.requirements import Requirement
 from blazar.resources.actions import BEFORE_END, updated, with_action
 from blazar.resources.base import Given
-from blazar.resources.instances import (
+from blazar.resources.instances.common import (
     Instances,
     affinity_of,
     checked_affinity,
@@ -22,6 +22,7 @@ from blazar.resources.instances import (
     policy_of,
     stored_affinity,
 )
+from blazar.resources.instances.reserved_capacity import Template
 from blazar.resources.parameters import (
     check_known,
     requirement_of,
@@ -31,7 +32,6 @@ from blazar.resources.parameters import (
     stored_text,
     whole_number,
 )
-from blazar.resources.reserved_capacity import Template
 
 RESOURCE_TYPE = "virtual:instance"
 

@@ -13,7 +13,8 @@ from contextlib import suppress
 from blazar.clouds.ports import FloatingIp, Network
 from blazar.model.errors import BlazarError, CloudUnavailable, Conflict, NotFound
 from blazar.model.resource import Resource
-from blazar.resources.addresses import (
+from blazar.resources.base import Task, Unusable
+from blazar.resources.floating_ips.registration import (
     BLAZAR,
     NETWORK,
     SUBNET,
@@ -23,7 +24,6 @@ from blazar.resources.addresses import (
     mark,
     reservation_of,
 )
-from blazar.resources.base import Task, Unusable
 
 
 class FloatingIpAssignment:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from blazar.clouds.ports import Cloud, Server
 from blazar.model.demand import Demand
 from blazar.model.errors import CloudUnavailable, InvalidInput, NotEnoughResources
-from blazar.model.lease import Content, EventType, Json, Reservation, ReservationStatus
+from blazar.model.lease import Content, EventType, Json, ReservationStatus
 from blazar.model.requirements import Requirement, matches
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import (
@@ -23,7 +23,7 @@ from blazar.resources.actions import (
     with_action,
 )
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable
-from blazar.resources.migrations import Migrations
+from blazar.resources.hosts.migrations import Migrations
 from blazar.resources.parameters import (
     by_service,
     check_known,
@@ -111,10 +111,6 @@ class PhysicalHost:
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
         self._migrations = Migrations(cloud, self._pools)
 
-    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
-        """Return the parameters of a request unchanged; nothing has to be read from the cloud."""
-        return given
-
     def parameters(self, given: Given) -> Content:
         """Return min, max, both requirements and ``before_end``; other keys are left out."""
         missing = [key for key in ("min", "max", *REQUIREMENTS) if key not in given.values]
@@ -132,6 +128,10 @@ class PhysicalHost:
     def action(self, parameters: Content) -> Action:
         """Return the action before the end: the reservation's, or the operator's default."""
         return action_of(HostParameters.of(parameters).before_end, self._settings.before_end)
+
+    def requirement(self, parameters: Content) -> Requirement:
+        """Return what a host must have."""
+        return HostParameters.of(parameters).requirement
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for ``min`` to ``max`` whole hosts that meet both requirements."""

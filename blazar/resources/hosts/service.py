@@ -10,16 +10,16 @@ from datetime import timedelta
 
 from blazar.clouds.ports import Hypervisor
 from blazar.context import scope
-from blazar.manager.promises import promised
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError, CloudError, Conflict, InvalidInput, NotFound
 from blazar.model.lease import Reservation
 from blazar.model.requests import HostChange, HostRequest
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
-from blazar.resources.asked import required_properties
+from blazar.resources.allocations import promised
+from blazar.resources.complete import CompleteType, required_properties
+from blazar.resources.hosts.registration import HostRegistration, Standing
 from blazar.resources.parameters import HOST_PROPERTIES
-from blazar.resources.registration import HostRegistration, Standing
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -34,7 +34,15 @@ OnReturn = Callable[[Resource, Collection[str]], None]
 class HostService:
     """Registers, changes and unregisters hosts, and lists their allocations."""
 
-    def __init__(self, store: Store, registration: HostRegistration, clock: Clock, limit: timedelta) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registration: HostRegistration,
+        clock: Clock,
+        limit: timedelta,
+        types: Mapping[str, CompleteType],
+    ) -> None:
+        self._types = types
         self._store = store
         self._registration = registration
         self._clock = clock
@@ -91,7 +99,14 @@ class HostService:
             raise InvalidInput("nothing to change: give at least one capability as key and value")
         _check_keys(change.capabilities)
         host = self.one(host_id)
-        return self._store.resources.change(host.id, change, at=self._clock.now(), check=_check_not_asked_for)
+        return self._store.resources.change(host.id, change, at=self._clock.now(), check=self._check_not_required)
+
+    def _check_not_required(self, capabilities: frozenset[str], reservations: Collection[Reservation]) -> None:
+        for reservation in reservations:
+            if needed := sorted(capabilities & required_properties(self._types, reservation)):
+                raise Conflict(
+                    f"{', '.join(needed)} cannot be changed: reservation {reservation.id} asks for it on this host"
+                )
 
     def refresh(self, host_id: str, *, on_return: OnReturn) -> Resource:
         """Update a host from Nova and Placement (sizes, zone, capacity, limits, traits) and return it; NotFound.
@@ -251,14 +266,6 @@ class HostWatch:
             # Which hosts are up is known even if their capacity is not.
             LOG.warning("Hosts could not be updated from Nova and Placement; the next poll retries: %s", error.message)
         return failures
-
-
-def _check_not_asked_for(capabilities: frozenset[str], reservations: Collection[Reservation]) -> None:
-    for reservation in reservations:
-        if needed := sorted(capabilities & required_properties(reservation)):
-            raise Conflict(
-                f"{', '.join(needed)} cannot be changed: reservation {reservation.id} asks for it on this host"
-            )
 
 
 def _check_keys(capabilities: Mapping[str, str | None]) -> None:

@@ -13,8 +13,8 @@ from blazar.model.lease import Content, Json, Reservation
 from blazar.model.requirements import Anything, Requirement, parse_requirement
 from blazar.resources.actions import BEFORE_END, updated, with_action
 from blazar.resources.base import Given, ResolutionNeeded
-from blazar.resources.flavors import of_text, per_instance_of, text_of, traits_of
-from blazar.resources.instances import (
+from blazar.resources.hosts.type import HostSettings
+from blazar.resources.instances.common import (
     Instances,
     affinity_of,
     checked_affinity,
@@ -23,9 +23,9 @@ from blazar.resources.instances import (
     policy_of,
     stored_affinity,
 )
+from blazar.resources.instances.flavors import of_text, per_instance_of, text_of, traits_of
+from blazar.resources.instances.reserved_capacity import Template
 from blazar.resources.parameters import quoted, stored_number, stored_text
-from blazar.resources.physical_host import HostSettings
-from blazar.resources.reserved_capacity import Template
 
 RESOURCE_TYPE = "flavor:instance"
 

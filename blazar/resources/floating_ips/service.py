@@ -8,13 +8,19 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from blazar.context import scope
-from blazar.manager.promises import promised
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.errors import Conflict
 from blazar.model.requests import FloatingIpRequest
 from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind
-from blazar.resources.addresses import ADDRESS, AddressRegistration, address_text, attributes_of, name_of
+from blazar.resources.allocations import promised
+from blazar.resources.floating_ips.registration import (
+    ADDRESS,
+    AddressRegistration,
+    address_text,
+    attributes_of,
+    name_of,
+)
 from blazar.store.store import Store
 
 FLOATING_IP = ResourceKind.FLOATING_IP

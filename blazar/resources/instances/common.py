@@ -11,15 +11,15 @@ from typing import ClassVar, Protocol
 from blazar.clouds.ports import Cloud
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import Conflict, InvalidInput
-from blazar.model.lease import Content, Json, Reservation, ReservationStatus
+from blazar.model.lease import Content, Json, ReservationStatus
 from blazar.model.requirements import Requirement, matches
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import BEFORE_END, RECHECK_SOON, action_of, asked_at, checked_action, progress
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable, UsageNeeded
+from blazar.resources.hosts.type import HostSettings
+from blazar.resources.instances.reserved_capacity import ReservedCapacity, Template
 from blazar.resources.parameters import by_service, quoted, whole_number
-from blazar.resources.physical_host import HostSettings
 from blazar.resources.pools import NotInFreepool
-from blazar.resources.reserved_capacity import ReservedCapacity, Template
 from blazar.resources.snapshots import Snapshots
 
 _AFFINITIES = {None: Affinity.ANY, True: Affinity.TOGETHER, False: Affinity.APART}
@@ -70,10 +70,6 @@ class Instances(ABC):
 
     # What differs
 
-    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
-        """Return the parameters of a request unchanged; nothing has to be read from the cloud."""
-        return given
-
     @abstractmethod
     def read(self, content: Content) -> InstanceParameters:
         """Return the parameters that a reservation keeps."""
@@ -95,6 +91,10 @@ class Instances(ABC):
         """Return the template of the reservation's servers."""
 
     # What is the same
+
+    def requirement(self, parameters: Content) -> Requirement:
+        """Return what a host must have."""
+        return self.read(parameters).requirement
 
     def action(self, parameters: Content) -> Action:
         """Return the action before the end; a default of migration, which needs whole hosts, becomes a notification."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Capacity for servers on shared hosts: the resource types ``virtual:instance`` and ``flavor:instance``."""
