@@ -113,7 +113,7 @@ class Ground:
         self.simulated.operators.offer_flavor(FLAVOR)
         cloud = self.simulated.cloud
         host_settings = HostSettings()
-        registration = HostRegistration(cloud, host_settings.pools)
+        registration = HostRegistration(cloud, host_settings.aggregates)
         self.manager = ManagerService(
             self.store,
             [each.make(cloud, host_settings) for each in KINDS.values()],

@@ -119,7 +119,7 @@ class World:
         self.manager = self.another_manager()
         self.host_service = HostService(
             self.store,
-            HostRegistration(self.simulated.cloud, self.host_settings.pools),
+            HostRegistration(self.simulated.cloud, self.host_settings.aggregates),
             self.clock,
             self.settings.request_limit,
             {},
@@ -134,7 +134,7 @@ class World:
         return ManagerService(
             self.store,
             [make(cloud, self.host_settings) for make in self._types],
-            HostRegistration(cloud, self.host_settings.pools),
+            HostRegistration(cloud, self.host_settings.aggregates),
             AddressRegistration(cloud.network),
             self.notifier,
             self.clock,

@@ -44,7 +44,7 @@ def manager(
     return ManagerService(
         store=Store(engine, cleaning_time=config.cleaning_time(conf)),
         types=resource_types(conf, cloud),
-        registration=HostRegistration(cloud, config.host_settings(conf).pools),
+        registration=HostRegistration(cloud, config.host_settings(conf).aggregates),
         addresses=AddressRegistration(cloud.network),
         notifier=notifier or _notifier(conf),
         clock=clock,

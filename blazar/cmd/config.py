@@ -25,9 +25,9 @@ from blazar.enforcement import builtin_options
 from blazar.manager.settings import Settings
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError
+from blazar.resources.aggregates.membership import AggregateNames
 from blazar.resources.hosts.type import RESOURCE_TYPE as PHYSICAL_HOST
 from blazar.resources.hosts.type import HostSettings
-from blazar.resources.pools import PoolNames
 
 LOG = logging.getLogger(__name__)
 
@@ -572,7 +572,7 @@ def _bounds(section: Any) -> Bounds:
 def host_settings(conf: cfg.ConfigOpts) -> HostSettings:
     """Return the settings of host reservations."""
     return HostSettings(
-        pools=PoolNames(
+        aggregates=AggregateNames(
             freepool=conf.nova.aggregate_freepool_name,
             zone_prefix=conf["physical:host"].blazar_az_prefix,
             owner_key=conf.nova.blazar_owner,

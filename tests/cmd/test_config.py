@@ -121,7 +121,11 @@ def test_its_settings_are_those_of_the_manager(load):
 
 def test_its_names_are_those_that_are_used_in_the_cloud(load):
     settings = config.host_settings(load(OPERATORS))
-    assert (settings.pools.freepool, settings.pools.owner_key, settings.pools.zone_prefix) == ("pool", "owner", "zone_")
+    assert (settings.aggregates.freepool, settings.aggregates.owner_key, settings.aggregates.zone_prefix) == (
+        "pool",
+        "owner",
+        "zone_",
+    )
     assert (settings.image_prefix, settings.before_end) == ("kept_", "snapshot")
 
 

@@ -127,7 +127,7 @@ def a_manager(url: str, cloud_file: Path, service_url: str) -> ManagerService:
     return ManagerService(
         Store(connect(url, pool_size=5)),
         [plugin(cloud, settings) for plugin in (PhysicalHost, VirtualInstance, FlavorInstance, VirtualFloatingIp)],
-        HostRegistration(cloud, settings.pools),
+        HostRegistration(cloud, settings.aggregates),
         AddressRegistration(cloud.network),
         RecordingNotifier(),
         SystemClock(),

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from blazar.clouds.ports import Cloud, Hypervisor, Migration, MigrationState, Server
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.resources.actions import Tally
-from blazar.resources.pools import HostPools
+from blazar.resources.aggregates.freepool import Freepool
+from blazar.resources.aggregates.reservations import ReservationAggregates
 
 LOG = logging.getLogger(__name__)
 
@@ -26,19 +27,20 @@ class Migrations:
     Nothing is stored between attempts: Nova shows which moves of a server run, wait to be confirmed, or have failed.
     """
 
-    def __init__(self, cloud: Cloud, pools: HostPools) -> None:
+    def __init__(self, cloud: Cloud, aggregates: ReservationAggregates, freepool: Freepool) -> None:
         self._compute = cloud.compute
         self._placement = cloud.placement
-        self._pools = pools
+        self._aggregates = aggregates
+        self._freepool = freepool
 
     def ensure(self, reservation_id: str, *, attempt: int) -> Tally:
         """Ensure that no server is left in the reservation; each ``attempt`` starts with other target hosts."""
-        hosts = self._pools.hosts_of(reservation_id)
-        confirmed = sum(self._pools.confirm_moves_from(host) for host in hosts)
+        hosts = self._aggregates.hosts_of(reservation_id)
+        confirmed = sum(self._aggregates.confirm_moves_from(host) for host in hosts)
         servers = [server for host in hosts for server in self._compute.servers_on(host)]
         if not servers:
             return Tally(under_way=confirmed)
-        targets = self._pools.open_hosts()
+        targets = self._freepool.open_hosts()
         begun = running = 0
         failures = []
         for number, server in enumerate(servers):
@@ -59,7 +61,7 @@ class Migrations:
 
     def was_moved(self, server: Server, reservation_id: str) -> bool:
         """Return whether a server has moved out of the reservation, so that the end does not delete it."""
-        hosts = self._pools.hosts_of(reservation_id)
+        hosts = self._aggregates.hosts_of(reservation_id)
         return any(
             move.state is MigrationState.DONE and move.host not in hosts
             for move in self._compute.migrations_of(server.id)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from blazar.clouds.ports import Cloud, Hypervisor
 from blazar.model.errors import Conflict, NotFound
 from blazar.model.resource import PropertyValue, ResourceDetails
-from blazar.resources.pools import HostPools, PoolNames
+from blazar.resources.aggregates.freepool import Freepool
+from blazar.resources.aggregates.membership import AggregateNames
 
 Holders = Callable[[Collection[str]], Mapping[str, Collection[str]]]
 """Returns, for ids of reservations, the names of the resources that each holds at present."""
@@ -34,10 +35,10 @@ class Standing:
 class HostRegistration:
     """Ensures what a registered host has in the cloud."""
 
-    def __init__(self, cloud: Cloud, names: PoolNames) -> None:
+    def __init__(self, cloud: Cloud, names: AggregateNames) -> None:
         self._cloud = cloud
         self._names = names
-        self._pools = HostPools(cloud.compute, names)
+        self._freepool = Freepool(cloud.compute, names)
 
     def find(self, *, id: str | None, name: str | None) -> Hypervisor:
         """Return the hypervisor with exactly this id, or else this name; NotFound."""
@@ -77,7 +78,7 @@ class HostRegistration:
         the reservation is in use.
         """
         aggregates = self._cloud.compute.aggregates()
-        pooled = self._pools.pooled_hosts(aggregates)
+        pooled = self._freepool.places(aggregates)
         members = {aggregate.name: aggregate.hosts for aggregate in aggregates}
         users: dict[str, set[str]] = defaultdict(set)
         for reservation, names in in_use.items():
@@ -99,7 +100,7 @@ class HostRegistration:
 
     def check_freepool(self) -> None:
         """Raise NotFound, with the remedy, if the cloud has no freepool, without which no host can be judged."""
-        self._pools.freepool()
+        self._freepool.aggregate()
 
     def check_empty(self, host: str, service_name: str) -> None:
         """Raise Conflict if the host runs servers."""
@@ -119,7 +120,7 @@ class HostRegistration:
             except Conflict:
                 if self._cloud.placement.reservation_provider(hypervisor.hypervisor_hostname) is None:
                     raise
-        return self._pools.ensure_in_freepool(hypervisor.service_name) or made
+        return self._freepool.ensure_in(hypervisor.service_name) or made
 
     def ensure_left(self, service_name: str) -> None:
         """Ensure that the host is not in the freepool. One that Nova no longer knows may stay there.
@@ -129,7 +130,7 @@ class HostRegistration:
         it together with the compute service.
         """
         try:
-            self._pools.ensure_out_of_freepool(service_name)
+            self._freepool.ensure_out(service_name)
         except NotFound:
             if any(h.service_name == service_name for h in self._cloud.compute.hypervisors()):
                 raise

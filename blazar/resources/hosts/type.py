@@ -22,6 +22,9 @@ from blazar.resources.actions import (
     updated,
     with_action,
 )
+from blazar.resources.aggregates.freepool import Freepool, NotInFreepool
+from blazar.resources.aggregates.membership import AggregateNames
+from blazar.resources.aggregates.reservations import ReservationAggregates
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable
 from blazar.resources.hosts.migrations import Migrations
 from blazar.resources.parameters import (
@@ -35,7 +38,6 @@ from blazar.resources.parameters import (
     stored_text,
     whole_number,
 )
-from blazar.resources.pools import HostPools, NotInFreepool, PoolNames
 from blazar.resources.snapshots import Snapshots
 
 RESOURCE_TYPE = "physical:host"
@@ -47,7 +49,7 @@ REQUIREMENTS = ("hypervisor_properties", "resource_properties")
 class HostSettings:
     """An operator's settings of host reservations; names and defaults as in ``blazar.conf``."""
 
-    pools: PoolNames = PoolNames()
+    aggregates: AggregateNames = AggregateNames()
     before_end: str = ""
     image_prefix: str = "reserved_"
 
@@ -106,10 +108,10 @@ class PhysicalHost:
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._cloud = cloud
         self._settings = settings
-        self._pools = HostPools(cloud.compute, settings.pools)
+        self._aggregates = ReservationAggregates(cloud.compute, settings.aggregates)
         self._compute = cloud.compute
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
-        self._migrations = Migrations(cloud, self._pools)
+        self._migrations = Migrations(cloud, self._aggregates, Freepool(cloud.compute, settings.aggregates))
 
     def parameters(self, given: Given) -> Content:
         """Return min, max, both requirements and ``before_end``; other keys are left out."""
@@ -175,13 +177,13 @@ class PhysicalHost:
 
     def prepare(self, task: Task) -> Content:
         """Ensure the reservation's aggregate, empty until the start."""
-        aggregate = self._pools.ensure_pool(task.reservation.id, project_id=task.lease.project_id)
+        aggregate = self._aggregates.ensure(task.reservation.id, project_id=task.lease.project_id)
         return Content({"aggregate_id": aggregate.id})
 
     def start(self, task: Task) -> Progress:
         """Ensure that exactly these hosts are in the reservation's aggregate, and none in the freepool."""
         try:
-            left = self._pools.hand_over(
+            left = self._aggregates.assign(
                 task.reservation.id, hosts=service_names(task.resources), project_id=task.lease.project_id
             )
         except NotInFreepool as error:
@@ -219,17 +221,17 @@ class PhysicalHost:
         """Ensure that the surplus hosts are empty and in the freepool, and the former ones in the aggregate."""
         returned = self._return(task, hosts=frozenset(service_names(surplus))) if surplus else Done()
         if task.reservation.status is ReservationStatus.ACTIVE:
-            self._pools.bring_back(
+            self._aggregates.assign_again(
                 task.reservation.id, hosts=service_names(task.resources), project_id=task.lease.project_id
             )
         return returned
 
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have an aggregate with its own zone, or keep a host closed."""
-        return self._pools.reservations()
+        return self._aggregates.reservations()
 
     def _servers(self, task: Task) -> tuple[Server, ...]:
-        hosts = self._pools.hosts_of(task.reservation.id)
+        hosts = self._aggregates.hosts_of(task.reservation.id)
         on_hosts = [server for host in hosts for server in self._compute.servers_on(host)]
         return (*on_hosts, *self._stranded(task))
 
@@ -238,7 +240,7 @@ class PhysicalHost:
 
     def _delete_stranded(self, task: Task) -> int:
         """Begin to delete the servers that no longer have a host, such as shelved ones; return their number."""
-        if task.reservation.status is ReservationStatus.PENDING and not self._pools.hosts_of(task.reservation.id):
+        if task.reservation.status is ReservationStatus.PENDING and not self._aggregates.hosts_of(task.reservation.id):
             return 0
         left = [s for s in self._stranded(task) if not self._migrations.was_moved(s, task.reservation.id)]
         for server in left:
@@ -247,7 +249,7 @@ class PhysicalHost:
 
     def _return(self, task: Task, *, hosts: frozenset[str] | None) -> Progress:
         used = hosts is None and task.reservation.status is ReservationStatus.ACTIVE
-        left = self._pools.take_back(
+        left = self._aggregates.release(
             task.reservation.id, hosts=hosts, handed_over=service_names(task.resources) if used else ()
         )
         if left:

@@ -15,11 +15,11 @@ from blazar.model.lease import Content, Json, ReservationStatus
 from blazar.model.requirements import Requirement, matches
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.actions import BEFORE_END, RECHECK_SOON, action_of, asked_at, checked_action, progress
+from blazar.resources.aggregates.freepool import NotInFreepool
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable, UsageNeeded
 from blazar.resources.hosts.type import HostSettings
 from blazar.resources.instances.reserved_capacity import ReservedCapacity, Template
 from blazar.resources.parameters import by_service, quoted, whole_number
-from blazar.resources.pools import NotInFreepool
 from blazar.resources.snapshots import Snapshots
 
 _AFFINITIES = {None: Affinity.ANY, True: Affinity.TOGETHER, False: Affinity.APART}
@@ -65,7 +65,7 @@ class Instances(ABC):
 
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._settings = settings
-        self._capacity = ReservedCapacity(cloud, settings.pools)
+        self._capacity = ReservedCapacity(cloud, settings.aggregates)
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
 
     # What differs

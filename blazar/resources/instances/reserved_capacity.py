@@ -19,9 +19,10 @@ from blazar.clouds.ports import Aggregate, Cloud, Flavor, Server
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import Content, ReservationStatus
 from blazar.model.resource import Resource
+from blazar.resources.aggregates.freepool import Freepool, NotInFreepool
+from blazar.resources.aggregates.membership import AggregateNames
 from blazar.resources.base import Task
 from blazar.resources.parameters import not_among, service_names, stored_maybe_text
-from blazar.resources.pools import HostPools, NotInFreepool, PoolNames
 from blazar.resources.preemptibles import Preemptibles
 
 LOG = logging.getLogger(__name__)
@@ -62,11 +63,11 @@ class Opened:
 class ReservedCapacity:
     """Ensures what instance reservations have in the cloud."""
 
-    def __init__(self, cloud: Cloud, names: PoolNames) -> None:
+    def __init__(self, cloud: Cloud, names: AggregateNames) -> None:
         self._compute = cloud.compute
         self._placement = cloud.placement
         self._names = names
-        self._pools = HostPools(cloud.compute, names)
+        self._freepool = Freepool(cloud.compute, names)
         self._preemptibles = Preemptibles(cloud)
 
     def prepare(self, task: Task, template: Template, *, starting: bool) -> Content:
@@ -173,7 +174,7 @@ class ReservedCapacity:
             self._delete_group(group)
         self._delete_flavor(reservation_id)
         if aggregate is not None:
-            self._pools.dissolve(aggregate)
+            self._freepool.dissolve(aggregate)
         return 0
 
     def reservations_in_cloud(self) -> frozenset[str]:
@@ -286,7 +287,7 @@ class ReservedCapacity:
     def _ensure_capacity(self, task: Task, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         """Ensure the reserved capacity on the hosts, and these in the aggregate; ``aggregates`` were just read."""
         hosts = service_names(task.resources)
-        self._pools.admit(aggregate, hosts=hosts, aggregates=aggregates)
+        self._freepool.admit(aggregate, hosts=hosts, aggregates=aggregates)
         name = resource_class(task.reservation.id)
         for resource in task.resources:
             self._ensure_inventory(resource, name, task.counts[resource.id])
@@ -294,7 +295,7 @@ class ReservedCapacity:
         for host, hypervisor in self._hypervisors(leaving).items():
             if not self._drop(hypervisor, name):
                 raise Conflict(f"host {host} runs servers of reservation {task.reservation.id}; delete them first")
-            self._pools.dismiss(aggregate, hosts=(host,))
+            self._freepool.dismiss(aggregate, hosts=(host,))
 
     def _ensure_inventory(self, resource: Resource, name: str, total: int) -> None:
         found = self._placement.reserved_capacity(resource.name, name)

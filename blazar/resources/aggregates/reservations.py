@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates: the freepool, and one aggregate per reservation.
+"""Host aggregates of reservations of whole hosts, one for each.
 
 Nova (34) does not add a host to an aggregate with an availability zone while another aggregate gives the host another
 zone, and does not change the zone of a host that runs servers. So a host leaves its operator's zone aggregate when it
@@ -23,8 +23,10 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from blazar.clouds.ports import Aggregate, Compute, Hypervisor, Server
-from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
+from blazar.clouds.ports import Aggregate, Compute, Server
+from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.resources.aggregates.freepool import Freepool, HostWaits, NotInFreepool
+from blazar.resources.aggregates.membership import AggregateNames, Membership, named
 from blazar.resources.preemptibles import is_preemptible
 
 LOG = logging.getLogger(__name__)
@@ -41,12 +43,8 @@ TOLD = 3
 """How many of the waiting hosts a reason names."""
 
 
-class HostWaits(CloudUnavailable):
-    """One host cannot be assigned yet; others can."""
-
-
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class Unfinished:
     """What is unfinished: how many preemptible servers are being deleted, and why other hosts wait."""
 
     evicted: int = 0
@@ -60,52 +58,16 @@ class Assigned:
         return "; ".join([f"{self.evicted} preemptible servers are being deleted"] * bool(self.evicted) + told)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolNames:
-    """Names shared with operators, the scheduler filter and other tools; defaults as in ``blazar.conf``."""
+class ReservationAggregates:
+    """Moves hosts between the freepool and the aggregates of host reservations."""
 
-    freepool: str = "freepool"
-    zone_prefix: str = "blazar_"
-    owner_key: str = "blazar:owner"
-
-
-class NotInFreepool(NotFound):
-    """Hosts cannot be assigned because they are not in the freepool."""
-
-    def __init__(self, hosts: Iterable[str], freepool: str) -> None:
-        self.reasons = {
-            host: f"host {host} is not in the aggregate {freepool!r}; add it, so that it can be assigned"
-            for host in hosts
-        }
-        super().__init__("; ".join(self.reasons.values()))
-
-
-class HostPools:
-    """Moves hosts between the freepool and the aggregates of reservations."""
-
-    def __init__(self, compute: Compute, names: PoolNames) -> None:
+    def __init__(self, compute: Compute, names: AggregateNames) -> None:
         self._compute = compute
         self._names = names
+        self._members = Membership(compute, names)
+        self._freepool = Freepool(compute, names)
 
-    def freepool(self) -> Aggregate:
-        """Return the freepool; NotFound, with the remedy, if the cloud has none."""
-        return self._freepool_of(self._compute.aggregates())
-
-    def ensure_in_freepool(self, host: str) -> bool:
-        """Ensure that the host is in the freepool; return whether it had to be added."""
-        pool = self.freepool()
-        if host in pool.hosts:
-            return False
-        self._add(pool, host)
-        return True
-
-    def ensure_out_of_freepool(self, host: str) -> None:
-        """Ensure that the host is not in the freepool."""
-        pool = self.freepool()
-        if host in pool.hosts:
-            self._remove_if_known(pool, host)
-
-    def ensure_pool(self, reservation_id: str, *, project_id: str) -> Aggregate:
+    def ensure(self, reservation_id: str, *, project_id: str) -> Aggregate:
         """Ensure the reservation's aggregate: named by its id, with its own zone and the owner in its metadata."""
         owner = {self._names.owner_key: project_id}
         pool = self._compute.aggregate(reservation_id)
@@ -130,7 +92,7 @@ class HostPools:
         """Return the ids of the reservations that have an aggregate with its own zone, or keep a host closed."""
         prefix = self._names.zone_prefix
         aggregates = self._compute.aggregates()
-        freepool = _named(aggregates, self._names.freepool)
+        freepool = named(aggregates, self._names.freepool)
         closed = {} if freepool is None else freepool.metadata
         return frozenset(
             (
@@ -138,23 +100,6 @@ class HostPools:
                 *(whose for key, whose in closed.items() if key.startswith(CLOSED)),
             )
         )
-
-    def pooled_hosts(self, aggregates: Iterable[Aggregate]) -> Mapping[str, str | None] | None:
-        """Return the place of each host, by service name: None for the freepool, else the name of the aggregate.
-
-        Hosts in none of these ``aggregates`` are left out. Returns None if the cloud has no freepool.
-        """
-        freepool = _named(aggregates, self._names.freepool)
-        if freepool is None:
-            return None
-        others = {host: a.name for a in aggregates if self._is_pool(a) and a.id != freepool.id for host in a.hosts}
-        return {**dict.fromkeys(freepool.hosts), **others}
-
-    def open_hosts(self) -> tuple[Hypervisor, ...]:
-        """Return the hypervisors that are up, enabled and open to all: neither in the freepool nor reserved."""
-        aggregates = self._compute.aggregates()
-        kept = {host for aggregate in aggregates if self._is_pool(aggregate) for host in aggregate.hosts}
-        return tuple(h for h in self._compute.hypervisors() if h.up and h.enabled and h.service_name not in kept)
 
     def confirm_moves_from(self, host: str) -> int:
         """Confirm all cold migrations away from a host, which hold capacity on it until then; return their number."""
@@ -168,23 +113,23 @@ class HostPools:
             confirmed += 1
         return confirmed
 
-    def hand_over(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> Assigned:
+    def assign(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> Unfinished:
         """Ensure that the hosts are in the reservation's aggregate and not in the freepool; return what is unfinished.
 
         Every host that can be assigned is, whatever delays the others: preemptible servers, which are deleted; a
         reservation that still has the host; servers that we must not delete. All other hosts leave the aggregate.
-        Raises NotAtHand at the end if hosts are neither in the freepool nor reserved (an operator removed them, or Nova
-        no longer has them), and Conflict if a host that has to leave runs servers.
+        Raises NotInFreepool at the end if hosts are neither in the freepool nor reserved (an operator removed them, or
+        Nova no longer has them), and Conflict if a host that has to leave runs servers.
         """
         wanted = tuple(hosts)
         aggregates = self._compute.aggregates()
-        freepool = self._freepool_of(aggregates)
-        pool = _named(aggregates, reservation_id) or self.ensure_pool(reservation_id, project_id=project_id)
+        freepool = self._members.freepool(aggregates)
+        pool = named(aggregates, reservation_id) or self.ensure(reservation_id, project_id=project_id)
         evicted, waiting = 0, []
         lost: dict[str, str] = {}
         for host in wanted:
             try:
-                evicted += self._take_over(host, pool, freepool, aggregates)
+                evicted += self._assign_host(host, pool, freepool, aggregates)
             except HostWaits as wait:
                 waiting.append(wait.message)
             except NotInFreepool as error:
@@ -197,43 +142,19 @@ class HostPools:
         if astray := frozenset((*leaving, *_former_zones(pool))).difference(wanted):
             self._return_hosts(pool, leaving, aggregates, astray)
         self._reopen(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
-        return Assigned(evicted, tuple(waiting))
+        return Unfinished(evicted, tuple(waiting))
 
-    def bring_back(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
+    def assign_again(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
         """Put hosts that a change of the reservation has returned to the freepool back into its aggregate."""
         aggregates = self._compute.aggregates()
-        free = self._freepool_of(aggregates).hosts
-        pool = _named(aggregates, reservation_id)
+        free = self._members.freepool(aggregates).hosts
+        pool = named(aggregates, reservation_id)
         left = [host for host in hosts if host in free]
         if left:
             here = pool.hosts if pool else ()
-            self.hand_over(reservation_id, hosts=dict.fromkeys((*here, *left)), project_id=project_id)
+            self.assign(reservation_id, hosts=dict.fromkeys((*here, *left)), project_id=project_id)
 
-    def admit(self, pool: Aggregate, *, hosts: Iterable[str], aggregates: tuple[Aggregate, ...]) -> None:
-        """Ensure that hosts are in an aggregate that shares them with others: they stay in the freepool.
-
-        ``aggregates`` are all of the cloud's, just read. Raises NotAtHand if hosts are not in the freepool, and
-        CloudUnavailable while one is in the aggregate of a host reservation.
-        """
-        missing = [host for host in hosts if host not in pool.hosts]
-        self._check_all_at_hand(missing, pool, aggregates)
-        for host in missing:
-            self._check_at_hand(host, pool, aggregates)
-            self._add(pool, host)
-
-    def dismiss(self, pool: Aggregate, *, hosts: Iterable[str]) -> None:
-        """Ensure that hosts are not in an aggregate that shares them with others."""
-        for host in hosts:
-            if host in pool.hosts:
-                self._remove_if_known(pool, host)
-
-    def dissolve(self, pool: Aggregate) -> None:
-        """Ensure that an aggregate that shares hosts with others is gone; it stays if it has hosts unknown to Nova."""
-        gone = [self._remove_if_known(pool, host) for host in pool.hosts]
-        if all(gone):
-            self._delete(pool)
-
-    def take_back(self, reservation_id: str, *, hosts: frozenset[str] | None, handed_over: Iterable[str] = ()) -> int:
+    def release(self, reservation_id: str, *, hosts: frozenset[str] | None, handed_over: Iterable[str] = ()) -> int:
         """Ensure that hosts of the reservation's aggregate are empty and back in the freepool.
 
         ``hosts`` None means all of them, and that the aggregate is deleted too. Those ``handed_over`` that are neither
@@ -243,7 +164,7 @@ class HostPools:
         aggregates = self._compute.aggregates()
         self._reopen(reservation_id, aggregates, hosts)
         # Before hosts return to their zones, which Nova may refuse: outside both, a host accepts anybody's servers.
-        kept = {host for aggregate in aggregates if self._is_pool(aggregate) for host in aggregate.hosts}
+        kept = {host for aggregate in aggregates if self._members.is_ours(aggregate) for host in aggregate.hosts}
         for host in handed_over:
             if host not in kept:
                 LOG.warning(
@@ -251,7 +172,7 @@ class HostPools:
                     host,
                     reservation_id,
                 )
-                self._add_if_known(self._freepool_of(aggregates), host)
+                self._members.add_if_known(self._members.freepool(aggregates), host)
         left = 0
         for pool in [aggregate for aggregate in aggregates if aggregate.name == reservation_id]:
             left += self._empty(pool, aggregates, hosts)
@@ -280,7 +201,7 @@ class HostPools:
             return left
         # Includes hosts whose move in or out a crash interrupted between removal and return.
         if self._return_hosts(pool, leaving, aggregates, hosts) and hosts is None:
-            self._delete(pool)
+            self._members.delete(pool)
         return 0
 
     def _check_empty(self, host: str, pool: Aggregate) -> None:
@@ -303,7 +224,7 @@ class HostPools:
         former = {host: ids for host, ids in _former_zones(pool).items() if hosts is None or host in hosts}
         if not (leaving or former):
             return True
-        freepool = self._freepool_of(aggregates)
+        freepool = self._members.freepool(aggregates)
         closed = {host: freepool.metadata.get(CLOSED + host, pool.name) for host in former}
         # Nova adds no host with servers to a zone, and preemptible ones boot as soon as it is in the freepool alone.
         if closing := {CLOSED + host: pool.name for host in former if CLOSED + host not in freepool.metadata}:
@@ -311,9 +232,9 @@ class HostPools:
         out = True
         for host in leaving:
             if host not in freepool.hosts:
-                self._add_if_known(freepool, host)
+                self._members.add_if_known(freepool, host)
             # Nova also refuses if a server was booted in between; the host stays in both until that is gone.
-            out = self._remove_if_known(pool, host) and out
+            out = self._members.remove_if_known(pool, host) and out
         others = [a for a in aggregates if a.id != pool.id]
         home = [host for host, ids in former.items() if self._is_returned(host, ids, others)]
         if opened := {CLOSED + host: None for host in home if closed[host] == pool.name}:
@@ -330,11 +251,11 @@ class HostPools:
         if keys:
             self._compute.set_aggregate_metadata(pool.id, keys)
 
-    def _take_over(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> int:
+    def _assign_host(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> int:
         """Ensure that one host is in the aggregate; return how many preemptible servers are still being deleted."""
         closed = CLOSED + host in freepool.metadata
         if host not in pool.hosts:
-            self._check_at_hand(host, pool, aggregates)
+            self._freepool.check_in(host, pool, aggregates)
             servers = self._compute.servers_on(host)
             if servers:
                 self._check_preemptible(host, servers)
@@ -347,14 +268,14 @@ class HostPools:
                 if left := len(self._compute.servers_on(host)):
                     return left
             try:
-                self._bring_in(host, pool, freepool, aggregates)
+                self._enter(host, pool, freepool, aggregates)
             except Conflict as error:
                 # A server was booted in between, or the host got a zone: the next attempt finds out.
                 if left := len(self._compute.servers_on(host)):
                     return left
                 raise HostWaits(f"host {host} cannot be assigned yet: {error.message}") from error
         if host in freepool.hosts:
-            self._remove(freepool, host)
+            self._members.remove(freepool, host)
         if closed:
             self._compute.set_aggregate_metadata(freepool.id, {CLOSED + host: None})
         return 0
@@ -372,7 +293,7 @@ class HostPools:
 
         Those that are returning to their zones stay closed until they are there.
         """
-        freepool, pool = _named(aggregates, self._names.freepool), _named(aggregates, reservation_id)
+        freepool, pool = named(aggregates, self._names.freepool), named(aggregates, reservation_id)
         if freepool is None:
             return
         returning = _former_zones(pool) if pool else {}
@@ -385,7 +306,7 @@ class HostPools:
         if ours:
             self._compute.set_aggregate_metadata(freepool.id, ours)
 
-    def _bring_in(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+    def _enter(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         others = [a for a in aggregates if host in a.hosts and a.id not in (pool.id, freepool.id)]
         zones = [a for a in others if a.availability_zone]
         known = _former_zones(pool).get(host, frozenset())
@@ -398,23 +319,8 @@ class HostPools:
             text = ",".join(str(identifier) for identifier in sorted(former))
             self._compute.set_aggregate_metadata(pool.id, {FORMER_ZONE + host: text})
         for zone in zones:
-            self._remove(zone, host)
-        self._add(pool, host)
-
-    def _check_all_at_hand(self, hosts: Iterable[str], pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
-        """Raise NotAtHand if hosts are neither in the freepool nor reserved: waiting does not help."""
-        kept = {host for a in aggregates if self._is_pool(a) and a.id != pool.id for host in a.hosts}
-        lost = [host for host in hosts if host not in kept]
-        if lost and self._freepool_of(aggregates):
-            raise NotInFreepool(lost, self._names.freepool)
-
-    def _check_at_hand(self, host: str, pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
-        others = [a for a in aggregates if host in a.hosts and a.id != pool.id]
-        foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
-        if foreign:
-            raise HostWaits(f"host {host} is still in the aggregate of reservation {foreign[0].name}")
-        if host not in self._freepool_of(aggregates).hosts:
-            raise NotInFreepool((host,), self._names.freepool)
+            self._members.remove(zone, host)
+        self._members.add(pool, host)
 
     def _is_returned(self, host: str, former: frozenset[int], aggregates: Iterable[Aggregate]) -> bool:
         """Add a host to its former zone; return False if Nova refuses yet, which delays no lease's end."""
@@ -426,71 +332,11 @@ class HostPools:
             for zone in zones:
                 # A zone aggregate that its operator deleted meanwhile is skipped.
                 if zone.id in former and host not in zone.hosts:
-                    self._add_if_known(zone, host)
+                    self._members.add_if_known(zone, host)
         except (Conflict, NotFound, CloudRefused) as error:
             LOG.warning("Host %s cannot return to its availability zone yet: %s", host, error.message)
             return False
         return True
-
-    def _is_pool(self, aggregate: Aggregate) -> bool:
-        zone = aggregate.availability_zone or ""
-        return aggregate.name == self._names.freepool or zone.startswith(self._names.zone_prefix)
-
-    def _freepool_of(self, aggregates: tuple[Aggregate, ...]) -> Aggregate:
-        pool = _named(aggregates, self._names.freepool)
-        if pool is None:
-            raise NotFound(
-                f"the cloud has no host aggregate named {self._names.freepool!r}; create it (without an availability "
-                f"zone), or name yours in [nova] aggregate_freepool_name"
-            )
-        return pool
-
-    def _add_if_known(self, pool: Aggregate, host: str) -> None:
-        """Add a host unless Nova no longer knows it, so that an end that has begun can finish."""
-        try:
-            self._add(pool, host)
-        except NotFound as error:
-            if self._is_known(host):
-                raise
-            LOG.warning("Host %s is unknown to Nova and not added to aggregate %s: %s", host, pool.name, error.message)
-
-    def _add(self, pool: Aggregate, host: str) -> None:
-        try:
-            self._compute.add_host(pool.id, host)
-        except Conflict:
-            # Already in it, by an earlier attempt whose response was lost or another manager. Other conflicts stand.
-            if not self._is_in(pool, host):
-                raise
-
-    def _remove(self, pool: Aggregate, host: str) -> None:
-        try:
-            self._compute.remove_host(pool.id, host)
-        except NotFound:
-            if self._is_in(pool, host):
-                raise
-
-    def _remove_if_known(self, pool: Aggregate, host: str) -> bool:
-        """Remove a host; return False for one that Nova no longer knows, which it can neither use nor remove."""
-        try:
-            self._remove(pool, host)
-        except NotFound as error:
-            if self._is_known(host):
-                raise
-            LOG.warning("Host %s is unknown to Nova and stays in aggregate %s: %s", host, pool.name, error.message)
-            return False
-        return True
-
-    def _delete(self, pool: Aggregate) -> None:
-        try:
-            self._compute.delete_aggregate(pool.id)
-        except NotFound:
-            return
-
-    def _is_known(self, host: str) -> bool:
-        return any(hypervisor.service_name == host for hypervisor in self._compute.hypervisors())
-
-    def _is_in(self, pool: Aggregate, host: str) -> bool:
-        return any(a.id == pool.id and host in a.hosts for a in self._compute.aggregates())
 
 
 def _former_zones(pool: Aggregate) -> Mapping[str, frozenset[int]]:
@@ -505,7 +351,3 @@ def _former_zones(pool: Aggregate) -> Mapping[str, frozenset[int]]:
 def _listed(what: str, servers: Sequence[Server]) -> str:
     named = ", ".join(f"{server.id} of project {server.project_id}" for server in servers)
     return f"{what} {len(servers)} preemptible servers: {named}"
-
-
-def _named(aggregates: Iterable[Aggregate], name: str) -> Aggregate | None:
-    return next((a for a in aggregates if a.name == name), None)
