@@ -223,7 +223,7 @@ class World:
         found = self.store.resources.by_ids({a.resource_id for a in allocations})
         return frozenset(resource.name for resource in found.values())
 
-    def reservation_pools(self) -> list[str]:
+    def reservation_aggregates(self) -> list[str]:
         """Return the aggregates that belong to reservations."""
         return [a.name for a in self.aggregates() if (a.zone or "").startswith("blazar_")]
 

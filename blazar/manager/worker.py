@@ -297,7 +297,7 @@ class Worker:
         reasons: dict[int, str] = {}
         for _ in range(MOST_TURNS):
             unusable: dict[str, Mapping[int, str]] = {}
-            result = _joined(result, self._handed_over(waiting, unusable))
+            result = _joined(result, self._started(waiting, unusable))
             if not unusable:
                 return (
                     replace(result, note="; ".join(reasons.values()) or None)
@@ -321,7 +321,7 @@ class Worker:
                 waiting = [task for task in waiting if task.resources]
         return _joined(result, Retry("; ".join(reasons.values())))
 
-    def _handed_over(self, tasks: Collection[Task], unusable: dict[str, Mapping[int, str]]) -> Result:
+    def _started(self, tasks: Collection[Task], unusable: dict[str, Mapping[int, str]]) -> Result:
         """Start reservations; collect in ``unusable`` the resources that cannot be assigned, by reservation."""
 
         def start(kind: CompleteType, task: Task) -> Progress:

@@ -56,11 +56,11 @@ class Snapshots:
                 failures.append(f"no image of server {server.id}: {error.message}")
             else:
                 begun += 1
-        self._hand_over(images, {server.id: server.project_id for server in servers}, project_id)
+        self._give_to_project(images, {server.id: server.project_id for server in servers}, project_id)
         unfinished = sum(1 for image in images if image.status in UNFINISHED)
         return Tally(begun, begun + unfinished, tuple(failures))
 
-    def _hand_over(self, images: Iterable[Image], owners: Mapping[str, str], project_id: str) -> None:
+    def _give_to_project(self, images: Iterable[Image], owners: Mapping[str, str], project_id: str) -> None:
         """Assign images to the projects of their servers, as a crash may have prevented after the creation."""
         for image in images:
             owner = owners.get(image.metadata.get(SERVER, ""), project_id)

@@ -54,7 +54,7 @@ def world(sqlite, books) -> World:
 
 
 def nothing_is_there(world: World) -> bool:
-    return not world.manager.leases(None) and not world.reservation_pools()
+    return not world.manager.leases(None) and not world.reservation_aggregates()
 
 
 def outstanding(world: World) -> int:

@@ -64,7 +64,7 @@ def test_at_the_end_servers_are_deleted_and_hosts_return_to_the_freepool_and_the
     assert events[EventType.END] is EventStatus.DONE
     assert world.simulated.operators.list_servers() == ()
     assert {a.name: set(a.hosts) for a in world.simulated.compute.aggregates()} == zones
-    assert world.reservation_pools() == []
+    assert world.reservation_aggregates() == []
 
 
 def test_a_lease_without_reservations_goes_through_its_whole_life(world):
@@ -228,7 +228,7 @@ def test_a_lease_whose_time_passed_while_the_service_was_down_is_over_when_it_is
     assert lease_status is LeaseStatus.TERMINATED
     assert events[EventType.START] is EventStatus.ERROR
     assert reservations == [ReservationStatus.DELETED]
-    assert world.reservation_pools() == []
+    assert world.reservation_aggregates() == []
     assert world.notifier.types == ["lease.create", "lease.event.start_lease", "lease.event.end_lease"]
 
 
@@ -249,7 +249,7 @@ def test_a_creation_that_the_cloud_refuses_leaves_nothing_behind(world):
     with pytest.raises(CloudUnavailable, match="does not answer"):
         world.lease(a_host(3))
     assert world.manager.leases(None) == ()
-    assert world.reservation_pools() == []
+    assert world.reservation_aggregates() == []
     assert len(world.hosts_of(world.lease(a_host(3)))) == 3
 
 
@@ -257,7 +257,7 @@ def test_a_creation_whose_answer_from_the_cloud_was_lost_leaves_no_aggregate(wor
     world.faults.fail_after("create_aggregate", DOWN)
     with pytest.raises(CloudUnavailable):
         world.lease()
-    assert world.reservation_pools() == []
+    assert world.reservation_aggregates() == []
 
 
 def test_a_second_reservation_that_fails_takes_the_first_one_with_it(world):
@@ -272,7 +272,7 @@ def test_a_second_reservation_that_fails_takes_the_first_one_with_it(world):
     world.faults.on_call = refuse_second
     with pytest.raises(CloudUnavailable):
         world.lease(a_host(), a_host())
-    assert world.reservation_pools() == []
+    assert world.reservation_aggregates() == []
     assert world.manager.leases(None) == ()
 
 
@@ -308,7 +308,7 @@ def test_a_creation_that_nobody_finished_is_undone_by_whoever_finds_it(world):
     world.clock.by(seconds=31)
     survivor.engine.run_due()
     assert world.manager.leases(None) == ()
-    assert world.reservation_pools() == []
+    assert world.reservation_aggregates() == []
     assert len(world.hosts_of(world.lease(a_host(3)))) == 3
 
 

@@ -217,7 +217,7 @@ def test_one_that_slips_in_before_its_host_is_in_its_zone_delays_neither_the_end
     # The reservation that has the host now knows where it belongs; what the first one remembered goes with a sweep.
     world.manager.sweep.run_once()
     world.run()
-    assert world.reservation_pools() == [later.reservations[0].id]
+    assert world.reservation_aggregates() == [later.reservations[0].id]
     world.run_to(later.window.end)
     assert zones_of(world) == before
     assert closed(world) == []

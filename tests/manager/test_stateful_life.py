@@ -413,7 +413,7 @@ class Life(RuleBasedStateMachine):
         for lease in (*world.store.leases.past(), *world.manager.leases(None)):
             whole = world.store.leases.one(lease.id, including_deleted=True)
             assert all(e.status is not EventStatus.IN_PROGRESS and e.due_at is None for e in whole.events), whole
-        assert world.reservation_pools() == []
+        assert world.reservation_aggregates() == []
         assert world.pool() == {f"node-{n}" for n in range(1, HOSTS + 1)}
         with world.simulated.inspect() as state:
             assert set(state.flavors) == {flavor.id for flavor in FLAVORS}

@@ -88,7 +88,7 @@ class Mixed(RuleBasedStateMachine):
         assert {lease.status for lease in self.world.manager.leases(None)} <= {LeaseStatus.TERMINATED}
         assert not any(self.world.store.calendar.live(kind) for kind in ResourceKind)
         assert self.world.pool() == {f"node-{number}" for number in range(1, HOSTS + 1)}
-        assert self.world.reservation_pools() == []
+        assert self.world.reservation_aggregates() == []
         self.engine.dispose()
         self.folder.cleanup()
 

@@ -146,13 +146,13 @@ def one_round(world: World, pipes: list[Connection], start: datetime) -> Counter
     assert {lease.status for lease in leases} == {LeaseStatus.PENDING}
     assert sum(lease.name.startswith("racer") for lease in leases) == outcomes["create", "done"]
     nobody_shares(world)
-    assert sorted(world.reservation_pools()) == sorted(r.id for lease in leases for r in lease.reservations)
+    assert sorted(world.reservation_aggregates()) == sorted(r.id for lease in leases for r in lease.reservations)
     # One host was free, and one became free or did not in time.
     in_window = {a.resource_id for a in allocations(world) if a.window.start >= start or a.window.end > start}
     assert len(in_window) in (HOSTS - 1, HOSTS)
     for lease in leases:
         world.manager.delete_lease(lease.id)
-    assert world.reservation_pools() == []
+    assert world.reservation_aggregates() == []
     return outcomes
 
 

@@ -42,17 +42,17 @@ class Freepool:
 
     def ensure_in(self, host: str) -> bool:
         """Ensure that the host is in the freepool; return whether it had to be added."""
-        pool = self.aggregate()
-        if host in pool.hosts:
+        aggregate = self.aggregate()
+        if host in aggregate.hosts:
             return False
-        self._members.add(pool, host)
+        self._members.add(aggregate, host)
         return True
 
     def ensure_out(self, host: str) -> None:
         """Ensure that the host is not in the freepool."""
-        pool = self.aggregate()
-        if host in pool.hosts:
-            self._members.remove_if_known(pool, host)
+        aggregate = self.aggregate()
+        if host in aggregate.hosts:
+            self._members.remove_if_known(aggregate, host)
 
     def places(self, aggregates: Iterable[Aggregate]) -> Mapping[str, str | None] | None:
         """Return the place of each host, by service name: None for the freepool, else the name of the aggregate.
@@ -73,40 +73,40 @@ class Freepool:
         kept = {host for aggregate in aggregates if self._members.is_ours(aggregate) for host in aggregate.hosts}
         return tuple(h for h in self._compute.hypervisors() if h.up and h.enabled and h.service_name not in kept)
 
-    def admit(self, pool: Aggregate, *, hosts: Iterable[str], aggregates: tuple[Aggregate, ...]) -> None:
+    def admit(self, aggregate: Aggregate, *, hosts: Iterable[str], aggregates: tuple[Aggregate, ...]) -> None:
         """Ensure that hosts are in an aggregate that shares them with others: they stay in the freepool.
 
         ``aggregates`` are all of the cloud's, just read. Raises NotInFreepool if hosts are not in the freepool, and
         CloudUnavailable while one is in the aggregate of a host reservation.
         """
-        missing = [host for host in hosts if host not in pool.hosts]
-        self.check_all_in(missing, pool, aggregates)
+        missing = [host for host in hosts if host not in aggregate.hosts]
+        self.check_all_in(missing, aggregate, aggregates)
         for host in missing:
-            self.check_in(host, pool, aggregates)
-            self._members.add(pool, host)
+            self.check_in(host, aggregate, aggregates)
+            self._members.add(aggregate, host)
 
-    def dismiss(self, pool: Aggregate, *, hosts: Iterable[str]) -> None:
+    def dismiss(self, aggregate: Aggregate, *, hosts: Iterable[str]) -> None:
         """Ensure that hosts are not in an aggregate that shares them with others."""
         for host in hosts:
-            if host in pool.hosts:
-                self._members.remove_if_known(pool, host)
+            if host in aggregate.hosts:
+                self._members.remove_if_known(aggregate, host)
 
-    def dissolve(self, pool: Aggregate) -> None:
+    def dissolve(self, aggregate: Aggregate) -> None:
         """Ensure that an aggregate that shares hosts with others is gone; it stays if it has hosts unknown to Nova."""
-        gone = [self._members.remove_if_known(pool, host) for host in pool.hosts]
+        gone = [self._members.remove_if_known(aggregate, host) for host in aggregate.hosts]
         if all(gone):
-            self._members.delete(pool)
+            self._members.delete(aggregate)
 
-    def check_all_in(self, hosts: Iterable[str], pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+    def check_all_in(self, hosts: Iterable[str], aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         """Raise NotInFreepool if hosts are neither in the freepool nor reserved: waiting does not help."""
-        kept = {host for a in aggregates if self._members.is_ours(a) and a.id != pool.id for host in a.hosts}
+        kept = {host for a in aggregates if self._members.is_ours(a) and a.id != aggregate.id for host in a.hosts}
         lost = [host for host in hosts if host not in kept]
         if lost and self._members.freepool(aggregates):
             raise NotInFreepool(lost, self._names.freepool)
 
-    def check_in(self, host: str, pool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+    def check_in(self, host: str, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
         """Raise NotInFreepool if a host is not in the freepool, and HostWaits while a reservation still has it."""
-        others = [a for a in aggregates if host in a.hosts and a.id != pool.id]
+        others = [a for a in aggregates if host in a.hosts and a.id != aggregate.id]
         foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
         if foreign:
             raise HostWaits(f"host {host} is still in the aggregate of reservation {foreign[0].name}")

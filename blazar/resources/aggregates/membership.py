@@ -36,63 +36,65 @@ class Membership:
 
     def freepool(self, aggregates: tuple[Aggregate, ...]) -> Aggregate:
         """Return the freepool among these; NotFound, with the remedy, if there is none."""
-        pool = named(aggregates, self._names.freepool)
-        if pool is None:
+        aggregate = named(aggregates, self._names.freepool)
+        if aggregate is None:
             raise NotFound(
                 f"the cloud has no host aggregate named {self._names.freepool!r}; create it (without an availability "
                 f"zone), or name yours in [nova] aggregate_freepool_name"
             )
-        return pool
+        return aggregate
 
-    def add(self, pool: Aggregate, host: str) -> None:
+    def add(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that a host is in an aggregate."""
         try:
-            self._compute.add_host(pool.id, host)
+            self._compute.add_host(aggregate.id, host)
         except Conflict:
             # Already in it, by an earlier attempt whose response was lost or another manager. Other conflicts stand.
-            if not self._is_in(pool, host):
+            if not self._is_in(aggregate, host):
                 raise
 
-    def add_if_known(self, pool: Aggregate, host: str) -> None:
+    def add_if_known(self, aggregate: Aggregate, host: str) -> None:
         """Add a host unless Nova no longer knows it, so that an end that has begun can finish."""
         try:
-            self.add(pool, host)
+            self.add(aggregate, host)
         except NotFound as error:
             if self._is_known(host):
                 raise
-            LOG.warning("Host %s is unknown to Nova and not added to aggregate %s: %s", host, pool.name, error.message)
+            LOG.warning(
+                "Host %s is unknown to Nova and not added to aggregate %s: %s", host, aggregate.name, error.message
+            )
 
-    def remove(self, pool: Aggregate, host: str) -> None:
+    def remove(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that a host is not in an aggregate."""
         try:
-            self._compute.remove_host(pool.id, host)
+            self._compute.remove_host(aggregate.id, host)
         except NotFound:
-            if self._is_in(pool, host):
+            if self._is_in(aggregate, host):
                 raise
 
-    def remove_if_known(self, pool: Aggregate, host: str) -> bool:
+    def remove_if_known(self, aggregate: Aggregate, host: str) -> bool:
         """Remove a host; return False for one that Nova no longer knows, which it can neither use nor remove."""
         try:
-            self.remove(pool, host)
+            self.remove(aggregate, host)
         except NotFound as error:
             if self._is_known(host):
                 raise
-            LOG.warning("Host %s is unknown to Nova and stays in aggregate %s: %s", host, pool.name, error.message)
+            LOG.warning("Host %s is unknown to Nova and stays in aggregate %s: %s", host, aggregate.name, error.message)
             return False
         return True
 
-    def delete(self, pool: Aggregate) -> None:
+    def delete(self, aggregate: Aggregate) -> None:
         """Ensure that an aggregate is gone."""
         try:
-            self._compute.delete_aggregate(pool.id)
+            self._compute.delete_aggregate(aggregate.id)
         except NotFound:
             return
 
     def _is_known(self, host: str) -> bool:
         return any(hypervisor.service_name == host for hypervisor in self._compute.hypervisors())
 
-    def _is_in(self, pool: Aggregate, host: str) -> bool:
-        return any(a.id == pool.id and host in a.hosts for a in self._compute.aggregates())
+    def _is_in(self, aggregate: Aggregate, host: str) -> bool:
+        return any(a.id == aggregate.id and host in a.hosts for a in self._compute.aggregates())
 
 
 def named(aggregates: Iterable[Aggregate], name: str) -> Aggregate | None:

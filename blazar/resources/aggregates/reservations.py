@@ -39,7 +39,7 @@ CLOSED = "blazar:closed:"
 """Prefix of the key in the freepool's metadata by which a host is closed to new preemptible servers; the value is the
 id of the reservation that it is assigned to or returned from."""
 
-TOLD = 3
+NAMED_IN_REASON = 3
 """How many of the waiting hosts a reason names."""
 
 
@@ -53,9 +53,9 @@ class Unfinished:
     @property
     def reason(self) -> str:
         """Return the reason that users read."""
-        more = len(self.waiting) - TOLD
-        told = [*self.waiting[:TOLD], *([f"{more} more hosts wait"] if more > 0 else [])]
-        return "; ".join([f"{self.evicted} preemptible servers are being deleted"] * bool(self.evicted) + told)
+        more = len(self.waiting) - NAMED_IN_REASON
+        named_hosts = [*self.waiting[:NAMED_IN_REASON], *([f"{more} more hosts wait"] if more > 0 else [])]
+        return "; ".join([f"{self.evicted} preemptible servers are being deleted"] * bool(self.evicted) + named_hosts)
 
 
 class ReservationAggregates:
@@ -70,23 +70,23 @@ class ReservationAggregates:
     def ensure(self, reservation_id: str, *, project_id: str) -> Aggregate:
         """Ensure the reservation's aggregate: named by its id, with its own zone and the owner in its metadata."""
         owner = {self._names.owner_key: project_id}
-        pool = self._compute.aggregate(reservation_id)
-        if pool is None:
+        aggregate = self._compute.aggregate(reservation_id)
+        if aggregate is None:
             try:
                 return self._compute.create_aggregate(reservation_id, self._names.zone_prefix + reservation_id, owner)
             except Conflict:
                 # An earlier attempt whose response was lost made it, or another manager did.
-                pool = self._compute.aggregate(reservation_id)
-                if pool is None:
+                aggregate = self._compute.aggregate(reservation_id)
+                if aggregate is None:
                     raise
-        if pool.metadata.get(self._names.owner_key) != project_id:
-            self._compute.set_aggregate_metadata(pool.id, owner)
-        return pool
+        if aggregate.metadata.get(self._names.owner_key) != project_id:
+            self._compute.set_aggregate_metadata(aggregate.id, owner)
+        return aggregate
 
     def hosts_of(self, reservation_id: str) -> tuple[str, ...]:
         """Return the service names of the hosts in the reservation's aggregate; empty if it does not exist."""
-        pool = self._compute.aggregate(reservation_id)
-        return pool.hosts if pool else ()
+        aggregate = self._compute.aggregate(reservation_id)
+        return aggregate.hosts if aggregate else ()
 
     def reservations(self) -> frozenset[str]:
         """Return the ids of the reservations that have an aggregate with its own zone, or keep a host closed."""
@@ -97,7 +97,7 @@ class ReservationAggregates:
         return frozenset(
             (
                 *(a.name for a in aggregates if a.availability_zone == prefix + a.name),
-                *(whose for key, whose in closed.items() if key.startswith(CLOSED)),
+                *(owner for key, owner in closed.items() if key.startswith(CLOSED)),
             )
         )
 
@@ -124,23 +124,23 @@ class ReservationAggregates:
         wanted = tuple(hosts)
         aggregates = self._compute.aggregates()
         freepool = self._members.freepool(aggregates)
-        pool = named(aggregates, reservation_id) or self.ensure(reservation_id, project_id=project_id)
+        aggregate = named(aggregates, reservation_id) or self.ensure(reservation_id, project_id=project_id)
         evicted, waiting = 0, []
         lost: dict[str, str] = {}
         for host in wanted:
             try:
-                evicted += self._assign_host(host, pool, freepool, aggregates)
+                evicted += self._assign_host(host, aggregate, freepool, aggregates)
             except HostWaits as wait:
                 waiting.append(wait.message)
             except NotInFreepool as error:
                 lost |= error.reasons
         if lost:
             raise NotInFreepool(lost, self._names.freepool)
-        leaving = [host for host in pool.hosts if host not in wanted]
+        leaving = [host for host in aggregate.hosts if host not in wanted]
         for host in leaving:
-            self._check_empty(host, pool)
-        if astray := frozenset((*leaving, *_former_zones(pool))).difference(wanted):
-            self._return_hosts(pool, leaving, aggregates, astray)
+            self._check_empty(host, aggregate)
+        if to_return := frozenset((*leaving, *_former_zones(aggregate))).difference(wanted):
+            self._return_hosts(aggregate, leaving, aggregates, to_return)
         self._reopen(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
         return Unfinished(evicted, tuple(waiting))
 
@@ -148,16 +148,16 @@ class ReservationAggregates:
         """Put hosts that a change of the reservation has returned to the freepool back into its aggregate."""
         aggregates = self._compute.aggregates()
         free = self._members.freepool(aggregates).hosts
-        pool = named(aggregates, reservation_id)
+        aggregate = named(aggregates, reservation_id)
         left = [host for host in hosts if host in free]
         if left:
-            here = pool.hosts if pool else ()
+            here = aggregate.hosts if aggregate else ()
             self.assign(reservation_id, hosts=dict.fromkeys((*here, *left)), project_id=project_id)
 
-    def release(self, reservation_id: str, *, hosts: frozenset[str] | None, handed_over: Iterable[str] = ()) -> int:
+    def release(self, reservation_id: str, *, hosts: frozenset[str] | None, assigned: Iterable[str] = ()) -> int:
         """Ensure that hosts of the reservation's aggregate are empty and back in the freepool.
 
-        ``hosts`` None means all of them, and that the aggregate is deleted too. Those ``handed_over`` that are neither
+        ``hosts`` None means all of them, and that the aggregate is deleted too. Those ``assigned`` that are neither
         in the freepool nor reserved (an operator deleted the aggregate) return to the freepool with their servers.
         Returns the number of servers that are still being deleted: no host leaves until a later call finds them gone.
         """
@@ -165,7 +165,7 @@ class ReservationAggregates:
         self._reopen(reservation_id, aggregates, hosts)
         # Before hosts return to their zones, which Nova may refuse: outside both, a host accepts anybody's servers.
         kept = {host for aggregate in aggregates if self._members.is_ours(aggregate) for host in aggregate.hosts}
-        for host in handed_over:
+        for host in assigned:
             if host not in kept:
                 LOG.warning(
                     "Host %s left the aggregate of reservation %s before its end; adding it to the freepool",
@@ -174,12 +174,12 @@ class ReservationAggregates:
                 )
                 self._members.add_if_known(self._members.freepool(aggregates), host)
         left = 0
-        for pool in [aggregate for aggregate in aggregates if aggregate.name == reservation_id]:
-            left += self._empty(pool, aggregates, hosts)
+        for aggregate in [a for a in aggregates if a.name == reservation_id]:
+            left += self._empty(aggregate, aggregates, hosts)
         return left
 
-    def _empty(self, pool: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
-        leaving = pool.hosts if hosts is None else tuple(host for host in pool.hosts if host in hosts)
+    def _empty(self, aggregate: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> int:
+        leaving = aggregate.hosts if hosts is None else tuple(host for host in aggregate.hosts if host in hosts)
         left = 0
         occupied: dict[str, Sequence[Server]] = {}
         for host in leaving:
@@ -187,9 +187,9 @@ class ReservationAggregates:
             occupied[host] = self._compute.servers_on(host)
         if any(occupied.values()):
             if hosts is None:
-                self._close(pool)
+                self._close(aggregate)
             # Read again right before servers are deleted: a host that has left the aggregate has another user.
-            still_here = next((a.hosts for a in self._compute.aggregates() if a.id == pool.id), ())
+            still_here = next((a.hosts for a in self._compute.aggregates() if a.id == aggregate.id), ())
             for host in leaving:
                 if host not in still_here:
                     continue
@@ -200,75 +200,81 @@ class ReservationAggregates:
         if left:
             return left
         # Includes hosts whose move in or out a crash interrupted between removal and return.
-        if self._return_hosts(pool, leaving, aggregates, hosts) and hosts is None:
-            self._members.delete(pool)
+        if self._return_hosts(aggregate, leaving, aggregates, hosts) and hosts is None:
+            self._members.delete(aggregate)
         return 0
 
-    def _check_empty(self, host: str, pool: Aggregate) -> None:
+    def _check_empty(self, host: str, aggregate: Aggregate) -> None:
         """Raise Conflict if servers keep a host from leaving an aggregate that remains."""
         self.confirm_moves_from(host)
         servers = self._compute.servers_on(host)
         if servers:
             raise Conflict(
-                f"host {host} runs {len(servers)} servers of reservation {pool.name}, as {servers[0].id}; move or "
+                f"host {host} runs {len(servers)} servers of reservation {aggregate.name}, as {servers[0].id}; move or "
                 f"delete them first"
             )
 
     def _return_hosts(
-        self, pool: Aggregate, leaving: Sequence[str], aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None
+        self,
+        aggregate: Aggregate,
+        leaving: Sequence[str],
+        aggregates: tuple[Aggregate, ...],
+        hosts: frozenset[str] | None,
     ) -> bool:
         """Move the ``leaving`` hosts from an aggregate to the freepool, and all ``hosts`` (None: any) to their zones.
 
         Return whether the return is finished, for these and for those that were returning before.
         """
-        former = {host: ids for host, ids in _former_zones(pool).items() if hosts is None or host in hosts}
+        former = {host: ids for host, ids in _former_zones(aggregate).items() if hosts is None or host in hosts}
         if not (leaving or former):
             return True
         freepool = self._members.freepool(aggregates)
-        closed = {host: freepool.metadata.get(CLOSED + host, pool.name) for host in former}
+        closed = {host: freepool.metadata.get(CLOSED + host, aggregate.name) for host in former}
         # Nova adds no host with servers to a zone, and preemptible ones boot as soon as it is in the freepool alone.
-        if closing := {CLOSED + host: pool.name for host in former if CLOSED + host not in freepool.metadata}:
+        if closing := {CLOSED + host: aggregate.name for host in former if CLOSED + host not in freepool.metadata}:
             self._compute.set_aggregate_metadata(freepool.id, closing)
         out = True
         for host in leaving:
             if host not in freepool.hosts:
                 self._members.add_if_known(freepool, host)
             # Nova also refuses if a server was booted in between; the host stays in both until that is gone.
-            out = self._members.remove_if_known(pool, host) and out
-        others = [a for a in aggregates if a.id != pool.id]
+            out = self._members.remove_if_known(aggregate, host) and out
+        others = [a for a in aggregates if a.id != aggregate.id]
         home = [host for host, ids in former.items() if self._is_returned(host, ids, others)]
-        if opened := {CLOSED + host: None for host in home if closed[host] == pool.name}:
+        if opened := {CLOSED + host: None for host in home if closed[host] == aggregate.name}:
             self._compute.set_aggregate_metadata(freepool.id, opened)
         done = out and len(home) == len(former)
         if home and not (done and hosts is None):
             # The aggregate remains, and must not keep a former zone that the operator may change from now on.
-            self._compute.set_aggregate_metadata(pool.id, {FORMER_ZONE + host: None for host in home})
+            self._compute.set_aggregate_metadata(aggregate.id, {FORMER_ZONE + host: None for host in home})
         return done
 
-    def _close(self, pool: Aggregate) -> None:
+    def _close(self, aggregate: Aggregate) -> None:
         """Close an ending reservation to new servers: remove the metadata that the scheduler filter requires."""
-        keys = {key: None for key in pool.metadata if not key.startswith(FORMER_ZONE)}
+        keys = {key: None for key in aggregate.metadata if not key.startswith(FORMER_ZONE)}
         if keys:
-            self._compute.set_aggregate_metadata(pool.id, keys)
+            self._compute.set_aggregate_metadata(aggregate.id, keys)
 
-    def _assign_host(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> int:
+    def _assign_host(
+        self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]
+    ) -> int:
         """Ensure that one host is in the aggregate; return how many preemptible servers are still being deleted."""
         closed = CLOSED + host in freepool.metadata
-        if host not in pool.hosts:
-            self._freepool.check_in(host, pool, aggregates)
+        if host not in aggregate.hosts:
+            self._freepool.check_in(host, aggregate, aggregates)
             servers = self._compute.servers_on(host)
             if servers:
                 self._check_preemptible(host, servers)
                 if not closed:
-                    self._compute.set_aggregate_metadata(freepool.id, {CLOSED + host: pool.name})
+                    self._compute.set_aggregate_metadata(freepool.id, {CLOSED + host: aggregate.name})
                     closed = True
-                LOG.info("Host %s is needed by reservation %s: %s", host, pool.name, _listed("deleting", servers))
+                LOG.info("Host %s is needed by reservation %s: %s", host, aggregate.name, _listed("deleting", servers))
                 for server in servers:
                     self._compute.delete_server(server.id)
                 if left := len(self._compute.servers_on(host)):
                     return left
             try:
-                self._enter(host, pool, freepool, aggregates)
+                self._enter(host, aggregate, freepool, aggregates)
             except Conflict as error:
                 # A server was booted in between, or the host got a zone: the next attempt finds out.
                 if left := len(self._compute.servers_on(host)):
@@ -293,23 +299,23 @@ class ReservationAggregates:
 
         Those that are returning to their zones stay closed until they are there.
         """
-        freepool, pool = named(aggregates, self._names.freepool), named(aggregates, reservation_id)
+        freepool, aggregate = named(aggregates, self._names.freepool), named(aggregates, reservation_id)
         if freepool is None:
             return
-        returning = _former_zones(pool) if pool else {}
-        closed = {key.removeprefix(CLOSED): whose for key, whose in freepool.metadata.items() if key.startswith(CLOSED)}
+        returning = _former_zones(aggregate) if aggregate else {}
+        closed = {key.removeprefix(CLOSED): owner for key, owner in freepool.metadata.items() if key.startswith(CLOSED)}
         ours = {
             CLOSED + host: None
-            for host, whose in closed.items()
-            if whose == reservation_id and host not in returning and (hosts is None or host in hosts)
+            for host, owner in closed.items()
+            if owner == reservation_id and host not in returning and (hosts is None or host in hosts)
         }
         if ours:
             self._compute.set_aggregate_metadata(freepool.id, ours)
 
-    def _enter(self, host: str, pool: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
-        others = [a for a in aggregates if host in a.hosts and a.id not in (pool.id, freepool.id)]
+    def _enter(self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+        others = [a for a in aggregates if host in a.hosts and a.id not in (aggregate.id, freepool.id)]
         zones = [a for a in others if a.availability_zone]
-        known = _former_zones(pool).get(host, frozenset())
+        known = _former_zones(aggregate).get(host, frozenset())
         former = known | {a.id for a in zones}
         if not former:
             # Another reservation may have returned it, and Nova may not have let it into its zone since.
@@ -317,10 +323,10 @@ class ReservationAggregates:
         if former != known:
             # Recorded before the first removal, so that a crash in between does not lose the former zone.
             text = ",".join(str(identifier) for identifier in sorted(former))
-            self._compute.set_aggregate_metadata(pool.id, {FORMER_ZONE + host: text})
+            self._compute.set_aggregate_metadata(aggregate.id, {FORMER_ZONE + host: text})
         for zone in zones:
             self._members.remove(zone, host)
-        self._members.add(pool, host)
+        self._members.add(aggregate, host)
 
     def _is_returned(self, host: str, former: frozenset[int], aggregates: Iterable[Aggregate]) -> bool:
         """Add a host to its former zone; return False if Nova refuses yet, which delays no lease's end."""
@@ -339,11 +345,11 @@ class ReservationAggregates:
         return True
 
 
-def _former_zones(pool: Aggregate) -> Mapping[str, frozenset[int]]:
+def _former_zones(aggregate: Aggregate) -> Mapping[str, frozenset[int]]:
     """Return the ids of the zone aggregates to which hosts of a reservation's aggregate return, by host."""
     return {
         key.removeprefix(FORMER_ZONE): frozenset(int(id_) for id_ in ids.split(",") if id_.isdecimal())
-        for key, ids in pool.metadata.items()
+        for key, ids in aggregate.metadata.items()
         if key.startswith(FORMER_ZONE)
     }
 

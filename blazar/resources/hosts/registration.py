@@ -28,7 +28,7 @@ class Standing:
     """
 
     failure: str | None
-    pooled: bool | None
+    in_aggregate: bool | None
     lacking: frozenset[str]
 
 
@@ -66,7 +66,7 @@ class HostRegistration:
             if h.hypervisor_hostname in inventories
         }
 
-    def is_handed_over(self, hypervisor: Hypervisor) -> bool:
+    def is_assigned(self, hypervisor: Hypervisor) -> bool:
         """Return whether the availability zone that Nova shows for a host is that of a reservation."""
         return hypervisor.availability_zone.startswith(self._names.zone_prefix)
 
@@ -78,22 +78,22 @@ class HostRegistration:
         the reservation is in use.
         """
         aggregates = self._cloud.compute.aggregates()
-        pooled = self._freepool.places(aggregates)
+        places = self._freepool.places(aggregates)
         members = {aggregate.name: aggregate.hosts for aggregate in aggregates}
         users: dict[str, set[str]] = defaultdict(set)
         for reservation, names in in_use.items():
             for name in names:
                 users[name].add(reservation)
-        pools = {h.hypervisor_hostname: (pooled or {}).get(h.service_name) for h in hypervisors}
-        strange = {pool for name, pool in pools.items() if pool is not None and pool not in users[name]}
+        place_of = {h.hypervisor_hostname: (places or {}).get(h.service_name) for h in hypervisors}
+        strange = {place for name, place in place_of.items() if place is not None and place not in users[name]}
         held = {**in_use, **(holders(strange) if strange else {})}
 
         def standing(host: Hypervisor) -> Standing:
             lacking = (r for r in users[host.hypervisor_hostname] if host.service_name not in members.get(r, ()))
             return Standing(
-                failure=_failure(host, pooled, held, self._names.freepool),
-                pooled=None if pooled is None else host.service_name in pooled,
-                lacking=frozenset(() if pooled is None else lacking),
+                failure=_failure(host, places, held, self._names.freepool),
+                in_aggregate=None if places is None else host.service_name in places,
+                lacking=frozenset(() if places is None else lacking),
             )
 
         return {h.hypervisor_hostname: standing(h) for h in hypervisors}
@@ -138,7 +138,7 @@ class HostRegistration:
 
 def _failure(
     hypervisor: Hypervisor,
-    pooled: Mapping[str, str | None] | None,
+    places: Mapping[str, str | None] | None,
     held: Mapping[str, Collection[str]],
     freepool: str,
 ) -> str | None:
@@ -146,9 +146,9 @@ def _failure(
         return "its nova-compute is down"
     if not hypervisor.enabled:
         return "its nova-compute is disabled"
-    if pooled is not None and hypervisor.service_name not in pooled:
+    if places is not None and hypervisor.service_name not in places:
         return f"it is neither in the aggregate {freepool!r} nor in that of a reservation"
-    reservation = pooled[hypervisor.service_name] if pooled is not None else None
+    reservation = places[hypervisor.service_name] if places is not None else None
     if reservation is not None and hypervisor.hypervisor_hostname not in held.get(reservation, ()):
         return f"it is in the aggregate of reservation {reservation}, which does not hold it"
     return None

@@ -121,12 +121,12 @@ class HostService:
             holders = self._store.calendar.resource_names
             in_use = self._store.calendar.in_use(HOST, self._clock.now())
             standing = self._registration.standings((hypervisor,), holders, in_use)[host.name]
-            if standing.pooled is None:
+            if standing.in_aggregate is None:
                 # Else a host that is where it belongs would count as missing.
                 self._registration.check_freepool()
             if standing.lacking:
                 on_return(host, standing.lacking)
-            if not standing.pooled:
+            if not standing.in_aggregate:
                 self._enter_again(host, hypervisor)
             self.refresh_all((hypervisor,))
             failure = self._registration.standings((hypervisor,), holders, in_use)[host.name].failure
@@ -163,7 +163,7 @@ class HostService:
 
     def _at_home(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
         """Return a hypervisor with its own zone: while it is assigned, the cloud shows the reservation's."""
-        if not self._registration.is_handed_over(hypervisor):
+        if not self._registration.is_assigned(hypervisor):
             return hypervisor
         return replace(hypervisor, availability_zone=str(host.attributes["availability_zone"]))
 

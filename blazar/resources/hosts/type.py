@@ -250,7 +250,7 @@ class PhysicalHost:
     def _return(self, task: Task, *, hosts: frozenset[str] | None) -> Progress:
         used = hosts is None and task.reservation.status is ReservationStatus.ACTIVE
         left = self._aggregates.release(
-            task.reservation.id, hosts=hosts, handed_over=service_names(task.resources) if used else ()
+            task.reservation.id, hosts=hosts, assigned=service_names(task.resources) if used else ()
         )
         if left:
             return NotYet(RECHECK_SOON, f"{left} servers are being deleted")
