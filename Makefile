@@ -64,12 +64,13 @@ test-cloud: $(BIN)/.dev cloud ## the tests that need the real OpenStack
 test-one: $(BIN)/.dev ## one file or test: make test-one t=tests/unit/test_dates.py
 	$(BIN)/python -m pytest -q $(t) $(ARGS)
 
-lint: $(BIN)/.dev ## style, types, import order
+lint: $(BIN)/.dev ## style, types, import order, words of the glossary
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	cd nova && $(abspath $(BIN))/mypy --config-file pyproject.toml
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.house.words
 
 format: $(BIN)/.dev ## format the code
 	$(BIN)/ruff check --fix .

@@ -30,7 +30,7 @@ settings.load_profile("blazar")
 
 def missing(what: str, error: object) -> None:
     """A server that is not there: no test on a contributor's laptop, a failure in CI."""
-    text = f"{what} can not be reached: {str(error).strip().splitlines()[0]}"
+    text = f"{what} cannot be reached: {str(error).strip().splitlines()[0]}"
     if os.environ.get("CI"):
         pytest.fail(text)
     pytest.skip(text)
@@ -84,7 +84,7 @@ class KeptDatabases:
         self._drops = ExitStack()
 
     def url(self, kind: str) -> str:
-        """Return where the one of this kind is; whoever used it leaves it empty."""
+        """Return where the one of this kind is; each user leaves it empty."""
         if kind not in self._urls:
             url = self._drops.enter_context(contextmanager(fresh_database)(kind, Path()))
             engine = connect(url)

@@ -3,7 +3,7 @@
 
 A ``Stage`` has two managers. The first one works on the lease of project ``physics`` until, at a certain call to the
 cloud, it stands still for one and a half times ``claim_ttl``: the clock goes on, and the second manager takes over and
-finishes. Then, by the story's turn, nothing else happens, or the lease comes to its end, or is deleted, and a lease of
+finishes. Then, by the story's turn, nothing else happens, or the lease reaches its end, or is deleted, and a lease of
 project ``chemistry`` starts on the same hosts or addresses, and has servers there. Then the first manager wakes up.
 """
 
@@ -79,7 +79,7 @@ class Turn(StrEnum):
     """What happens to the lease while its manager stands still."""
 
     TAKEN_OVER = "taken over"
-    ENDS = "comes to its end"
+    ENDS = "reaches its end"
     DELETED = "is deleted"
     GONE = "is deleted, and nothing follows"
 
@@ -377,14 +377,14 @@ def check_lease(story: Story, stage: Stage, turn: Turn, mine: Photo) -> None:
 
 
 def check_usable(stage: Stage) -> None:
-    """Check that whoever has an active lease with room for a server can boot one."""
+    """Check that each project with an active lease with room for a server can boot one."""
     for lease in stage.store.leases.of_project(None):
         if lease.status is LeaseStatus.ACTIVE and all(
             r.resource_type not in (HOST, ADDRESS) for r in lease.reservations
         ):
             has = [s for s in stage.cloud.operators.list_servers() if s.project_id == lease.project_id]
             room = sum(a.count for a in stage.store.calendar.of_lease(lease.id))
-            assert len(stage.use(lease)) == room - len(has), "the users of an active lease can not boot servers"
+            assert len(stage.use(lease)) == room - len(has), "the users of an active lease cannot boot servers"
 
 
 def check_all_returns(stage: Stage) -> None:
@@ -604,7 +604,7 @@ def stories() -> dict[str, Story]:
             saved = lambda rooms=rooms: rooms(before_end="snapshot")  # noqa: E731
             told.append(_event("snapshot", saved, EventType.BEFORE_END, LeaseStatus.ACTIVE))
         else:
-            # Whoever has the address next keeps it from being made once more.
+            # The next user of the address keeps it from being made once more.
             told = [replace(story, turns=(*story.turns, Turn.GONE)) for story in told]
         found |= {f"{kind}: {story.name}": story for story in told}
     return found

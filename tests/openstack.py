@@ -303,7 +303,7 @@ class Providers:
         return dict(self.ask("GET", f"{self._path(host)}/inventories")["inventories"])
 
     def nest(self, host: str, name: str, inventories: Any) -> None:
-        """Give a host's provider a nested one; it stays, empty, because nova-compute can not bear to see it vanish."""
+        """Give a host's provider a nested one; it stays, empty, because nova-compute cannot bear to see it vanish."""
         for resource_class in inventories:
             self.ask("PUT", f"/resource_classes/{resource_class}")
         path = self._path(name)

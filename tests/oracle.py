@@ -81,7 +81,7 @@ def check_cloud(
             room = promised(store, lease, reservation)
             assert inside == set(room), "a reservation of servers has other hosts than promised"
             assert not set(room) & held, "a host is shared and alone"
-            assert projects == [lease.project_id], "the project of an active lease can not boot servers"
+            assert projects == [lease.project_id], "the project of an active lease cannot boot servers"
             for host, count in room.items():
                 slots.setdefault(host, {})[resource_class(reservation.id)] = count
         else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of the calendar at every instant, whoever books what: no resource is promised beyond what it has."""
+"""What must hold of the calendar at every instant: no resource is promised beyond its capacity."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """Databases with tables for tests, at once: making tables and putting statements into words is slow.
 
 A SQLite database is a copy of one that the migrations made. Engines on SQLite share what SQLAlchemy remembers of
-statements, which it would work out for every engine anew: half of the time of a usual test.
+statements, which it would compute again for every engine: half of the time of a usual test.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class World:
         return frozenset(host for a in self.aggregates() if a.name == name for host in a.hosts)
 
     def aggregates(self) -> list[AggregateState]:
-        """Return what there is in the cloud, past its faults."""
+        """Return the aggregates of the cloud, past its faults."""
         with self.simulated.inspect() as state:
             return list(state.aggregates.values())
 

@@ -39,7 +39,7 @@ def surplus(servers: Iterable[Server], capacity: Amounts, promised: Amounts) -> 
     """Return the preemptible servers to delete so that what is promised on a host fits: the newest, as few as possible.
 
     ``servers`` are those on the host outside reserved capacity. What non-preemptible servers use counts as taken,
-    whoever owns them.
+    regardless of owner.
     """
     taken = promised
     preemptible = []

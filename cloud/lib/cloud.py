@@ -1223,7 +1223,7 @@ def up(options):
     mark = VAR / "settings"
     settings = json.dumps([OFFSET, PASSWORD])
     if mark.exists() and mark.read_text() != settings:
-        raise Failure('the data was made with another password or other ports; "up --fresh" starts anew')
+        raise Failure('the data was made with another password or other ports; "up --fresh" starts over')
     mark.write_text(settings)
     # A copy, so that nothing is written beside the original.
     shutil.copytree(LIB / "fakes", HOME / "fakes", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))

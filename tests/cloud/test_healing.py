@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A nova-compute that dies, on a real OpenStack: what is promised of its host moves, and says so where it can not."""
+"""A nova-compute that dies, on a real OpenStack: what is promised of its host moves, and says so where it cannot."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_no_query_shows_more(service: Deployment, lease: str, query: str, root: 
 
 
 @both
-def test_a_lease_can_not_be_made_for_another_project(service: Deployment, lease: str, root: str):
+def test_a_lease_cannot_be_made_for_another_project(service: Deployment, lease: str, root: str):
     project = service.lease(lease, "admin")["project_id"]
     answer = service.call("stranger", "POST", "/leases", {**NEW, "project_id": project}, root=root)
     if answer.status == 201:

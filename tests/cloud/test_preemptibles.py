@@ -98,7 +98,7 @@ def test_slots_have_room_whatever_preemptible_servers_were_there(service, operat
 def test_a_user_gets_hosts_of_the_freepool_until_they_are_needed(service, mine, compute, spot):
     conf = openstack.HOME / "etc" / "nova" / "scheduler.conf"
     if ALLOWED not in conf.read_text(encoding="utf-8"):
-        pytest.skip(f"the test cloud was started without {ALLOWED}; start it anew")
+        pytest.skip(f"the test cloud was started without {ALLOWED}; start it again")
     server = mine.boot("spot", flavor_id=spot)
     assert server["status"] == "ACTIVE", server.get("fault")
     made = service.create(minimum=3, maximum=3)

@@ -265,7 +265,7 @@ SERVICES = sorted(name for name, member in vars(an_access()).items() if isinstan
 
 @pytest.mark.parametrize("service", SERVICES)
 @pytest.mark.parametrize("region", ["RegionOne", "RegionTwo"])
-def test_every_service_is_called_in_the_region_of_the_configuration_whoever_calls(web, service, region):
+def test_every_service_is_called_in_the_region_of_the_configuration(web, service, region):
     """Threads that watch over hosts work for nobody's request; their calls go the same way."""
     token = fixture.V3Token(user_name="blazar", project_name="service")
     for kind in SERVICES:

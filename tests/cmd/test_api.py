@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""blazar-api and the WSGI module with configurations that work, and with some that can not."""
+"""blazar-api and the WSGI module with configurations that work, and with some that cannot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def taken():
     ],
     ids=["nothing", "unknown", "incomplete"],
 )
-def test_a_login_that_can_not_be_is_refused(load, lines, words):
+def test_a_login_that_cannot_be_is_refused(load, lines, words):
     with pytest.raises(ConfigurationError, match=r"\[keystone_authtoken\]") as refused:
         api.build(load(*BUS, *lines))
     assert words in refused.value.message
@@ -116,7 +116,7 @@ def test_it_serves_until_it_is_told_to_stop(start):
     ],
     ids=["by default", "leases", "none"],
 )
-def test_an_operator_says_what_there_is_of_version_2(load, lines, served):
+def test_an_operator_chooses_the_parts_of_version_2(load, lines, served):
     http = Client(api.build(load(*BUS, *LOGIN, *lines)))
     paths = http.get("/openapi.json").json["paths"]
     assert {path for path in ("/v2/leases", "/v2/os-hosts") if path in paths} == served
@@ -129,7 +129,7 @@ def test_an_operator_may_serve_version_2_only(load):
     assert http.get("/v1").status_code == 404
 
 
-def test_an_operator_can_not_serve_no_version_at_all(load):
+def test_an_operator_cannot_serve_no_version_at_all(load):
     with pytest.raises(ConfigurationError, match="no API would be served"):
         api.build(load(*BUS, "enable_v1_api = false", *LOGIN, "[api]", "api_v2_controllers ="))
 

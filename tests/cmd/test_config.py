@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``blazar.conf`` as operators have it: what takes effect, what is told, what can not be."""
+"""``blazar.conf`` as operators have it: what takes effect, what is told, what cannot be."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def test_a_wrong_value_is_refused_with_its_option_and_what_would_do(load, sectio
         ("[nova]", "blazar_owner"),
     ],
 )
-def test_what_can_not_be_empty_is_not(load, section, option):
+def test_what_cannot_be_empty_is_not(load, section, option):
     with pytest.raises(ConfigurationError, match="is empty") as refused:
         load(section, f"{option} =")
     assert f"{section} {option}" in refused.value.message
@@ -333,7 +333,7 @@ def test_a_dollar_sign_in_a_secret_is_explained_and_the_secret_is_not_told(load,
     ],
     ids=str,
 )
-def test_a_login_that_can_not_be_is_refused(load, lines, words):
+def test_a_login_that_cannot_be_is_refused(load, lines, words):
     conf = load(*lines)
     with pytest.raises(InvalidInput) as refused:
         credentials(conf)
@@ -341,7 +341,7 @@ def test_a_login_that_can_not_be_is_refused(load, lines, words):
 
 
 @pytest.mark.parametrize("url", ["nonsense://secret@h/", "secret", "rabbit://guest:secret@h:port/"])
-def test_a_message_bus_that_can_not_be_is_refused_without_its_password(load, url):
+def test_a_message_bus_that_cannot_be_is_refused_without_its_password(load, url):
     with pytest.raises(InvalidInput, match="transport_url") as refused:
         transport(load("[DEFAULT]", f"transport_url = {url}"))
     assert "secret" not in refused.value.message
@@ -354,7 +354,7 @@ def test_a_message_bus_that_can_not_be_is_refused_without_its_password(load, url
         ("physical.host.plugin,physical.host.plugin", "more than one plugin for physical:host"),
     ],
 )
-def test_plugins_that_can_not_be_are_refused(load, plugins, words):
+def test_plugins_that_cannot_be_are_refused(load, plugins, words):
     with pytest.raises(ConfigurationError, match=words):
         assemble.check_plugins(load("[manager]", f"plugins = {plugins}"))
 
@@ -372,7 +372,7 @@ def test_a_folder_is_no_file(tmp_path):
         config.load(["--config-file", str(tmp_path)], program="blazar-test")
 
 
-def test_a_log_that_can_not_be_written_is_told(load):
+def test_a_log_that_cannot_be_written_is_told(load):
     with pytest.raises(ConfigurationError, match="log_config_append"):
         config.start_log(load("[DEFAULT]", "log_config_append = /no/such/file"))
 

@@ -57,7 +57,7 @@ OLDER = "written for the existing Blazar"
         ("older", ["acme_older:Plugin has no ", "perhaps one of the existing Blazar"]),
     ],
 )
-def test_what_can_not_be_used_is_refused_once_with_the_true_reason(load, installed, caplog, option, name, words):
+def test_what_cannot_be_used_is_refused_once_with_the_true_reason(load, installed, caplog, option, name, words):
     section = "manager" if option == "plugins" else "enforcement"
     with pytest.raises(ConfigurationError) as refused:
         assemble.check_plugins(load(f"[{section}]", f"{option} = acme.{name}"))
@@ -77,7 +77,7 @@ def test_what_is_installed_and_not_named_is_not_loaded_and_not_told_of(load, ins
     assert caplog.records == []
 
 
-def test_what_is_unknown_is_told_with_what_there_is(load, installed, caplog):
+def test_an_unknown_name_is_refused_with_the_names_that_exist(load, installed, caplog):
     with pytest.raises(ConfigurationError, match=r"acme\.no, which is not installed; installed are: acme\.broken, "):
         assemble.check_plugins(load("[manager]", "plugins = acme.no"))
     assert caplog.records == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""blazar-manager with a configuration that can not work: it says in one sentence why, or what it waits for."""
+"""blazar-manager with a configuration that cannot work: it says in one sentence why, or what it waits for."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_without_a_database_it_does_not_start(run):
         ("sqlite://", "needs a file"),
     ],
 )
-def test_a_database_url_that_can_not_be_is_refused(run, working, url, words):
+def test_a_database_url_that_cannot_be_is_refused(run, working, url, words):
     with pytest.raises(InvalidInput, match=words):
         run(*working(database=url))
 
@@ -106,7 +106,7 @@ def test_a_url_that_is_not_keystones_is_not_waited_over(run, working, stub):
     [["[DEFAULT]"], ["[oslo_messaging_notifications]", "driver = messagingv2"]],
     ids=lambda lines: lines[0],
 )
-def test_a_message_bus_that_can_not_be_is_refused_without_its_password(run, working, lines):
+def test_a_message_bus_that_cannot_be_is_refused_without_its_password(run, working, lines):
     with pytest.raises(BlazarError, match="transport_url") as refused:
         run(*working(), *lines, "transport_url = pigeon://blazar:se-cret@h/")
     assert "se-cret" not in refused.value.message

@@ -63,7 +63,7 @@ def test_the_first_lease_is_one_command_and_what_is_kept_is_for_nobody_else(tmp_
 
 
 @pytest.mark.slow
-def test_hosts_are_left_to_whoever_wants_to_register_them(tmp_path):
+def test_hosts_can_be_left_unregistered(tmp_path):
     program, url = begun(tmp_path, "--no-hosts")
     try:
         assert call(f"{url}/v1/os-hosts")["hosts"] == []

@@ -72,7 +72,7 @@ def test_a_policy_file_in_yaml_is_well(check, working, tmp_path):
         ("sqlite:///{}/empty.sqlite", "tables at no revision"),
     ],
 )
-def test_a_database_that_can_not_serve_is_a_failure(check, working, tmp_path, url, words):
+def test_a_database_that_cannot_serve_is_a_failure(check, working, tmp_path, url, words):
     code, found = check(*working(database=url.format(tmp_path)))
     assert (code, list(found)) == (2, ["Database"])
     assert words in found["Database"]
@@ -109,7 +109,7 @@ def test_a_wrong_password_is_a_failure_and_nothing_more_is_asked(check, working,
     assert stub.asked == ["POST /v3/auth/tokens"]
 
 
-def test_a_login_that_can_not_be_is_a_failure(check, working):
+def test_a_login_that_cannot_be_is_a_failure(check, working):
     code, found = check(*working(), "[keystone]", "auth_type = nonsense")
     assert (code, list(found)) == (2, ["Keystone"])
 
@@ -154,7 +154,7 @@ def test_without_a_command_it_says_how_it_is_used(capsys, arguments):
     assert "usage: blazar-status" in capsys.readouterr().err
 
 
-def test_a_configuration_that_can_not_be_read_is_255(file, capsys):
+def test_a_configuration_that_cannot_be_read_is_255(file, capsys):
     assert main(["--config-file", "/no/such/file", "upgrade", "check"]) == 255
     assert main(["--config-file", file("[DEFAULT]", "cleaning_time = x"), "upgrade", "check"]) == 255
     first, second = capsys.readouterr().err.splitlines()

@@ -112,7 +112,7 @@ def test_a_host_with_servers_keeps_its_zone(site, compute):
         compute.add_host(made.id, other)
 
 
-def test_an_aggregate_with_hosts_can_not_be_deleted(compute, host):
+def test_an_aggregate_with_hosts_cannot_be_deleted(compute, host):
     made = pool(compute)
     compute.add_host(made.id, host)
     with pytest.raises(Conflict):
@@ -195,7 +195,7 @@ def test_a_stopped_server_moves_cold_and_stays_when_that_is_confirmed(site, comp
     assert compute.migrations_of(server.id)[-1].state is MigrationState.DONE
 
 
-def test_a_server_can_not_move_to_a_host_that_does_not_exist(site, compute, host):
+def test_a_server_cannot_move_to_a_host_that_does_not_exist(site, compute, host):
     server = site.boot(host)
     with pytest.raises((NotFound, CloudRefused, Conflict)):
         compute.migrate_server(server.id, "no-such-node", live=True)

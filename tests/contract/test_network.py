@@ -75,7 +75,7 @@ def test_an_address_in_a_pool_is_given_to_an_operator_all_the_same(site):
     ],
     ids=["network", "subnet", "address"],
 )
-def test_what_can_not_be_is_refused(site, network, wrong, error):
+def test_what_cannot_be_is_refused(site, network, wrong, error):
     with pytest.raises((error, NotFound)):
         made(site, 10, **wrong)
     assert network.floating_ips(network_id=site.external) == ()

@@ -109,7 +109,7 @@ class House:
                 self.other.manager.outbox.run_due()
 
     def agrees(self) -> None:
-        """Nobody pays for what there is not, and all that there is is paid."""
+        """Nobody pays for leases that do not exist, and all that exist are paid."""
         leases = {lease.id: lease for lease in self.other.manager.leases(None)}
         paid = {id_: c for id_, c in self.service.books.consumers.items() if not c.ended}
         assert paid.keys() == leases.keys()
@@ -167,7 +167,7 @@ REQUESTS: dict[str, tuple[Callable[[House, Lease | None], None], bool | None]] =
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1], ids=["heard", "the answer lost"])
 @pytest.mark.parametrize(("ask", "running"), REQUESTS.values(), ids=REQUESTS)
-def test_whoever_dies_at_any_step_of_a_request_leaves_books_that_agree_with_the_leases(sqlite, ask, running, lost):
+def test_a_manager_killed_at_any_step_of_a_request_leaves_books_that_agree_with_the_leases(sqlite, ask, running, lost):
     house = House(sqlite)
     steps = 0
     done = False

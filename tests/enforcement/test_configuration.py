@@ -112,7 +112,7 @@ def test_options_of_others_that_clash_with_ours_are_refused_with_a_sentence(tmp_
     assert said.startswith("[enforcement] mood cannot be used as configured: duplicate option: max_units")
 
 
-def test_a_value_that_an_option_of_others_can_not_have_is_refused_with_a_sentence(tmp_path, monkeypatch):
+def test_a_value_that_an_option_of_others_cannot_have_is_refused_with_a_sentence(tmp_path, monkeypatch):
     class Counting(MoodFilter):
         options: ClassVar[list[cfg.Opt]] = [cfg.IntOpt("mood")]
 
@@ -138,7 +138,7 @@ def test_a_budget_is_read_with_its_period(tmp_path):
 
 
 @pytest.mark.parametrize("value", ["host", "host:x", "host:1.5", "host:-2", "host:1,host"])
-def test_a_budget_that_can_not_be_read_is_refused_with_what_it_should_be(tmp_path, value):
+def test_a_budget_that_cannot_be_read_is_refused_with_what_it_should_be(tmp_path, value):
     with pytest.raises(ConfigurationError) as refused:
         load(tmp_path, BUDGET, f"max_resource_hours = {value}")
     assert refused.value.message.startswith("[enforcement] max_resource_hours cannot be")

@@ -324,7 +324,7 @@ def test_the_body_of_a_message(service, rule):
 
 
 @pytest.mark.parametrize("status", [302, 401, 408, 425, 429, 500, 501, 503])
-def test_a_message_that_is_not_taken_is_an_error_for_whoever_tells(service, rule, status):
+def test_a_message_that_is_not_accepted_is_an_error_for_the_sender(service, rule, status):
     service.answers(status)
     with pytest.raises(EnforcementUnavailable):
         rule.notify(notification(Occasion.ENDED))

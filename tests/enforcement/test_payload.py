@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an enforcement service, and whoever listens to notifications, reads of leases of all types."""
+"""What enforcement services and listeners to notifications read of leases of all types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blazar.cmd import config, standalone
 from blazar.enforcement import Identity, Occasion
 from blazar.enforcement.payload import of_notification, of_question
 from blazar.manager.notifications import payload as notified
-from tests.manager.test_enforcement import Bookkeeper
+from tests.manager.test_enforcement import RecordingFilter
 from tests.manager.test_flavors import offer
 from tests.world import NOON, World, a_host, addresses, flavored, instances, of_hosts
 
@@ -22,8 +22,8 @@ IDS = ("flavor_id", "aggregate_id", "server_group_id")
 
 
 @pytest.fixture
-def books() -> Bookkeeper:
-    return Bookkeeper()
+def books() -> RecordingFilter:
+    return RecordingFilter()
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def world(sqlite, books) -> World:
     return World(sqlite, filters=[books])
 
 
-def of_all(books: Bookkeeper) -> list[dict]:
+def of_all(books: RecordingFilter) -> list[dict]:
     return [*map(of_question, books.asked), *map(of_notification, books.told)]
 
 

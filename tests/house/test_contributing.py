@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages for contributors say what is so: their commands run, and what they name exists."""
+"""The pages for contributors are true: their commands run, and what they name exists."""
 
 from __future__ import annotations
 

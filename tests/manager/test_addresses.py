@@ -126,7 +126,7 @@ def test_the_same_address_is_registered_once_however_it_is_written(a_world):
         ("public", "203.0.113.77", Conflict, "floating IP of project art"),
     ],
 )
-def test_an_address_that_can_not_be_promised_is_not_registered(a_world, network, address, error, says):
+def test_an_address_that_cannot_be_promised_is_not_registered(a_world, network, address, error, says):
     world = a_world(hosts=0)
     with world.simulated.change_state() as state:
         public = state.networks["public"]
@@ -230,7 +230,7 @@ def test_what_makes_no_sense_is_refused_and_the_field_named(world, wrong, says):
     assert world.manager.leases(None) == ()
 
 
-def test_more_than_there_is_is_refused_with_what_there_is(world):
+def test_a_request_for_too_many_is_refused_with_the_number_available(world):
     world.lease(addresses(7), start=HOUR)
     with pytest.raises(NotEnoughResources, match="at least 4 requested, 10 match, 3 of them free"):
         world.lease(addresses(4), start=2 * HOUR)
@@ -529,7 +529,7 @@ def test_an_end_is_tried_again_until_nothing_is_left(world, call, phase, error):
     assert (world.now(lease).status, in_cloud(world)) == (LeaseStatus.TERMINATED, {})
 
 
-def test_one_address_that_can_not_be_deleted_keeps_the_others_not_waiting(world):
+def test_one_address_that_cannot_be_deleted_keeps_the_others_not_waiting(world):
     world.lease(addresses(3))
     world.run()
     world.faults.fail_before("delete_floating_ip", CloudRefused("not this one"))
@@ -575,7 +575,7 @@ def test_before_the_start_amount_and_required_addresses_change_in_every_directio
     assert in_cloud(world) == {}
 
 
-def test_a_change_that_can_not_be_leaves_the_lease_as_it_was(world):
+def test_a_change_that_cannot_be_leaves_the_lease_as_it_was(world):
     lease = world.lease(addresses(3, required=[10]), start=HOUR)
     other = world.lease(addresses(required=[15]), start=HOUR)
     for error, says, values in [

@@ -19,7 +19,7 @@ from tests.world import NOON
 
 HOUR = timedelta(hours=1)
 STEP = timedelta(minutes=10)
-RELOOK = timedelta(minutes=5)
+RECHECK = timedelta(minutes=5)
 ACTIVE, ERROR, DELETED = ReservationStatus.ACTIVE, ReservationStatus.ERROR, ReservationStatus.DELETED
 NEEDS = {
     LeaseStatus.CREATING: (EventType.CREATE,),
@@ -35,7 +35,7 @@ NEEDS = {
 """Which events must be due at some time, so that it goes on."""
 
 Next = tuple[Lease, Lease | None]
-"""A lease, and what it is to be when its change is over, if whoever makes that is alive."""
+"""A lease, and what it is to be when its change is finished, if the manager that makes it is alive."""
 
 
 def created(before_end: bool) -> Lease:
@@ -52,7 +52,7 @@ def created(before_end: bool) -> Lease:
 
 def looked_at(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -> Next:
     """Do what a manager does that finds an event due."""
-    match lifecycle.decide(lease, event, now, recheck_interval=RELOOK):
+    match lifecycle.decide(lease, event, now, recheck_interval=RECHECK):
         case lifecycle.Drop():
             return lifecycle.with_event(lease, replace(event, due_at=None)), wanted
         case lifecycle.Wait(until, reason):
@@ -71,7 +71,7 @@ def worked_on(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
         yield lifecycle.abandon(lease, event, now=now), None
         return
     left = None if kind is EventType.UPDATE else wanted
-    yield lifecycle.postpone(lease, event, at=now + RELOOK, reason="x", failed=True, now=now), left
+    yield lifecycle.postpone(lease, event, at=now + RECHECK, reason="x", failed=True, now=now), left
     match kind:
         case EventType.DELETE:
             yield lifecycle.deleted(lease, event, now=now), None
@@ -108,11 +108,11 @@ def asked_for(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Nex
     if lease.status not in lifecycle.STABLE or lifecycle.live_claim(lease, now) is not None:
         return
     for end in {lease.window.end, NOON + 4 * HOUR}:
-        for anew in (False, True):
+        for newly_set in (False, True):
             window = replace(lease.window, end=end)
             again = _rearmed(lease, window, now)
             rearmed = again is not lease
-            events, _ = _new_timetable(again, window, None, now, newly_set=anew, saves=True, rearmed=rearmed)
+            events, _ = _new_timetable(again, window, None, now, newly_set=newly_set, saves=True, rearmed=rearmed)
             after = replace(again, window=window, events=events)
             yield after, wanted
             if lease.event(EventType.UPDATE) is None:
@@ -147,7 +147,7 @@ def check(lease: Lease, now: datetime) -> None:
 def sketch(lease: Lease, now: datetime, wanted: Lease | None) -> object:
     """Return what of a lease decides how it goes on."""
     events = [
-        (e.event_type, e.status, e.due_at and max(-1, min(5, (e.due_at - now) // RELOOK)), bool(e.claimed_by))
+        (e.event_type, e.status, e.due_at and max(-1, min(5, (e.due_at - now) // RECHECK)), bool(e.claimed_by))
         for e in lease.events
         if e.due_at is not None or e.event_type in lifecycle.TIMETABLE
     ]

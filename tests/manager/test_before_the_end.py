@@ -132,7 +132,7 @@ def test_an_action_that_comes_with_more_hosts_gets_its_event_too(a_world):
     assert warning(world, lease).due_at == NOON + 2 * HOUR
 
 
-def test_servers_off_every_host_can_not_be_pictured_and_the_event_says_so(world):
+def test_servers_off_every_host_cannot_be_pictured_and_the_event_says_so(world):
     lease, host = running(world, "snapshot")
     boot(world, lease, host)
     boot(world, lease, None, "shelf", status="SHELVED_OFFLOADED")
@@ -144,7 +144,7 @@ def test_servers_off_every_host_can_not_be_pictured_and_the_event_says_so(world)
     assert world.now(lease).status is LeaseStatus.TERMINATED
 
 
-def test_one_server_that_can_not_be_pictured_keeps_no_other_from_it(world):
+def test_one_server_that_cannot_be_pictured_keeps_no_other_from_it(world):
     lease, host = running(world, "snapshot")
     boot(world, lease, host, "broken", status="ERROR")
     boot(world, lease, host, "sound")
@@ -231,7 +231,7 @@ def test_a_server_that_no_host_takes_live_moves_cold(roomy):
     lease, host = running(roomy, "migration")
     server = boot(roomy, lease, host)
     for _ in range(2):
-        roomy.faults.fail_before("migrate_server", Conflict("its devices can not move live"))
+        roomy.faults.fail_before("migrate_server", Conflict("its devices cannot move live"))
     roomy.run_to(NOON + HOUR + MINUTE)
     assert [(m.live, m.state) for m in roomy.simulated.compute.migrations_of(server.id)] == [
         (False, MigrationState.DONE)
@@ -269,7 +269,7 @@ def test_servers_that_find_no_host_stay_and_the_event_says_why(world):
     assert where(world, server) == "deleted"
 
 
-def test_a_server_in_a_state_that_can_not_move_keeps_no_other_from_moving(roomy):
+def test_a_server_in_a_state_that_cannot_move_keeps_no_other_from_moving(roomy):
     lease, host = running(roomy, "migration")
     broken, sound = boot(roomy, lease, host, status="ERROR"), boot(roomy, lease, host)
     roomy.run_to(NOON + HOUR + MINUTE)

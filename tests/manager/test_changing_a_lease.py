@@ -131,7 +131,7 @@ def test_an_active_reservation_grows_at_once(world):
     assert world.pool() == frozenset()
 
 
-def test_an_active_reservation_can_not_give_up_a_host(world):
+def test_an_active_reservation_cannot_give_up_a_host(world):
     lease = world.lease(a_host(2))
     world.run()
     with pytest.raises(NotEnoughResources, match="cannot shrink"):
@@ -356,7 +356,7 @@ def test_reservations_can_be_neither_added_nor_removed_nor_change_their_type(wor
         world.change(lease, reservations=(ReservationChange(lease.reservations[0].id, {}, "virtual:instance"),))
 
 
-def test_a_lease_that_is_being_started_can_not_be_changed(world):
+def test_a_lease_that_is_being_started_cannot_be_changed(world):
     lease = world.lease()
     world.faults.fail_before("add_host", CloudUnavailable("no answer"), times=9)
     world.run()

@@ -311,7 +311,7 @@ def test_an_undo_without_what_there_was_before_is_an_error_and_touches_nothing(w
         held_before(lease, replace(event, saved_state=None), {})
 
 
-def test_a_last_write_that_fails_leaves_the_event_to_whoever_comes(world, monkeypatch):
+def test_a_last_write_that_fails_leaves_the_event_to_the_next_manager(world, monkeypatch):
     lease = world.lease(a_host(), start=HOUR)
     world.clock.to(NOON + HOUR)
     save, writes = world.store.leases.save, []
@@ -386,7 +386,7 @@ def test_few_requests_wait_at_a_time_and_of_one_project_fewer():
     assert not waiting._of
 
 
-def test_whoever_finds_no_place_to_wait_is_told_at_once(a_world, monkeypatch):
+def test_a_request_without_a_place_to_wait_is_refused_at_once(a_world, monkeypatch):
     world = a_world(patience=timedelta(seconds=20), settings=None)
     lease = world.lease(a_host(), start=HOUR)
     told = []

@@ -10,15 +10,15 @@ import pytest
 from blazar.enforcement import NotDelivered, Occasion, Refused
 from blazar.model.errors import ClaimLost, EnforcementUnavailable, UsageDenied, WrongState
 from blazar.model.lease import LeaseStatus
-from tests.manager.test_enforcement import Bookkeeper, Killed
+from tests.manager.test_enforcement import Killed, RecordingFilter
 from tests.world import NOON, World, a_host
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 
 
-class Strict(Bookkeeper):
-    """A bookkeeper without whose word nothing is granted. ``objects`` says what is raised on which occasion."""
+class Strict(RecordingFilter):
+    """A mandatory filter: nothing is granted without its answer. ``objects`` maps occasions to what is raised."""
 
     mandatory = True
 
@@ -40,7 +40,7 @@ class Second(Strict):
 
 NO = Refused("no credit is left")
 LOST = NotDelivered("no answer", maybe_accepted=True)
-DOWN = NotDelivered("it can not be reached", maybe_accepted=False)
+DOWN = NotDelivered("it cannot be reached", maybe_accepted=False)
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_a_change_that_nobody_answers_for_is_undone_and_taken_back(world, books)
 
 
 def test_who_does_not_insist_is_told_again_of_a_lease_that_stands(sqlite):
-    books = Bookkeeper(deaf=1)
+    books = RecordingFilter(deaf=1)
     world = World(sqlite, filters=[books])
     lease = world.lease()
     assert lease.status is LeaseStatus.PENDING
@@ -205,7 +205,7 @@ def die(*_: object) -> None:
     raise Killed
 
 
-def test_whoever_takes_a_creation_over_from_one_who_died_after_it_was_accepted_takes_it_back(engine, books):
+def test_a_manager_that_takes_over_an_accepted_creation_reverses_it(engine, books):
     world = World(engine, filters=[books])
     survivor = world.another_manager()
     books.meanwhile = die
@@ -223,7 +223,7 @@ def test_whoever_takes_a_creation_over_from_one_who_died_after_it_was_accepted_t
     assert outstanding(world) == 0
 
 
-def test_whoever_takes_a_change_over_from_one_who_died_after_it_was_accepted_takes_it_back(engine, books):
+def test_a_manager_that_takes_over_an_accepted_change_reverses_it(engine, books):
     world = World(engine, filters=[books])
     lease = world.lease(a_host(1))
     world.run()

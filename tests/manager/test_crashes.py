@@ -72,7 +72,7 @@ def nothing_is_left(world: World) -> None:
 
 
 @pytest.mark.parametrize("phase", ["before", "after"])
-def test_whoever_dies_at_any_step_of_a_start_another_finishes_it(world, phase):
+def test_a_manager_killed_at_any_step_of_a_start_another_finishes_it(world, phase):
     for step in itertools.count(1):
         lease = a_mixed_lease(world)
         died = dies(world, lambda due=lease.window.start: world.run_to(due), step, phase)
@@ -94,7 +94,7 @@ def test_whoever_dies_at_any_step_of_a_start_another_finishes_it(world, phase):
 
 
 @pytest.mark.parametrize("phase", ["before", "after"])
-def test_whoever_dies_at_any_step_of_an_end_another_finishes_it(world, phase):
+def test_a_manager_killed_at_any_step_of_an_end_another_finishes_it(world, phase):
     for step in itertools.count(1):
         lease = a_mixed_lease(world)
         world.run_to(lease.window.start)
@@ -110,7 +110,7 @@ def test_whoever_dies_at_any_step_of_an_end_another_finishes_it(world, phase):
 
 
 @pytest.mark.parametrize("phase", ["before", "after"])
-def test_whoever_dies_at_any_step_of_a_deletion_another_finishes_it(world, phase):
+def test_a_manager_killed_at_any_step_of_a_deletion_another_finishes_it(world, phase):
     for step in itertools.count(1):
         lease = a_mixed_lease(world)
         world.run_to(lease.window.start)

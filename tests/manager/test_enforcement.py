@@ -42,7 +42,7 @@ DOWN = CloudUnavailable("the cloud does not answer")
 
 
 @dataclass
-class Bookkeeper:
+class RecordingFilter:
     """A filter that remembers what it was asked and told, and objects as the test says."""
 
     needs_use: ClassVar[bool] = False
@@ -90,8 +90,8 @@ def no(question: Question) -> None:
 
 
 @pytest.fixture
-def books() -> Bookkeeper:
-    return Bookkeeper()
+def books() -> RecordingFilter:
+    return RecordingFilter()
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_denied_lease_leaves_nothing_behind_and_the_cloud_is_not_called(world,
     assert len(world.hosts_of(world.lease(a_host(3)))) == 3
 
 
-def test_what_can_not_be_booked_is_not_asked_about(world, books):
+def test_what_cannot_be_booked_is_not_asked_about(world, books):
     with pytest.raises(NotEnoughResources):
         world.lease(a_host(4))
     assert books.asked == []
@@ -197,8 +197,8 @@ def test_a_denial_after_a_lost_race_counts(world, books):
 
 
 def test_filters_are_asked_in_their_order_and_the_first_that_objects_decides(sqlite):
-    first, second = Bookkeeper(), Bookkeeper(says=no)
-    third = Bookkeeper()
+    first, second = RecordingFilter(), RecordingFilter(says=no)
+    third = RecordingFilter()
     world = World(sqlite, filters=[first, second, third])
     with pytest.raises(UsageDenied):
         world.lease()
@@ -256,7 +256,7 @@ def test_a_new_name_is_nobodys_business(world, books):
     assert (len(books.asked), books.heard) == (1, ["commit-create"])
 
 
-def test_a_lease_that_starts_while_a_filter_thinks_is_decided_on_anew(world, books):
+def test_a_lease_that_starts_while_a_filter_thinks_is_decided_on_again(world, books):
     lease = world.lease(a_host(1), start=HOUR)
 
     def meanwhile(question):
@@ -579,13 +579,13 @@ def test_a_lease_deleted_while_it_was_created_is_told_of_neither_way(world, book
 
 
 def test_nobody_to_hear_means_nothing_is_kept(sqlite):
-    world = World(sqlite, filters=[Bookkeeper(occasions=frozenset())])
+    world = World(sqlite, filters=[RecordingFilter(occasions=frozenset())])
     world.lease()
     world.run_to(NOON + 3 * HOUR)
     assert rows(world, outbox) == 0
 
 
-# Whoever does not listen, or dies
+# Services that do not answer, managers that die
 
 
 def test_who_does_not_listen_delays_no_lease_and_is_told_again(world, books):
@@ -624,10 +624,10 @@ def test_it_is_given_up_after_so_many_tries_and_the_reason_is_kept(sqlite, books
         world.manager.outbox.run_due()
         world.clock.by(minutes=1)
     assert books.tries == 3
-    assert f"commit-create of lease {lease.id} is given up: Bookkeeper: nobody listens" in caplog.text
+    assert f"commit-create of lease {lease.id} is given up: RecordingFilter: nobody listens" in caplog.text
     with world.engine.connect() as connection:
         kept = connection.execute(sa.select(outbox)).one()
-    assert (kept.due_at, kept.reason) == (None, "Bookkeeper: nobody listens")
+    assert (kept.due_at, kept.reason) == (None, "RecordingFilter: nobody listens")
     assert lease.id in kept.content
 
 
@@ -658,7 +658,7 @@ def test_what_is_refused_for_good_is_told_once_and_the_next_follows(world, books
 
 @pytest.mark.parametrize("heard", [True, False])
 def test_an_end_does_not_wait_long_behind_what_fails_where_the_service_can_be_reached(world, books, heard):
-    """A service that can not be reached at all hears of both, in their order, when it is back."""
+    """A service that cannot be reached at all hears of both, in their order, when it is back."""
     commits = []
 
     def notify(notification, notify=books.notify):
@@ -694,7 +694,7 @@ def test_a_change_is_asked_about_when_all_before_it_is_told(world, books):
     assert order == ["commit-create", "check", "commit-update", "check", "commit-update"]
 
 
-def test_a_change_does_not_wait_for_what_can_not_be_told(world, books):
+def test_a_change_does_not_wait_for_what_cannot_be_told(world, books):
     books.deaf = 99
     lease = world.lease(start=HOUR)
     world.change(lease, end=NOON + 9 * HOUR)
@@ -743,10 +743,10 @@ def test_a_bug_in_a_filter_is_like_not_listening(world, books):
 
 
 def test_each_filter_is_told_once_though_another_does_not_listen(sqlite):
-    class Other(Bookkeeper):
+    class Other(RecordingFilter):
         pass
 
-    deaf, hears = Bookkeeper(deaf=2), Other()
+    deaf, hears = RecordingFilter(deaf=2), Other()
     world = World(sqlite, filters=[deaf, hears])
     world.lease()
     for _ in range(4):
@@ -778,7 +778,7 @@ def test_what_a_dead_manager_had_in_hand_is_told_by_another_and_not_before_its_t
 
 
 def test_a_manager_that_dies_as_it_begins_an_end_leaves_one_message_or_none_yet(world, books):
-    """Killed at every step of an end in turn: the message is there once, whoever finishes the work."""
+    """Killed at every step of an end in turn: the message is there once, whichever manager finishes the work."""
     lease = world.lease()
     world.run()
     world.clock.to(NOON + 2 * HOUR)
@@ -831,7 +831,7 @@ def test_news_are_the_same_on_every_database(engine, books):
 def test_a_running_manager_tells_without_being_asked_to(sqlite):
     heard = threading.Event()
 
-    class Listener(Bookkeeper):
+    class Listener(RecordingFilter):
         def notify(self, notification):
             heard.set()
 

@@ -45,7 +45,7 @@ POINTS = [
 
 
 @pytest.mark.parametrize(("name", "turn", "call", "phase"), POINTS)
-def test_whoever_stood_still_touches_nothing_of_another_lease_and_leaves_nothing_over(made, name, turn, call, phase):
+def test_a_manager_that_stood_still_touches_no_other_lease_and_leaves_nothing_behind(made, name, turn, call, phase):
     story = STORIES[name]
     number = calls_of(story, staged(made), turn).index(call) + 1
     assert tell(story, staged(made), turn, (number, phase))
@@ -70,7 +70,7 @@ def test_what_a_dead_manager_was_doing_with_a_lease_is_dropped_when_that_is_dele
 
 
 def dies_at(world: World, call: str) -> None:
-    """Let whoever makes this call be killed: nothing comes after it."""
+    """Kill the manager that makes this call: nothing comes after it."""
     calls = []
 
     def kill(name: str, phase: str) -> None:

@@ -114,7 +114,7 @@ def test_a_flavor_that_the_project_may_not_use_does_not_exist_for_it(world):
     world.lease(flavored(1, 7), start=HOUR)
 
 
-def test_the_flavor_of_a_reservation_can_not_be_reserved_again(world):
+def test_the_flavor_of_a_reservation_cannot_be_reserved_again(world):
     lease = world.lease(flavored(1))
     world.run()
     with pytest.raises(InvalidInput, match="the flavor of a reservation"):
@@ -151,7 +151,7 @@ def test_an_empty_requirement_is_none(world, empty):
     assert world.lease(flavored(1, resource_properties=empty), start=HOUR)
 
 
-def test_a_flavor_that_can_not_be_promised_is_refused_before_anything_is_made(world):
+def test_a_flavor_that_cannot_be_promised_is_refused_before_anything_is_made(world):
     for number, specs in enumerate(({"resources1:VGPU": "1"}, {"trait:X": "perhaps"}, {"resources:VCPU": "9" * 5000})):
         offer(world, f"odd-{number}", extra_specs=specs)
         with pytest.raises(InvalidInput, match="use another flavor"):

@@ -141,7 +141,7 @@ def test_a_quiet_look_costs_a_few_statements_whatever_the_number_of_hosts(a_worl
     assert sum(world.faults.calls.values()) - sum(calls.values()) == 3
 
 
-def test_the_monitor_notes_what_the_cloud_tells_otherwise_of_a_host(world):
+def test_the_monitor_records_changes_of_a_host_in_the_cloud(world):
     world.lease()
     world.run()
     zones = {host.name: host.attributes["availability_zone"] for host in world.manager.hosts()}
@@ -237,7 +237,7 @@ def test_reservations_of_a_lease_that_have_not_started_may_swap(world):
     assert not world.now(lease).degraded
 
 
-def test_one_of_two_reservations_is_helped_where_both_can_not_be(a_world):
+def test_one_of_two_reservations_is_helped_where_both_cannot_be(a_world):
     world = a_world(hosts=4)
     lease = world.lease(a_host(1, needs=ON_NODE_1), a_host(2), start=HOUR)
     lost = sorted(world.hosts_of(lease) - {"node-1"})[0]
@@ -382,7 +382,7 @@ def test_a_lease_starts_with_what_is_down_and_has_it_when_it_is_back(world):
     assert flags(world, lease) == (False, False, False)
 
 
-def test_what_can_not_be_handed_over_is_exchanged_at_the_start(world):
+def test_what_cannot_be_handed_over_is_exchanged_at_the_start(world):
     lease = world.lease(start=HOUR)
     (host,) = world.hosts_of(lease)
     world.simulated.operators.host_vanishes(host)
@@ -425,7 +425,7 @@ def test_a_start_does_without_what_nothing_can_take_the_place_of_and_brings_it_i
     assert world.pool() == {"node-1", "node-2", "node-3"}
 
 
-def test_a_reservation_of_which_nothing_is_left_can_not_start_and_the_others_do(world):
+def test_a_reservation_of_which_nothing_is_left_cannot_start_and_the_others_do(world):
     lease = world.lease(a_host(1, needs=ON_NODE_1), a_host(1), start=HOUR)
     world.simulated.operators.host_vanishes("node-1")
     world.run_to(NOON + HOUR)
@@ -435,7 +435,7 @@ def test_a_reservation_of_which_nothing_is_left_can_not_start_and_the_others_do(
     assert "node-1" in now.event(EventType.START).reason
 
 
-def test_a_lease_that_holds_what_has_vanished_comes_to_its_end(world):
+def test_a_lease_that_holds_a_vanished_host_ends(world):
     lease = world.lease(a_host(3))
     world.run()
     assert world.now(lease).status is LeaseStatus.ACTIVE
@@ -930,7 +930,7 @@ def test_only_what_is_promised_of_a_host_is_moved_off_it(world):
         world.manager.move_reservation("77", lease.reservations[0].id)
 
 
-def test_to_read_a_host_anew_is_a_look_at_it(world):
+def test_to_read_a_host_again_is_a_look_at_it(world):
     world.simulated.operators.host_down("node-1")
     assert world.manager.refresh_host("1").failure == "its nova-compute is down"
     world.simulated.operators.host_up("node-1")
@@ -1004,7 +1004,7 @@ def test_so_does_one_whose_reservation_misses_another_host_at_the_same_time(worl
     assert flags(world, lease) == (True, False, True), "node-2 is down"
 
 
-def test_a_host_whose_aggregate_was_deleted_by_hand_is_handed_over_again_when_it_is_read_anew(world):
+def test_a_host_whose_aggregate_was_deleted_by_hand_is_handed_over_again_when_it_is_read_again(world):
     lease = world.lease(a_host(1, needs=ON_NODE_1))
     world.run()
     aggregate = world.simulated.compute.aggregate(lease.reservations[0].id)
@@ -1098,7 +1098,7 @@ def test_what_is_in_use_of_a_lease_in_error_is_moved_and_what_failed_is_not(worl
     assert world.now(lease) == lease
 
 
-def test_a_host_is_read_anew_though_a_lease_that_needs_it_waits_to_start(a_world):
+def test_a_host_is_read_again_though_a_lease_that_needs_it_waits_to_start(a_world):
     world = a_world(hosts=2)
     lease = world.lease(a_host(2), start=HOUR, hours=5)
     stranger = world.simulated.users.boot_server("stranger", host="node-2", project_id="art", user_id="u")
@@ -1128,11 +1128,11 @@ def test_where_the_cloud_has_no_freepool_nothing_counts_as_lost(world):
     assert told(world) == []
 
 
-# What can not be handed over
+# What cannot be handed over
 
 
 def in_vain(world: World):
-    """Return a lease in use whose host is back, and can not be handed over as somebody's server is there; and that."""
+    """Return a lease in use whose host is back, and cannot be handed over as somebody's server is there; and that."""
     lease = world.lease(a_host(1, needs=ON_NODE_1), hours=100)
     world.run()
     lost_and_back(world, "node-1")
@@ -1153,7 +1153,7 @@ def tries(world: World, lease, manager, span: timedelta) -> list[timedelta]:
     return found
 
 
-def test_what_can_not_be_handed_over_is_tried_more_and_more_rarely_and_leaves_one_event(world):
+def test_what_cannot_be_handed_over_is_tried_more_and_more_rarely_and_leaves_one_event(world):
     lease, _ = in_vain(world)
     found = tries(world, lease, world.manager, timedelta(seconds=100))
     assert found == [timedelta(seconds=n) for n in (0, 5, 15, 35, 75)]
@@ -1168,7 +1168,7 @@ def test_other_managers_and_those_that_come_later_know_how_long_it_rests(world):
     assert tries(world, lease, world.another_manager(), timedelta(seconds=40)) == [timedelta(seconds=15)]
 
 
-def test_it_rests_ten_minutes_at_most_and_begins_anew_after_it_succeeded(world):
+def test_it_rests_ten_minutes_at_most_and_begins_again_after_it_succeeded(world):
     lease, stranger = in_vain(world)
     for _ in range(20):
         world.manager.monitor.heal()
@@ -1187,7 +1187,7 @@ def test_it_rests_ten_minutes_at_most_and_begins_anew_after_it_succeeded(world):
     assert tries(world, lease, world.manager, timedelta(seconds=12)) == [timedelta(0), timedelta(seconds=5)]
 
 
-def test_an_operator_who_reads_the_host_anew_need_not_wait(world):
+def test_an_operator_who_reads_the_host_again_need_not_wait(world):
     lease, stranger = in_vain(world)
     tries(world, lease, world.manager, timedelta(seconds=40))
     world.simulated.compute.delete_server(stranger.id)

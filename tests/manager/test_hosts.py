@@ -92,14 +92,14 @@ def test_a_host_leaves_and_may_come_back(bare):
     assert bare.simulated.placement.reservation_provider("node-1") == provider
 
 
-def test_a_host_that_leaves_keeps_its_provider_because_nova_can_not_bear_to_see_it_vanish(bare):
+def test_a_host_that_leaves_keeps_its_provider_because_nova_cannot_bear_to_see_it_vanish(bare):
     host = bare.register("node-1")
     provider = bare.simulated.placement.reservation_provider("node-1")
     bare.manager.delete_host(host.external_id)
     assert bare.simulated.placement.reservation_provider("node-1") == provider
 
 
-def test_a_host_that_is_promised_can_not_leave(world):
+def test_a_host_that_is_promised_cannot_leave(world):
     lease = world.lease(a_host(3), start=timedelta(days=3))
     with pytest.raises(Conflict, match=lease.id):
         world.manager.delete_host("1")
@@ -123,7 +123,7 @@ def test_capabilities_are_added_changed_and_taken_away(world):
     assert changed.capabilities == {"gpu": "H100"}
 
 
-def test_a_capability_that_a_live_reservation_asks_for_can_not_be_changed(world):
+def test_a_capability_that_a_live_reservation_asks_for_cannot_be_changed(world):
     world.manager.update_host("1", HostChange({"gpu": "A100", "rack": "r1"}))
     lease = world.lease(a_host(needs='["==", "$gpu", "A100"]'), start=timedelta(hours=1))
     for value in ("H100", None):
@@ -136,7 +136,7 @@ def test_a_capability_that_a_live_reservation_asks_for_can_not_be_changed(world)
 
 
 @pytest.mark.parametrize("who", ["a new lease", "a lease that is changed"])
-def test_a_capability_that_is_asked_for_in_the_last_moment_can_not_be_changed(world, monkeypatch, who):
+def test_a_capability_that_is_asked_for_in_the_last_moment_cannot_be_changed(world, monkeypatch, who):
     world.manager.update_host("1", HostChange({"gpu": "A100"}))
     needs = '["==", "$gpu", "A100"]'
     kept = world.lease(a_host(3), start=timedelta(hours=1)) if who == "a lease that is changed" else None
@@ -337,7 +337,7 @@ def test_a_host_that_shrinks_below_what_is_promised_breaks_nothing(a_world):
     assert {world.now(lease).status for lease in (running, later)} == {LeaseStatus.TERMINATED}
 
 
-def test_a_host_that_is_read_anew_while_it_is_being_deleted_stays_out_of_the_freepool(world, monkeypatch):
+def test_a_host_that_is_read_again_while_it_is_being_deleted_stays_out_of_the_freepool(world, monkeypatch):
     retire = world.store.resources.retire
 
     def late(*arguments, **more):
@@ -350,7 +350,7 @@ def test_a_host_that_is_read_anew_while_it_is_being_deleted_stays_out_of_the_fre
     assert [host.name for host in world.manager.hosts()] == ["node-2", "node-3"]
 
 
-def test_so_does_one_that_is_deleted_while_it_is_read_anew(world):
+def test_so_does_one_that_is_deleted_while_it_is_read_again(world):
     world.simulated.operators.host_returns(world.simulated.operators.host_vanishes("node-1"))
 
     def hook(name, when):

@@ -462,7 +462,7 @@ def test_an_end_is_tried_again_until_nothing_is_left(world, call, phase):
     nothing_is_left(world)
 
 
-def test_what_somebody_took_away_before_the_start_is_made_anew(world):
+def test_what_somebody_took_away_before_the_start_is_made_again(world):
     lease = world.lease(instances(2, affinity=True), start=HOUR)
     world.simulated.compute.delete_flavor(id_of(lease))
     world.simulated.compute.delete_aggregate(world.simulated.compute.aggregate(id_of(lease)).id)

@@ -167,7 +167,7 @@ def test_a_host_that_is_left_late_is_cleaned_before_the_next_start(a_world):
     assert server not in world.simulated.operators.list_servers()
 
 
-def test_an_extension_can_not_eat_the_cleaning_time(a_world):
+def test_an_extension_cannot_eat_the_cleaning_time(a_world):
     world = a_world(hosts=1, cleaning_time=timedelta(minutes=10))
     first = world.lease()
     world.lease(start=2 * HOUR + timedelta(minutes=20))
@@ -283,7 +283,7 @@ def test_two_reservations_of_one_lease_never_share_the_last_host(world):
     assert world.hosts_of(lease) == {"node-1", "node-2", "node-3"}
 
 
-def test_a_creation_that_nobody_finished_is_undone_by_whoever_finds_it(world):
+def test_a_creation_that_nobody_finished_is_undone_by_any_manager(world):
     class Crash(BaseException):
         pass
 

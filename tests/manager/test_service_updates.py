@@ -62,7 +62,7 @@ def test_notifications_of_nova_are_heard_over_rabbitmq(tmp_path):
         listener.wait()
 
 
-def test_a_bus_that_can_not_be_is_said_in_a_sentence(tmp_path):
+def test_a_bus_that_cannot_be_is_said_in_a_sentence(tmp_path):
     conf = a_configuration("[oslo_messaging_notifications]", "transport_url = nonsense://x", tmp_path=tmp_path)
     with pytest.raises(InvalidInput, match="transport_url"):
         service_updates.listener(conf, ["t"], print, pool="p")

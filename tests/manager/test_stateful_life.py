@@ -132,7 +132,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(lease=leases, shelved=st.booleans())
     def boot_with_the_flavor(self, lease: str, shelved: bool) -> None:
-        # Whoever can boot boots: nobody asks whether that is a good moment.
+        # Users boot servers whenever they can, at any moment.
         for reservation in self.world.now_of(lease).reservations:
             with suppress(NotFound, Conflict):
                 server = self.world.simulated.users.boot_reserved(reservation.id, project_id=PROJECT)

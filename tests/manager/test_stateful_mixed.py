@@ -126,7 +126,7 @@ class Mixed(RuleBasedStateMachine):
         self.world.run_to(self.world.clock.now() + timedelta(minutes=minutes))
 
     @invariant()
-    def nothing_is_promised_beyond_what_there_is(self) -> None:
+    def nothing_is_promised_beyond_capacity(self) -> None:
         if hasattr(self, "world"):
             check_promises(self.world.store, since=self.world.clock.now())
 

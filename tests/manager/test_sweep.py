@@ -128,7 +128,7 @@ def test_a_dry_run_reports_and_leaves_everything(a_world, caplog):
     assert world.simulated.compute.aggregate(reservation) is not None
 
 
-def test_what_can_not_be_ended_now_is_tried_again(world):
+def test_what_cannot_be_ended_now_is_tried_again(world):
     lease = a_lease_that_is_over(world, a_host(), deleted=True)
     reservation = lease.reservations[0].id
     world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})

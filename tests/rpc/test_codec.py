@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes over the message bus comes out as it went in, and what is garbled comes to nothing."""
+"""What goes over the message bus arrives as it was sent, and garbled messages are refused."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_garbled_answer_is_refused(message):
         codec.decode_answer("lease", message)
 
 
-def test_a_window_that_can_not_be_is_refused():
+def test_a_window_that_cannot_be_is_refused():
     text = '{"id":"a","name":"","user_id":"","project_id":"","status":"PENDING","created_at":"2030-01-01T00:00:00Z",'
     backwards = '"window":{"start":"2030-01-02T00:00:00Z","end":"2030-01-01T00:00:00Z"}}'
     with pytest.raises(codec.Garbled, match="is not after the start"):

@@ -225,7 +225,7 @@ def test_who_is_not_waited_for_may_work_for_ever():
         check_awaited()
 
 
-def test_what_was_begun_in_time_is_finished_whoever_waits(world):
+def test_work_begun_in_time_is_finished_even_if_nobody_waits(world):
     booking = Booking(world.store, world.clock, world.settings)
 
     def commit(_):

@@ -36,7 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Template]:
 
 
 @pytest.mark.parametrize(("name", "turn"), TURNS, ids=str)
-def test_whoever_stood_still_touches_nothing_of_another_lease_and_leaves_nothing_over(made, name, turn):
+def test_a_manager_that_stood_still_touches_no_other_lease_and_leaves_nothing_behind(made, name, turn):
     # Flavors go the way of instances.
     told, wrong = walk(STORIES[name], made, turn, every=EVERY * (3 if name.startswith("flavors") else 1))
     assert not wrong, f"{len(wrong)} of {told} points:\n" + "\n".join(wrong)

@@ -217,7 +217,7 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_nothing_is_lost(po
         simulated(cloud_file).operators.offer_flavor(flavor)
     engine.dispose()
     context = multiprocessing.get_context("fork")
-    # A file and no lock: whoever is killed with a lock in hand keeps it.
+    # A file and no lock: a process that is killed while it has a lock keeps it.
     busy = tmp_path / "busy"
     busy.touch()
     seeds = iter(range(1000, 100000, 10))

@@ -185,7 +185,7 @@ def refused(remote: RemoteManager, wish: LeaseRequest) -> None:
 
 
 class Shelf:
-    """A manager of nothing but leases, with texts that can not be packed."""
+    """A manager of nothing but leases, with texts that cannot be packed."""
 
     def __init__(self, count: int, text: int) -> None:
         dice = random.Random(5)

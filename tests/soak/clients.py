@@ -131,7 +131,7 @@ class User(threading.Thread):
         end = now + timedelta(seconds=self._dice.choice((self._dice.randint(22, 60), 3600)))
         body: dict[str, Any] = {"name": next(self._names), "reservations": rooms}
         if self._dice.random() < 0.6:
-            # Whoever says now speaks version 1, in minutes.
+            # A request that says now is of version 1, in minutes.
             version, form = "v1", "%Y-%m-%d %H:%M"
             body |= {"start_date": "now", "end_date": f"{end + timedelta(minutes=1):{form}}"}
         else:
@@ -215,7 +215,7 @@ class User(threading.Thread):
                 # The flavor, or access to it: that may be only if the lease has changed meanwhile.
                 after = self._settled(lease_id)
                 if after is not None and after.revision == before.revision:
-                    self._watch.found(f"lease {lease_id} is ACTIVE and its users can not boot servers: {error}")
+                    self._watch.found(f"lease {lease_id} is ACTIVE and its users cannot boot servers: {error}")
                 return
             after = self._settled(lease_id)
             if after is not None and _updates(after) == _updates(before):

@@ -112,7 +112,7 @@ class Managers:
         self.stopping.set()
         self._thread.join()
 
-    def all_anew(self, claim_ttl: int) -> None:
+    def restart_all(self, claim_ttl: int) -> None:
         """Have claims last longer, or shorter, in all managers that come."""
         self.claim_ttl = claim_ttl
 
@@ -166,7 +166,7 @@ class Managers:
             self._watch.found(f"{victim.name} (pid {victim.pid}) does not end 40 s after SIGTERM")
             victim.kill()
         elif victim.exitcode not in (0, -signal.SIGTERM):
-            # Whoever has only just been born does not listen yet.
+            # A process that has only just started does not listen yet.
             self._watch.found(f"{victim.name} (pid {victim.pid}) ended with {victim.exitcode} after SIGTERM")
         self._replace(victim)
 
@@ -258,7 +258,7 @@ def _soak(plan: Plan, minutes: float) -> Report:
             thread.start()
         end = time.monotonic() + minutes * 60
         _wait(end - minutes * 30, watch)
-        managers.all_anew(CLAIMS[1])
+        managers.restart_all(CLAIMS[1])
         _wait(end, watch)
         for thread in (hosts, *users):
             thread.stopping.set()
@@ -313,7 +313,7 @@ def _register(admin: Api) -> None:
 
 
 def _come_to_rest(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
-    """Wait until nothing is going on any more, and check what there is then."""
+    """Wait until no work is in progress, and check the state then."""
     limit = time.monotonic() + REST
     while True:
         time.sleep(1)

@@ -50,7 +50,7 @@ def test_urls_of_older_drivers_serve_as_well(url, driver):
         ("", "cannot be used"),
     ],
 )
-def test_a_url_that_can_not_serve_is_refused_with_a_sentence_and_without_its_secret(url, says):
+def test_a_url_that_cannot_serve_is_refused_with_a_sentence_and_without_its_secret(url, says):
     with pytest.raises(InvalidInput, match=says) as refusal:
         connect(url)
     assert "secret" not in refusal.value.message

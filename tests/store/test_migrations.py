@@ -38,7 +38,7 @@ def test_migrations_go_back_with_data_in_the_tables_and_forward_again(database_u
 def test_a_migration_that_fails_leaves_nothing_behind(database_url):
     engine = connect(database_url)
     if engine.dialect.name == "mysql":
-        pytest.skip("MariaDB can not undo changes of tables")
+        pytest.skip("MariaDB cannot undo changes of tables")
     migrate.upgrade(engine, "0001")
     before = [*sa.inspect(engine).get_table_names(), "notices"]
     with engine.execution_options(**{WRITES: True}).begin() as connection:
@@ -155,7 +155,7 @@ def test_db_manage_prints_the_record_of_past_leases(sqlite, sqlite_url, capsys):
     assert capsys.readouterr().out == "[]\n"
 
 
-def test_a_database_that_can_not_be_used_is_told_in_one_sentence(capsys, tmp_path):
+def test_a_database_that_cannot_be_used_is_told_in_one_sentence(capsys, tmp_path):
     empty = tmp_path / "blazar.conf"
     empty.write_text("[DEFAULT]\n")
     for arguments, says in (

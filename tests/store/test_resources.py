@@ -122,7 +122,7 @@ def test_every_process_sees_a_change_of_the_inventory(engine, store):
     assert other.resources.catalog(HOST).resources == ()
 
 
-def test_what_the_cloud_tells_is_written_anew_where_it_differs(store):
+def test_what_the_cloud_tells_is_written_again_where_it_differs(store):
     hosts = [a_host(store, number, gpu="a100") for number in (1, 2, 3)]
     before = generations(store, hosts)
     new = {hosts[0].id: details(8, traits=["FAST"]), hosts[1].id: hosts[1].details, 999: details(1)}
@@ -137,7 +137,7 @@ def test_what_the_cloud_tells_is_written_anew_where_it_differs(store):
     assert store.resources.refresh(HOST, {}, at=NOON) == frozenset()
 
 
-def test_every_process_sees_what_the_cloud_tells_anew(engine, store):
+def test_every_process_sees_what_the_cloud_tells_again(engine, store):
     other = Store(engine)
     host = a_host(store)
     assert other.resources.catalog(HOST).resources == (host,)

@@ -113,7 +113,7 @@ def test_the_inventory_costs_one_statement_while_nothing_changes(world):
     assert "gpu" in world.store.resources.catalog(HOST).matching(with_gpu)[0].capabilities
 
 
-def test_a_host_that_is_promised_can_not_be_withdrawn_and_one_that_is_withdrawn_not_promised(world):
+def test_a_host_that_is_promised_cannot_be_withdrawn_and_one_that_is_withdrawn_not_promised(world):
     lease = world.lease(a_host(3), start=timedelta(hours=1))
     first = world.store.resources.one(HOST, "1")
     with pytest.raises(Conflict, match=f"allocated to lease {lease.id}; delete"):

@@ -31,7 +31,7 @@ def test_a_host_fails_when_so_many_looks_in_a_row_say_so():
     assert (first.counts, second.counts, third.counts) == ({1: 1}, {1: 2}, {})
 
 
-def test_a_look_that_agrees_begins_the_count_anew():
+def test_a_look_that_agrees_begins_the_count_again():
     hosts = [a_host(1)]
     first = judge(hosts, {"node-1": DOWN}, {}, needed=2)
     again = judge(hosts, {"node-1": None}, first.counts, needed=2)

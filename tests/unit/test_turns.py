@@ -26,7 +26,7 @@ def test_projects_take_turns_and_each_its_events_in_order():
     assert [event.event_id for event in all_taken(turns)] == ["many-0", "one-0", "other-0", "many-1"]
 
 
-def test_a_project_leaves_a_thread_for_whoever_comes_next_however_much_it_has():
+def test_a_project_leaves_a_thread_for_the_next_one_however_many_events_it_has():
     turns = Turns(8)
     turns.offer([due("many", number) for number in range(99)])
     assert len(all_taken(turns)) == 6

@@ -87,7 +87,7 @@ def test_what_is_pinned_and_promised_to_others_is_named():
         place([ask(1, pinned=frozenset({1}))], a_snapshot([a_host(1), a_host(2)], [promised(1, WINDOW)]))
 
 
-def test_the_refusal_counts_what_there_is():
+def test_the_refusal_counts_the_candidates():
     hosts = [a_host(1, zone="a"), a_host(2, zone="a"), a_host(3, zone="b")]
     with pytest.raises(NotEnoughResources, match="at least 2 requested, 2 match, 1 of them free"):
         place([ask(2, zones="a")], a_snapshot(hosts, [promised(1, WINDOW)]))
@@ -137,7 +137,7 @@ def test_required_resources_are_left_to_those_who_require_them_beside_shared_one
         ([ask(1, required=names(1)), ask(1, pinned=frozenset({1}))], NotEnoughResources, "another reservation"),
     ],
 )
-def test_what_is_required_and_can_not_be_had_is_named(demands, error, says):
+def test_what_is_required_and_cannot_be_had_is_named(demands, error, says):
     hosts = [a_host(1), a_host(2), a_host(3), a_host(4, reservable=False)]
     with pytest.raises(error, match=says):
         place(demands, a_snapshot(hosts, [promised(2, WINDOW)]))
