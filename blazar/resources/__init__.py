@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource types: translate reservation parameters into demands, and ensure in the cloud what was promised.
+"""Resource types and kinds of resources: a folder a kind.
 
-One module per type. A type never searches for free resources: it returns a ``Demand``, and ensures in the cloud what
-was allocated. What may enter: the ports of ``clouds`` and values; no database, no HTTP.
+A type translates reservation parameters into demands, and ensures in the cloud what was promised. It never searches
+for free resources: it returns a ``Demand``, and is told what was allocated. Beside it stand the registration of its
+kind, the service for operators, and the watch that polls it. What may enter: the ports of ``clouds``, the store and
+values; no HTTP.
 """
