@@ -113,7 +113,7 @@ def _plugins(conf: cfg.ConfigOpts) -> list[Any]:
             f"[manager] plugins names {', '.join(unknown)}, which is not installed; installed are: "
             f"{', '.join(sorted(there))}"
         )
-    advice = "'To add a resource type' in CONTRIBUTING.md"
+    advice = "docs/contributing/add-a-resource-type.md"
     try:
         plugins = [extensions.load(there[n], ResourceType, named="[manager] plugins", advice=advice) for n in names]
     except InvalidInput as error:

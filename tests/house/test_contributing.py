@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
+from typing import Protocol
 
 import pytest
 import sqlalchemy as sa
@@ -16,8 +19,10 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.api.parts import BUILTIN
 from blazar.api.routes import Part, Route
 from blazar.api.served import Served
+from blazar.model.errors import InvalidInput
 from blazar.model.lease import EventType, LeaseStatus
-from blazar.model.requests import HostChange
+from blazar.model.requests import HostChange, ReservationRequest
+from blazar.resources import base
 from tests.tables import new_sqlite
 from tests.world import World, a_host
 
@@ -25,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "contributing").glob("*.md"))
 DEBUG_A_LEASE = (ROOT / "docs" / "contributing" / "debug-a-lease.md").read_text(encoding="utf-8")
 
+ADD_A_RESOURCE_TYPE = (ROOT / "docs" / "contributing" / "add-a-resource-type.md").read_text(encoding="utf-8")
 ADD_A_MICROVERSION = (ROOT / "docs" / "contributing" / "add-a-microversion.md").read_text(encoding="utf-8")
 
 
@@ -80,6 +86,31 @@ def test_the_test_of_debug_a_lease_passes(tmp_path):
     names = {"a_host": a_host, "LeaseStatus": LeaseStatus, "EventType": EventType}
     exec(source, names)
     names["test_a_host_with_a_strangers_server_waits"](World(new_sqlite(tmp_path / "blazar.sqlite")))
+
+
+def test_the_type_of_add_a_resource_type_lives(tmp_path):
+    (source,) = blocks(ADD_A_RESOURCE_TYPE, "python")
+    # A dataclass looks its module up.
+    module = ModuleType("desks")
+    sys.modules["desks"] = module
+    exec(source, vars(module))
+    desks = module.Desks(None, None)
+    world = World(new_sqlite(tmp_path / "blazar.sqlite"), types=[lambda *_: desks])
+    lease = world.lease(ReservationRequest("lab:desk", {"desks": 2}))
+    world.run()
+    (held,) = desks.occupied.values()
+    assert (world.now(lease).status, len(held)) == (LeaseStatus.ACTIVE, 2)
+    with pytest.raises(InvalidInput, match="desks is 0"):
+        world.lease(ReservationRequest("lab:desk", {"desks": 0}))
+    world.manager.delete_lease(lease.id)
+    assert desks.occupied == {}
+
+
+def test_add_a_resource_type_names_every_member_that_a_type_may_have():
+    named = set(re.findall(r"`(\w+)`", ADD_A_RESOURCE_TYPE.partition("## The least")[0]))
+    protocols = [kind for kind in vars(base).values() if getattr(kind, "_is_protocol", False) and kind is not Protocol]
+    members = {name for kind in protocols for name in vars(kind) if not name.startswith("_")}
+    assert members <= named
 
 
 def test_add_a_microversion_names_every_field_of_a_row():
