@@ -131,7 +131,7 @@ def _service_updates(conf: cfg.ConfigOpts, manager: ManagerService) -> Any:
     if not hosts.enable_notification_monitor:
         return None
     pool = service_updates.queue(conf.manager.rpc_topic)
-    return service_updates.listener(conf, hosts.notification_topics, manager.monitor.hear, pool=pool)
+    return service_updates.listener(conf, hosts.notification_topics, manager.monitor.hint, pool=pool)
 
 
 def _no_more_of(listener: Any) -> None:

@@ -41,12 +41,12 @@ def judge(
     counts: Mapping[int, int],
     *,
     needed: int,
-    said: Collection[str] = (),
+    hints: Collection[str] = (),
 ) -> Verdict:
     """Return the new state of resources after one poll; ``counts`` is that of the previous verdict.
 
     ``needed`` consecutive polls change the state of a resource; one is enough for those whose name or service's name
-    is in ``said``. A poll that lists none of the resources is ignored as unreliable.
+    is in ``hints``. A poll that lists none of the resources is ignored as unreliable.
     """
     known = tuple(resources)
     if not any(resource.name in polled for resource in known):
@@ -59,7 +59,7 @@ def judge(
         if (failure is None) == (resource.failure is None):
             continue
         count = counts.get(resource.id, 0) + 1
-        told = {resource.name, str(resource.attributes.get("service_name"))} & set(said)
+        told = {resource.name, str(resource.attributes.get("service_name"))} & set(hints)
         if count < needed and not told:
             after[resource.id] = count
         elif failure is None:
@@ -83,14 +83,14 @@ class Health:
         return self._store.resources.catalog(kind).resources
 
     def observe(
-        self, kind: ResourceKind, resources: Collection[Resource], polled: PollResult, said: Collection[str] = ()
+        self, kind: ResourceKind, resources: Collection[Resource], polled: PollResult, hints: Collection[str] = ()
     ) -> bool:
         """Process a poll of the ``resources`` of a kind; tell whether the state of any of them changed.
 
         No statement while nothing changes; else a few, however many resources change.
         """
         verdict = judge(
-            resources, polled, self._counts.get(kind, {}), needed=self._settings.failures_before_healing, said=said
+            resources, polled, self._counts.get(kind, {}), needed=self._settings.failures_before_healing, hints=hints
         )
         if resources and not polled.keys() & {resource.name for resource in resources}:
             LOG.warning("The cloud lists none of the registered %ss: the poll is ignored as unreliable", kind)

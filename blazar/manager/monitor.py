@@ -40,7 +40,7 @@ class Watch(Protocol):
     def kind(self) -> ResourceKind:
         """The kind of resource that it polls."""
 
-    def look(self, registered: Collection[Resource]) -> PollResult:
+    def poll(self, registered: Collection[Resource]) -> PollResult:
         """Return the state of these resources in the cloud. CloudError if the cloud does not say."""
 
 
@@ -55,9 +55,9 @@ class Monitor:
         self._healing = healing
         self._clock = clock
         self._settings = settings
-        self._said: set[str] = set()
-        self._silent: set[ResourceKind] = set()
-        self._look_at: datetime | None = None
+        self._hints: set[str] = set()
+        self._unreachable: set[ResourceKind] = set()
+        self._poll_at: datetime | None = None
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._due = threading.Event()
@@ -81,10 +81,10 @@ class Monitor:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def hear(self, name: str) -> None:
+    def hint(self, name: str) -> None:
         """Poll soon: a notification said that a resource, or the service on it, has changed."""
         with self._lock:
-            self._said.add(name)
+            self._hints.add(name)
         self._woken.set()
 
     def heal_soon(self) -> None:
@@ -95,13 +95,13 @@ class Monitor:
         self._due.set()
         self._woken.set()
 
-    def look_again(self) -> None:
+    def poll_again(self) -> None:
         """Poll again in some seconds: a result could not be recorded, because a lease was busy."""
         self._again.set()
 
     def run_once(self) -> None:
         """Poll all resources, and heal if that changed anything. For tests and tools."""
-        if self._look() | _taken(self._due):
+        if self._poll() | _taken(self._due):
             self._healing.run(at_once=True)
 
     def heal(self, *, at_once: bool = False) -> int:
@@ -112,26 +112,26 @@ class Monitor:
         """
         seen = {watch.kind for watch in self._watches} if self._settings.polling_interval else set()
         self._health.forget([k for k in ResourceKind if k not in seen], before=self._clock.now() - HOURLY)
-        return self._healing.run(at_once=at_once, between=self._look_meanwhile)
+        return self._healing.run(at_once=at_once, between=self._poll_meanwhile)
 
-    def _look_meanwhile(self) -> None:
+    def _poll_meanwhile(self) -> None:
         """Poll if it is time, while leases are healed, so that the next lease gets no newly failed resource."""
         # Do not poll before every lease for notifications from while the cloud did not answer.
-        if (self._is_due() or (self._heard() and not self._silent)) and self._look_now():
+        if (self._is_due() or (self._has_hints() and not self._unreachable)) and self._poll_now():
             self.heal_soon()
 
-    def _look_now(self) -> bool:
+    def _poll_now(self) -> bool:
         now = self._clock.now()
-        changed = self._look()
-        self._look_at = now + self._settings.polling_interval if self._settings.polling_interval else None
+        changed = self._poll()
+        self._poll_at = now + self._settings.polling_interval if self._settings.polling_interval else None
         return changed
 
     def _is_due(self) -> bool:
-        return self._look_at is not None and self._clock.now() >= self._look_at
+        return self._poll_at is not None and self._clock.now() >= self._poll_at
 
-    def _look(self) -> bool:
+    def _poll(self) -> bool:
         with self._lock:
-            said, self._said = self._said, set()
+            hints, self._hints = self._hints, set()
         changed = False
         for watch in self._watches:
             if self._stopping.is_set():
@@ -139,51 +139,51 @@ class Monitor:
             registered = self._health.registered(watch.kind)
             try:
                 with scope(limit=self._settings.poll_limit):
-                    seen = watch.look(registered)
+                    seen = watch.poll(registered)
             except BlazarError as error:
-                if watch.kind not in self._silent:
+                if watch.kind not in self._unreachable:
                     LOG.warning(
                         "Cannot poll the state of %ss, keeping the last known one: %s", watch.kind, error.message
                     )
-                self._silent.add(watch.kind)
+                self._unreachable.add(watch.kind)
                 with self._lock:
-                    self._said |= said
+                    self._hints |= hints
                 continue
-            if watch.kind in self._silent:
+            if watch.kind in self._unreachable:
                 LOG.info("State of %ss: polling works again", watch.kind)
-                self._silent.discard(watch.kind)
-            changed |= self._health.observe(watch.kind, registered, seen, said)
+                self._unreachable.discard(watch.kind)
+            changed |= self._health.observe(watch.kind, registered, seen, hints)
         return changed
 
     def _run(self) -> None:
         now = self._clock.now()
-        self._look_at = now if self._settings.polling_interval else None
+        self._poll_at = now if self._settings.polling_interval else None
         heal_at = now + (self._settings.healing_interval or HOURLY)
         while not self._stopping.is_set():
             try:
                 now = self._clock.now()
-                changed = (self._is_due() or self._heard()) and self._look_now()
+                changed = (self._is_due() or self._has_hints()) and self._poll_now()
                 at_once = _taken(self._due)
                 if now >= heal_at or changed or at_once:
                     busy = self.heal(at_once=changed or at_once)
                     heal_at = now + (SOON if busy else self._settings.healing_interval or HOURLY)
                     heal_at = min(heal_at, self._healing.next_try or heal_at)
-                if self._heard() | _taken(self._again):
-                    self._look_at = now + SOON if self._look_at is None else min(self._look_at, now + SOON)
+                if self._has_hints() | _taken(self._again):
+                    self._poll_at = now + SOON if self._poll_at is None else min(self._poll_at, now + SOON)
             except BlazarError as error:
                 LOG.error("Polling and healing failed (%s); retrying soon", error.message)
-                self._look_at, heal_at = _soon(self._look_at, now), now + SOON
+                self._poll_at, heal_at = _soon(self._poll_at, now), now + SOON
             except Exception:
                 # The edge of the thread: it survives whatever goes wrong in one round.
                 LOG.exception("Polling and healing failed unexpectedly; retrying soon")
-                self._look_at, heal_at = _soon(self._look_at, now), now + SOON
-            self._rest(min(heal_at, self._look_at or heal_at))
+                self._poll_at, heal_at = _soon(self._poll_at, now), now + SOON
+            self._wait_until(min(heal_at, self._poll_at or heal_at))
 
-    def _heard(self) -> bool:
+    def _has_hints(self) -> bool:
         with self._lock:
-            return bool(self._said)
+            return bool(self._hints)
 
-    def _rest(self, until: datetime) -> None:
+    def _wait_until(self, until: datetime) -> None:
         wait = (until - self._clock.now()).total_seconds()
         if self._woken.wait(max(0.0, wait)) and not self._stopping.wait(BURST):
             self._woken.clear()
@@ -197,6 +197,6 @@ def _taken(flag: threading.Event) -> bool:
     return True
 
 
-def _soon(look_at: datetime | None, now: datetime) -> datetime | None:
+def _soon(poll_at: datetime | None, now: datetime) -> datetime | None:
     """Return when to poll after a round that failed: not at once, as it may be the poll that failed."""
-    return None if look_at is None else max(look_at, now + SOON)
+    return None if poll_at is None else max(poll_at, now + SOON)

@@ -189,7 +189,7 @@ class ManagerService:
                 self.monitor.heal_soon()
         except Contention as error:
             LOG.info("Host %s is back in the cloud, but cannot be assigned again yet: %s", host.name, error.message)
-            self.monitor.look_again()
+            self.monitor.poll_again()
 
     def host_allocations(
         self, *, host_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None

@@ -537,7 +537,7 @@ def test_an_operator_disables_a_host_and_restricts_it_to_projects(http):
 
 def test_a_failed_host_shows_its_failure(http, world):
     world.simulated.operators.host_down("node-1")
-    world.manager.monitor.hear("node-1")
+    world.manager.monitor.hint("node-1")
     world.manager.monitor.run_once()
     shown = http.get("/v1/os-hosts/1").json["host"]
     assert (shown["reservable"], shown["failure"]) == (False, "its nova-compute is down")

@@ -105,11 +105,11 @@ def test_a_host_is_well_again_when_it_was_seen_so_twice(world):
 
 def test_what_was_said_of_a_host_needs_no_second_look(world):
     world.simulated.operators.host_disabled("node-1")
-    world.manager.monitor.hear("node-1")
+    world.manager.monitor.hint("node-1")
     look(world, 1)
     assert not world.manager.host("1").reservable
     world.simulated.operators.host_enabled("node-1")
-    world.manager.monitor.hear("node-1")
+    world.manager.monitor.hint("node-1")
     look(world, 1)
     assert world.manager.host("1").reservable
 
@@ -643,7 +643,7 @@ def test_a_host_that_is_lost_while_leases_are_healed_is_promised_to_none_of_them
             taken = {name for lease in leases for name in world.hosts_of(lease)}
             for host in sorted(free - taken)[:-1]:
                 world.simulated.operators.host_down(host)
-                world.manager.monitor.hear(host)
+                world.manager.monitor.hint(host)
 
     world.faults.on_call = lose_all_but_one
     world.manager.monitor.heal()
@@ -770,7 +770,7 @@ def test_a_lease_that_somebody_works_on_is_left_to_them_and_looked_at_again(worl
     world.run()
     assert world.now(lease).status is LeaseStatus.STARTING
     look(world, 1)
-    world.manager.monitor.hear(host)
+    world.manager.monitor.hint(host)
     look(world, 1)
     assert world.manager.monitor.heal() == 1
     world.run_to(NOON + timedelta(minutes=1))

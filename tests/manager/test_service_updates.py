@@ -82,7 +82,7 @@ def test_a_burst_of_notifications_is_one_look(a_world):
         for number in (1, 2, 3):
             world.simulated.operators.host_disabled(f"node-{number}")
             for _ in range(20):
-                monitor.hear(f"node-{number}")
+                monitor.hint(f"node-{number}")
         eventually(lambda: not any(host.reservable for host in world.manager.hosts()), patience=5)
         assert world.faults.calls["hypervisors"] - before <= 2
     finally:
@@ -179,7 +179,7 @@ def test_what_was_exchanged_in_vain_is_tried_again_when_it_has_rested(a_world, m
 def test_what_was_said_while_nova_did_not_answer_is_looked_at_when_it_does(world):
     world.faults.fail_before("hypervisors", CloudUnavailable("Nova is away"))
     world.simulated.operators.host_disabled("node-1")
-    world.manager.monitor.hear("node-1")
+    world.manager.monitor.hint("node-1")
     world.manager.monitor.run_once()
     assert world.manager.host("1").reservable
     world.manager.monitor.run_once()

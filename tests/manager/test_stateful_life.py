@@ -259,7 +259,7 @@ class Life(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["", "node-1", "node-2"]))
     def the_monitor_looks(self, name: str) -> None:
         if name:
-            self.world.manager.monitor.hear(name)
+            self.world.manager.monitor.hint(name)
         self.attempt(self.world.manager.monitor.run_once)
 
     @rule()

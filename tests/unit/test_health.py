@@ -47,10 +47,10 @@ def test_what_is_not_in_the_list_has_vanished_unless_nothing_of_ours_is():
 
 def test_what_was_said_by_the_name_of_the_host_or_its_service_counts_at_once():
     service = replace(a_host(1), attributes={"service_name": "cn1"})
-    for said in ({"node-1"}, {"cn1"}):
-        assert judge([service], {"node-1": DOWN}, {}, needed=9, said=said).failed == {1: DOWN}
-        assert judge([failed(service)], {"node-1": None}, {}, needed=9, said=said).recovered == {1}
-    assert judge([service], {"node-1": DOWN}, {}, needed=9, said={"node-10"}).failed == {}
+    for hints in ({"node-1"}, {"cn1"}):
+        assert judge([service], {"node-1": DOWN}, {}, needed=9, hints=hints).failed == {1: DOWN}
+        assert judge([failed(service)], {"node-1": None}, {}, needed=9, hints=hints).recovered == {1}
+    assert judge([service], {"node-1": DOWN}, {}, needed=9, hints={"node-10"}).failed == {}
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 4))

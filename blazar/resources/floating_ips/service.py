@@ -90,7 +90,7 @@ class AddressWatch:
         self._store = store
         self._registration = registration
 
-    def look(self, registered: Collection[Resource]) -> Mapping[str, str | None]:
+    def poll(self, registered: Collection[Resource]) -> Mapping[str, str | None]:
         """Return how addresses have failed, by name, None if healthy: a few calls for each network with addresses."""
         faults = self._registration.faults(registered, self._store.calendar.resource_names)
         return {resource.name: faults.get(resource.id) for resource in registered}

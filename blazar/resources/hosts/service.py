@@ -251,7 +251,7 @@ class HostWatch:
         self._hosts = hosts
         self._on_return = on_return
 
-    def look(self, registered: Collection[Resource]) -> Mapping[str, str | None]:
+    def poll(self, registered: Collection[Resource]) -> Mapping[str, str | None]:
         """Return how hosts have failed, by name: two calls to Nova, and one to Placement if it has no changes."""
         hypervisors, standings = self._hosts.standings()
         failures = {name: standing.failure for name, standing in standings.items()}
