@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from blazar.clouds.openstack.access import POOL
-from blazar.cmd import config, files
+from blazar.cmd import files, options
 from blazar.manager.settings import Settings
 
 
@@ -32,6 +32,6 @@ def test_the_limit_is_raised_as_far_as_the_system_lets_it_and_never_lowered(limi
 
 
 def test_every_thread_of_a_manager_that_may_call_the_cloud_keeps_its_connection():
-    (requests,) = (option.default for option in config.MANAGER_OPTIONS if option.name == "rpc_threads")
+    (requests,) = (option.default for option in options.MANAGER_OPTIONS if option.name == "rpc_threads")
     settings = Settings()
     assert settings.starters + settings.enders + requests <= POOL

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of ``blazar.conf``: names, sections and defaults of the existing Blazar, and ours.
+
+``clouds/openstack/options`` has those of the cloud's services, and filters of enforcement have their own.
+"""
+
+from __future__ import annotations
+
+from oslo_config import cfg, types
+
+from blazar.clouds.openstack import options as cloud
+from blazar.enforcement import builtin_options
+
+_BEFORE_END = {
+    "": "the same as notification",
+    "none": "nothing",
+    "notification": "a notification",
+    "snapshot": "a notification, and an image of every server on the reservation's hosts",
+    "migration": "a notification, and every server is migrated to a host outside the freepool and reservation "
+    "aggregates",
+    "default": "the same as notification",
+    "email": "the same as notification; a listener may send the mail",
+}
+DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
+    cfg.HostAddressOpt(
+        "host",
+        default="0.0.0.0",
+        help="Address on which blazar-api listens. It is also the name of a manager on the message bus; if it is "
+        "0.0.0.0 or ::, the hostname is used instead.",
+    ),
+    cfg.PortOpt("port", default=1234, help="Port on which blazar-api listens."),
+    cfg.BoolOpt(
+        "log_exchange", default=False, help="Log every request and its response (without tokens), for debugging."
+    ),
+    *cloud.DEFAULT_CLI_OPTIONS,
+]
+DEFAULT_OPTIONS: list[cfg.Opt] = [
+    cfg.IntOpt("cleaning_time", default=0, min=0, help="Minutes that a resource is kept free between two leases."),
+    cfg.BoolOpt(
+        "enable_v1_api", default=True, help="Serve version 1 of the API, which all clients and dashboards use."
+    ),
+    *cloud.DEFAULT_OPTIONS,
+    *(
+        cfg.StrOpt(
+            name, default=default, deprecated_for_removal=True, deprecated_reason="It has no effect.", help="Not used."
+        )
+        for name, default in (
+            ("auth_strategy", "keystone"),
+            ("keystone_client_version", "3"),
+            ("db_driver", "blazar.db"),
+        )
+    ),
+]
+API_OPTIONS: list[cfg.Opt] = [
+    cfg.ListOpt(
+        "api_v2_controllers",
+        item_type=types.String(choices=["oshosts", "leases"]),
+        default=["oshosts", "leases"],
+        help="Parts of version 2 of the API, which is deprecated, to serve: oshosts is /v2/os-hosts, leases is "
+        "/v2/leases; empty to disable version 2.",
+    ),
+    cfg.IntOpt(
+        "threads",
+        default=16,
+        min=1,
+        help="Maximum number of requests that blazar-api serves concurrently; WSGI servers have their own setting.",
+    ),
+    cfg.IntOpt(
+        "connections",
+        default=1000,
+        min=100,
+        max=100000,
+        help="Maximum number of open connections of blazar-api; near it, the connections that have been idle for the "
+        "longest are closed. The process needs a limit of open files 256 higher than this.",
+    ),
+]
+MANAGER_OPTIONS: list[cfg.Opt] = [
+    cfg.ListOpt(
+        "plugins",
+        default=[
+            "physical.host.plugin",
+            "virtual.instance.plugin",
+            "flavor.instance.plugin",
+            "virtual.floatingip.plugin",
+        ],
+        help="Resource types to enable, by entry point name.",
+    ),
+    cfg.StrOpt(
+        "rpc_topic",
+        default="blazar.manager",
+        help="Message bus topic on which managers receive requests; must be the same for the API and the managers.",
+    ),
+    cfg.IntOpt(
+        "minutes_before_end_lease",
+        default=60,
+        min=0,
+        help="Minutes before the end of a lease at which its before_end action runs, if the request sets no time; 0 "
+        "for never.",
+    ),
+    cfg.IntOpt(
+        "event_max_retries",
+        default=1,
+        min=0,
+        max=50,
+        deprecated_for_removal=True,
+        deprecated_reason="Failed events are retried for as long as a retry is useful.",
+        help="Not used.",
+    ),
+    cfg.IntOpt(
+        "claim_ttl",
+        default=20,
+        min=1,
+        help="Seconds without a heartbeat after which another manager takes over the claims of a manager. A call that "
+        "changes the cloud times out after half of this time, and none starts if less than that is left.",
+    ),
+    cfg.IntOpt(
+        "sweep_interval",
+        default=600,
+        min=0,
+        help="Seconds between two searches of the cloud for leftovers of finished leases (aggregates, flavors, server "
+        "groups, resource classes, floating IPs), for example after the crash of a manager. They are removed as at the "
+        "end of a lease. 0 for never.",
+    ),
+    cfg.BoolOpt(
+        "sweep_dry_run",
+        default=False,
+        help="Only log leftovers of finished leases, without removing them.",
+    ),
+    cfg.IntOpt(
+        "request_limit",
+        default=15,
+        min=1,
+        help="Maximum seconds that a request may spend in calls to the cloud; longer work is finished or undone in the "
+        "background.",
+    ),
+    cfg.StrOpt(
+        "heal_active",
+        default="none",
+        choices=[
+            (
+                "none",
+                "the reservation keeps its resources, and the lease is degraded until the failed one has recovered",
+            ),
+            ("replace", "a failed resource without servers on it is replaced by another"),
+        ],
+        help="Action for an active reservation when one of its resources fails.",
+    ),
+    cfg.IntOpt(
+        "rpc_threads", default=32, min=1, help="Maximum number of API requests that a manager processes concurrently."
+    ),
+    cfg.IntOpt(
+        "startup_wait",
+        default=300,
+        min=0,
+        help="Maximum seconds that a starting manager waits for its database and for Keystone.",
+    ),
+]
+ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
+    cfg.ListOpt(
+        "enabled_filters",
+        default=[],
+        help="Filters that check every new and every changed lease, in this order: MaxLeaseDurationFilter, "
+        "MaxConcurrentLeasesFilter, MaxUnitsFilter, ResourceHoursFilter, StartWindowFilter, ExternalServiceFilter, or "
+        "the name of an entry point in blazar.enforcement.filters.",
+    ),
+    cfg.ListOpt(
+        "exempt_projects",
+        default=[],
+        help="Ids of projects whose leases are not checked by filters; an external service is still notified of their "
+        "leases.",
+    ),
+    cfg.IntOpt(
+        "leases_per_project",
+        default=1000,
+        min=-1,
+        help="Maximum number of leases of a project that have not ended, including those without reservations; -1 for "
+        "no limit. Applies without any filter, but not to exempt_projects.",
+    ),
+    cfg.IntOpt(
+        "reservations_per_lease",
+        default=30,
+        min=-1,
+        help="Maximum number of reservations of a lease, each of which may need an aggregate, a flavor and more in the "
+        "cloud; -1 for the 100 of the API. Applies like leases_per_project.",
+    ),
+    cfg.IntOpt(
+        "reservations_per_project",
+        default=1000,
+        min=-1,
+        help="Maximum number of reservations in all leases of a project that have not ended; -1 for no limit. Applies "
+        "like leases_per_project.",
+    ),
+    cfg.IntOpt(
+        "notice_attempts",
+        default=20,
+        min=1,
+        max=1000,
+        help="Maximum attempts to deliver a notification of a new, changed or ended lease to an external service; 20 "
+        "attempts take about two hours.",
+    ),
+    *builtin_options(),
+]
+NOTIFICATION_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt("publisher_id", default="blazar.lease", help="Publisher id of the notifications."),
+]
+NOVA_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt(
+        "aggregate_freepool_name",
+        default="freepool",
+        deprecated_group="physical:host",
+        help="Name of the host aggregate of all reservable hosts that are not in use (the freepool); must exist, "
+        "without an availability zone. Must be the same in nova-scheduler's configuration.",
+    ),
+    cfg.StrOpt(
+        "blazar_owner",
+        default="blazar:owner",
+        deprecated_group="physical:host",
+        help="Metadata key of a reservation's aggregate for the id of the owning project. Must be the same in "
+        "nova-scheduler's configuration.",
+    ),
+    cfg.StrOpt(
+        "project_id_key",
+        default="blazar:project",
+        deprecated_group="physical:host",
+        help="No effect: another project gets access to a reservation by its id as a metadata key of the aggregate, "
+        "with any value.",
+    ),
+    cfg.StrOpt(
+        "image_prefix",
+        default="reserved_",
+        deprecated_group="DEFAULT",
+        help="Prefix of the names of snapshots that are created before the end of a lease.",
+    ),
+    *cloud.NOVA_OPTIONS,
+]
+HOST_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt(
+        "blazar_az_prefix",
+        default="blazar_",
+        help="Prefix of the availability zone of a reservation's hosts; the reservation's id follows. Must be the same "
+        "in nova-scheduler's configuration.",
+    ),
+    cfg.StrOpt(
+        "before_end",
+        default="",
+        choices=list(_BEFORE_END.items()),
+        deprecated_name="before_end_action",
+        help="Action before the end of a reservation whose request sets no action, or 'default'. For reservations of "
+        "instances, migration only sends the notification.",
+    ),
+    cfg.IntOpt(
+        "hours_before_end_lease",
+        min=0,
+        help="Hours before the end of a lease with host reservations at which its before_end action runs, if the "
+        "request sets no time; 0 for never. Without it, [manager] minutes_before_end_lease applies.",
+    ),
+    cfg.BoolOpt(
+        "randomize_host_selection",
+        default=False,
+        help="Choose suitable hosts at random; otherwise the smallest suitable hosts are chosen.",
+    ),
+    cfg.BoolOpt(
+        "enable_polling_monitor",
+        default=True,
+        help="Poll the state of compute hosts, and heal leases on hosts that fail. The default of the existing Blazar "
+        "is false.",
+    ),
+    cfg.IntOpt("polling_interval", default=60, min=1, help="Seconds between two polls of all hosts."),
+    cfg.IntOpt(
+        "failures_before_healing",
+        default=2,
+        min=1,
+        max=100,
+        help="Number of consecutive polls that must find a host down, disabled or missing before it counts as failed, "
+        "or healthy before it counts as recovered: one failed poll has no effect.",
+    ),
+    cfg.BoolOpt(
+        "enable_notification_monitor",
+        default=False,
+        help="Listen to Nova's versioned notifications service.update, and poll at once when a nova-compute is "
+        "disabled, enabled or forced down. A crashed service sends none, so keep the polling monitor enabled as well.",
+    ),
+    cfg.ListOpt(
+        "notification_topics",
+        default=["notifications", "versioned_notifications"],
+        help="Topics of Nova's notifications, on the message bus of [oslo_messaging_notifications], or else of "
+        "[DEFAULT].",
+    ),
+    cfg.IntOpt(
+        "healing_interval",
+        default=60,
+        min=0,
+        help="Minutes. Leases that start within this time are healed as soon as a host fails; later leases are healed "
+        "by a check that runs at this interval. 0: all future leases are healed at once; the check runs every hour.",
+    ),
+]
+DATABASE_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt(
+        "connection",
+        secret=True,
+        sample_default="postgresql+psycopg://blazar:PASSWORD@HOST/blazar",
+        help="SQLAlchemy URL of the database: postgresql+psycopg://blazar:PASSWORD@HOST/blazar, or mysql+pymysql://… "
+        "for MariaDB and MySQL.",
+    ),
+    cfg.IntOpt(
+        "max_pool_size",
+        default=20,
+        min=1,
+        help="Number of database connections that a process keeps open; it may briefly open 20 more.",
+    ),
+    cfg.IntOpt(
+        "connection_recycle_time",
+        default=1800,
+        min=-1,
+        help="Seconds after which a connection is replaced, before a firewall or server closes it; -1 for never.",
+    ),
+]
+GROUPS: dict[str, list[cfg.Opt]] = {
+    "DEFAULT": [*DEFAULT_CLI_OPTIONS, *DEFAULT_OPTIONS],
+    "api": API_OPTIONS,
+    "cloud": cloud.CLOUD_OPTIONS,
+    "database": DATABASE_OPTIONS,
+    "enforcement": ENFORCEMENT_OPTIONS,
+    "glance": cloud.GLANCE_OPTIONS,
+    "manager": MANAGER_OPTIONS,
+    "neutron": cloud.NEUTRON_OPTIONS,
+    "notifications": NOTIFICATION_OPTIONS,
+    "nova": NOVA_OPTIONS,
+    "physical:host": HOST_OPTIONS,
+    "placement": cloud.PLACEMENT_OPTIONS,
+}
