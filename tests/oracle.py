@@ -12,7 +12,7 @@ from blazar.clouds.simulated import SimulatedCloud, State
 from blazar.model.lease import EventStatus, Lease, LeaseStatus, Reservation
 from blazar.model.resource import ResourceKind
 from blazar.resources.floating_ips.registration import BLAZAR, mark, name_of
-from blazar.resources.instances.reserved_capacity import flavor_name, resource_class
+from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from blazar.store.store import Store
 from tests.promises import check_promises
 

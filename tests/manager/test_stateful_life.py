@@ -22,7 +22,7 @@ from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Con
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.model.resource import ResourceKind
-from blazar.resources.instances.reserved_capacity import resource_class
+from blazar.resources.instances.reservation_flavor import resource_class
 from blazar.resources.preemptibles import SPEC, is_preemptible
 from tests.promises import check_promises
 from tests.tables import new_sqlite

@@ -13,7 +13,7 @@ from blazar.manager.settings import Settings
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from blazar.resources.aggregates.reservations import CLOSED
 from blazar.resources.floating_ips.registration import BLAZAR, mark
-from blazar.resources.instances.reserved_capacity import flavor_name, resource_class
+from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from tests.world import NOON, World, a_host, addresses, instances
 
 HOUR = timedelta(hours=1)

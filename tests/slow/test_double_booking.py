@@ -24,7 +24,7 @@ from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
 from blazar.model.resource import ResourceKind
-from blazar.resources.instances.reserved_capacity import flavor_name, resource_class
+from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from tests.promises import check_promises

@@ -18,7 +18,8 @@ from blazar.resources.actions import BEFORE_END, RECHECK_SOON, action_of, asked_
 from blazar.resources.aggregates.freepool import NotInFreepool
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable, UsageNeeded
 from blazar.resources.hosts.type import HostSettings
-from blazar.resources.instances.reserved_capacity import ReservedCapacity, Template
+from blazar.resources.instances.reservation_flavor import Template
+from blazar.resources.instances.reserved_capacity import ReservedCapacity
 from blazar.resources.parameters import by_service, quoted, whole_number
 from blazar.resources.snapshots import Snapshots
 

@@ -24,7 +24,7 @@ from blazar.resources.instances.common import (
     stored_affinity,
 )
 from blazar.resources.instances.flavors import of_text, per_instance_of, text_of, traits_of
-from blazar.resources.instances.reserved_capacity import Template
+from blazar.resources.instances.reservation_flavor import Template
 from blazar.resources.parameters import quoted, stored_number, stored_text
 
 RESOURCE_TYPE = "flavor:instance"

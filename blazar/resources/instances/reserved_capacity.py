@@ -12,41 +12,29 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from blazar.clouds.inventories import CLASS_PREFIX, reservation_of
-from blazar.clouds.ports import Aggregate, Cloud, Flavor, Server
+from blazar.clouds.ports import Aggregate, Cloud, Server
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import Content, ReservationStatus
 from blazar.model.resource import Resource
 from blazar.resources.aggregates.freepool import Freepool, NotInFreepool
 from blazar.resources.aggregates.membership import AggregateNames
 from blazar.resources.base import Task
-from blazar.resources.parameters import not_among, service_names, stored_maybe_text
+from blazar.resources.instances.reservation_flavor import (
+    AFFINITY_ID,
+    ReservationFlavor,
+    Template,
+    difference,
+    flavor_name,
+    group_of,
+    resource_class,
+)
+from blazar.resources.parameters import not_among, service_names
 from blazar.resources.preemptibles import Preemptibles
 
 LOG = logging.getLogger(__name__)
-
-AFFINITY_ID = "affinity_id"
-"""Extra spec of the flavor that names the server group; Nova may require it in the aggregate's metadata, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """The server of an instance reservation. ``policy`` is that of the server group, None for no group.
-
-    ``exact``: the flavor has these extra specs and our own, and no others; otherwise those that others add stay.
-    """
-
-    vcpus: int
-    memory_mb: int
-    disk_gb: int
-    ephemeral_gb: int = 0
-    swap_mb: int = 0
-    extra_specs: Mapping[str, str] = field(default_factory=dict)
-    rxtx_factor: float = 1.0
-    exact: bool = False
-    policy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +54,7 @@ class ReservedCapacity:
     def __init__(self, cloud: Cloud, names: AggregateNames) -> None:
         self._compute = cloud.compute
         self._placement = cloud.placement
+        self._flavor = ReservationFlavor(cloud.compute)
         self._names = names
         self._freepool = Freepool(cloud.compute, names)
         self._preemptibles = Preemptibles(cloud)
@@ -93,7 +82,7 @@ class ReservedCapacity:
         left = sum(self._preemptibles.make_room(resource) for resource in task.resources)
         if not left:
             # Last, so that a project that can boot finds capacity.
-            self._give_access(task, starting=starting)
+            self._flavor.give_access(task, starting=starting)
         return Opened(_ids(task, group, aggregate), left)
 
     def in_use(self, task: Task) -> Mapping[int, int]:
@@ -153,12 +142,12 @@ class ReservedCapacity:
             LOG.warning("Reservation %s goes on without some of its hosts: %s", task.reservation.id, error.message)
             there = replace(there, resources=not_among(there.resources, error.reasons))
             aggregate = self._ensure_capacity_again(there)
-        return Opened(_ids(task, _group_of(task), aggregate), 0)
+        return Opened(_ids(task, group_of(task), aggregate), 0)
 
     def close(self, task: Task) -> int:
         """Ensure that nothing is left; return how many servers are, as the rest stays until they are gone."""
         reservation_id = task.reservation.id
-        self._take_access(reservation_id)
+        self._flavor.take_access(reservation_id)
         servers = self.servers(task)
         for server in servers:
             self._compute.delete_server(server.id)
@@ -170,9 +159,9 @@ class ReservedCapacity:
         if in_use or (servers := self.servers(task)):
             return in_use or len(servers)
         self._delete_class(reservation_id)
-        for group in self._groups(task):
-            self._delete_group(group)
-        self._delete_flavor(reservation_id)
+        for group in self._flavor.groups(task):
+            self._flavor.delete_group(group)
+        self._flavor.delete(reservation_id)
         if aggregate is not None:
             self._freepool.dissolve(aggregate)
         return 0
@@ -194,53 +183,11 @@ class ReservedCapacity:
 
     def _ensure_named(self, task: Task, template: Template, *, starting: bool) -> tuple[str | None, Mapping[str, str]]:
         """Ensure what does not depend on hosts; return the server group, and the metadata that names it."""
-        group = self._ensure_group(task, template.policy)
+        group = self._flavor.ensure_group(task, template.policy)
         affinity = {} if group is None else {AFFINITY_ID: group}
-        self._ensure_flavor(task.reservation.id, template, affinity, starting=starting)
+        self._flavor.ensure(task.reservation.id, template, affinity, starting=starting)
         self._placement.create_resource_class(resource_class(task.reservation.id))
         return group, affinity
-
-    def _ensure_group(self, task: Task, policy: str | None) -> str | None:
-        known = _group_of(task)
-        if policy is None and known is None:
-            return None
-        name = flavor_name(task.reservation.id)
-        groups = self._compute.server_groups(name)
-        fitting = sorted(group.id for group in groups if group.policy == policy)
-        if policy is None:
-            kept = None
-        elif fitting:
-            kept = known if known in fitting else fitting[0]
-        else:
-            kept = self._compute.create_server_group(name, policy, task.lease.project_id)
-        for group in groups:
-            # It has the policy from before a change, or was created twice because a response was lost.
-            if group.id != kept:
-                self._delete_group(group.id)
-        return kept
-
-    def _ensure_flavor(
-        self, reservation_id: str, template: Template, affinity: Mapping[str, str], *, starting: bool
-    ) -> None:
-        wanted = _flavor(reservation_id, template, affinity)
-        found = self._compute.flavor(reservation_id)
-        if found is not None and _size(found) != _size(wanted):
-            if not starting and self._compute.flavor_access(reservation_id):
-                raise Conflict(f"the flavor of reservation {reservation_id} is in use and cannot be replaced")
-            self._delete_flavor(reservation_id)
-            found = None
-        if found is None:
-            try:
-                return self._compute.create_flavor(wanted)
-            except Conflict:
-                # An earlier attempt whose response was lost made it, or another manager did.
-                found = self._compute.flavor(reservation_id)
-                if found is None or _size(found) != _size(wanted):
-                    raise
-        specs = _difference(found.extra_specs, wanted.extra_specs, exact=template.exact)
-        if specs:
-            self._compute.set_flavor_specs(reservation_id, specs)
-        return None
 
     def _ensure_aggregate(self, task: Task, found: Aggregate | None, affinity: Mapping[str, str]) -> Aggregate:
         """Ensure the reservation's aggregate; ``found`` is its last known state, None if it did not exist."""
@@ -258,28 +205,17 @@ class ReservedCapacity:
                 found = self._compute.aggregate(reservation_id)
                 if found is None:
                     raise
-        changes = _difference(found.metadata, metadata)
+        changes = difference(found.metadata, metadata)
         if changes:
             self._compute.set_aggregate_metadata(found.id, changes)
         return found
 
     # While it is active
 
-    def _give_access(self, task: Task, *, starting: bool) -> None:
-        reservation_id, project_id = task.reservation.id, task.lease.project_id
-        # At the first start no project has access, so there is nothing to read.
-        if not starting and project_id in self._compute.flavor_access(reservation_id):
-            return
-        try:
-            self._compute.give_flavor(reservation_id, project_id)
-        except Conflict:
-            if project_id not in self._compute.flavor_access(reservation_id):
-                raise
-
     def _ensure_capacity_again(self, task: Task) -> Aggregate:
         aggregates = self._compute.aggregates()
         found = next((aggregate for aggregate in aggregates if aggregate.name == task.reservation.id), None)
-        group = _group_of(task)
+        group = group_of(task)
         aggregate = self._ensure_aggregate(task, found, {} if group is None else {AFFINITY_ID: group})
         self._ensure_capacity(task, aggregate, aggregates)
         return aggregate
@@ -321,15 +257,6 @@ class ReservedCapacity:
             self._placement.set_inventory(hypervisor, name, total)
 
     # At the end
-
-    def _take_access(self, reservation_id: str) -> None:
-        try:
-            projects = self._compute.flavor_access(reservation_id)
-        except NotFound:
-            return
-        for project_id in projects:
-            with suppress(NotFound):
-                self._compute.take_flavor(reservation_id, project_id)
 
     def _drop_inventories(self, task: Task, aggregate: Aggregate | None) -> int:
         """Delete the reserved capacity on all hosts; return on how many it is in use."""
@@ -376,19 +303,6 @@ class ReservedCapacity:
         except Conflict as error:
             raise CloudUnavailable(f"resource class {name} cannot be deleted yet: {error.message}") from error
 
-    def _groups(self, task: Task) -> list[str]:
-        found = [group.id for group in self._compute.server_groups(flavor_name(task.reservation.id))]
-        known = _group_of(task)
-        return found if known is None or known in found else [*found, known]
-
-    def _delete_group(self, group_id: str) -> None:
-        with suppress(NotFound):
-            self._compute.delete_server_group(group_id)
-
-    def _delete_flavor(self, reservation_id: str) -> None:
-        with suppress(NotFound):
-            self._compute.delete_flavor(reservation_id)
-
     def _hypervisors(self, hosts: Iterable[str]) -> Mapping[str, str]:
         """Return the hypervisor hostname for each service name; the service name itself if Nova does not know it."""
         wanted = set(hosts)
@@ -401,56 +315,6 @@ class ReservedCapacity:
 def _ids(task: Task, group: str | None, aggregate: Aggregate) -> Content:
     """Return the cloud ids to store."""
     return Content({"flavor_id": task.reservation.id, "aggregate_id": aggregate.id, "server_group_id": group})
-
-
-def _group_of(task: Task) -> str | None:
-    """Return the server group that is stored; None for none."""
-    return stored_maybe_text(task.reservation.cloud_ids, "server_group_id")
-
-
-def resource_class(reservation_id: str) -> str:
-    """Return the name of a reservation's class in Placement."""
-    return CLASS_PREFIX + reservation_id.upper().replace("-", "_")
-
-
-def flavor_name(reservation_id: str) -> str:
-    """Return the name of a reservation's flavor, and of its server group."""
-    return f"reservation:{reservation_id}"
-
-
-def _flavor(reservation_id: str, template: Template, affinity: Mapping[str, str]) -> Flavor:
-    return Flavor(
-        id=reservation_id,
-        name=flavor_name(reservation_id),
-        vcpus=template.vcpus,
-        memory_mb=template.memory_mb,
-        disk_gb=template.disk_gb,
-        ephemeral_gb=template.ephemeral_gb,
-        swap_mb=template.swap_mb,
-        rxtx_factor=template.rxtx_factor,
-        extra_specs={
-            **template.extra_specs,
-            "aggregate_instance_extra_specs:reservation": reservation_id,
-            f"resources:{resource_class(reservation_id)}": "1",
-            **affinity,
-        },
-    )
-
-
-def _size(flavor: Flavor) -> tuple[float, ...]:
-    """Return the fields that Nova cannot change in a flavor."""
-    sizes = flavor.vcpus, flavor.memory_mb, flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb
-    return *sizes, flavor.rxtx_factor
-
-
-def _difference(
-    found: Mapping[str, str], wanted: Mapping[str, str], *, exact: bool = False
-) -> Mapping[str, str | None]:
-    """Return the keys to set or remove to get what is ``wanted``; keys that others added stay unless ``exact``."""
-    changes: dict[str, str | None] = {key: value for key, value in wanted.items() if found.get(key) != value}
-    surplus = found.keys() - wanted.keys()
-    changes.update(dict.fromkeys(surplus if exact else surplus & {AFFINITY_ID}))
-    return changes
 
 
 def _too_many(resource: Resource, used: int, total: int) -> Conflict:

@@ -22,7 +22,7 @@ from blazar.resources.instances.common import (
     policy_of,
     stored_affinity,
 )
-from blazar.resources.instances.reserved_capacity import Template
+from blazar.resources.instances.reservation_flavor import Template
 from blazar.resources.parameters import (
     check_known,
     requirement_of,
