@@ -13,24 +13,21 @@ from __future__ import annotations
 
 import logging
 import threading
-import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from blazar.calendar.changing import union
 from blazar.context import scope
 from blazar.manager import lifecycle
 from blazar.manager.booking import Booking
-from blazar.manager.claims import Claim, Claims
+from blazar.manager.claims import Claim
+from blazar.manager.cloud_change import CloudChanges
 from blazar.manager.flags import FLAGGED, change_notification, derived, failed, flagged
-from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Replanner, ToReplace
-from blazar.manager.settings import Settings
+from blazar.manager.runtime import Runtime
 from blazar.manager.starting import MOST_TURNS, start_and_wait, without
 from blazar.manager.worker import Worker
-from blazar.model.clock import Clock
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import (
     BlazarError,
@@ -44,7 +41,6 @@ from blazar.model.errors import (
 from blazar.model.lease import EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.resource import Resource
 from blazar.resources.base import Task, Unusable
-from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
 
@@ -84,24 +80,16 @@ class Healing:
     """Replaces failed resources of leases."""
 
     def __init__(
-        self,
-        store: Store,
-        worker: Worker,
-        replanner: Replanner,
-        booking: Booking,
-        notifier: Notifier,
-        clock: Clock,
-        claims: Claims,
-        settings: Settings,
+        self, runtime: Runtime, worker: Worker, replanner: Replanner, booking: Booking, changes: CloudChanges
     ) -> None:
-        self._store = store
+        self._store = runtime.store
+        self._clock = runtime.clock
+        self._settings = runtime.settings
+        self._notifier = runtime.notifier
         self._worker = worker
         self._replanner = replanner
         self._booking = booking
-        self._notifier = notifier
-        self._clock = clock
-        self._claims = claims
-        self._settings = settings
+        self._changes = changes
         self.next_try: datetime | None = None
         """When the first lease that waited in the last run can be retried."""
         self._stopping = threading.Event()
@@ -358,46 +346,30 @@ class Healing:
                 _check_gone(decided.plan, to_replace, snapshot.tasks)
             return decided
 
-        claim = self._claims.new()
+        claim = self._changes.claim()
 
         def commit(decided: _Decided) -> tuple[_Decided, Lease | None]:
             if not decided.replanned and not back:
                 return decided, None
-            return decided, self._begin(decided, claim)
+            return decided, self._changes.begin(
+                decided.snapshot.lease, decided.snapshot.allocations, decided.plan, claim
+            )
 
         decided, updating = self._booking.until_it_holds(decide, commit)
         if updating is not None:
-            with self._claims.held(claim):
+            with self._changes.held(claim):
                 self._carry_out(decided, updating, decided.replanned | back, claim)
-
-    def _begin(self, decided: _Decided, claim: Claim) -> Lease:
-        lease, plan = decided.snapshot.lease, decided.plan
-        now = self._clock.now()
-        updating = lifecycle.begin_update(
-            lease,
-            event_id=str(uuid.uuid4()),
-            held=decided.snapshot.allocations,
-            token=claim.token,
-            now=now,
-            until=self._claims.begin(claim),
-        )
-        both = replace(plan, allocations=union(decided.snapshot.allocations, plan.allocations))
-        return self._store.calendar.rebook(lease, updating, both, at=now)
 
     def _carry_out(self, decided: _Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> None:
         event = lifecycle.update_of(updating)
         plan = decided.plan
         started: dict[str, frozenset[int]] = {}
-        try:
+        with self._changes.undone_on_failure(updating, event, claim):
             for task in self._worker.tasks_with(updating, plan.allocations):
                 if task.reservation.id in reservation_ids:
                     started[task.reservation.id] = self._start(
                         task, {a.resource_id for a in decided.snapshot.allocations}
                     )
-        except BaseException as error:
-            reason = error.message if isinstance(error, BlazarError) else "internal error"
-            self._worker.perform(lifecycle.with_event(updating, replace(event, reason=reason)), event.id, claim)
-            raise
         now = self._clock.now()
 
         def write(current: Lease) -> Lease:
@@ -409,7 +381,7 @@ class Healing:
             after = flagged(noted, plan.allocations, tasks, changed=decided.replanned, now=now)
             return self._store.calendar.rebook(current, after, Plan(plan.allocations), at=now)
 
-        saved = self._worker.finish(updating, event.id, claim, write, what="healed")
+        saved = self._changes.finish(updating, event.id, claim, write, what="healed")
         self._tell(decided.snapshot.lease, saved)
 
     def _start(self, task: Task, held: Collection[int]) -> frozenset[int]:

@@ -5,27 +5,28 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
 from blazar.context import scope
-from blazar.enforcement import Enforcement, Occasion
+from blazar.enforcement import Occasion
 from blazar.manager import dates, lifecycle
 from blazar.manager.booking import Booking, PlacementRequest
-from blazar.manager.claims import Claim, Claims
+from blazar.manager.claims import Claim
+from blazar.manager.cloud_change import CloudChanges
 from blazar.manager.enforcing import EnforcementCheck
 from blazar.manager.healing import Healing
-from blazar.manager.notifications import CREATED, Notifier
+from blazar.manager.notifications import CREATED
 from blazar.manager.outbox import Outbox
-from blazar.manager.settings import Settings
+from blazar.manager.runtime import Runtime
 from blazar.manager.updates import Busy, Updates
 from blazar.manager.waiting import Waiting
 from blazar.manager.worker import Worker
-from blazar.model.clock import Clock, monotonic
+from blazar.model.clock import monotonic
 from blazar.model.demand import Demand, Plan
-from blazar.model.errors import BlazarError, InvalidInput, NotFound, StaleLease
+from blazar.model.errors import InvalidInput, NotFound, StaleLease
 from blazar.model.lease import (
     Content,
     Event,
@@ -42,7 +43,6 @@ from blazar.model.usage import OutboxMessage
 from blazar.model.window import Window
 from blazar.resources.base import Given, Task
 from blazar.resources.complete import CompleteType
-from blazar.store.store import Store
 
 POLL_SECONDS = 0.1
 """Seconds between two reads of a lease that a request waits for."""
@@ -53,34 +53,30 @@ class LeaseService:
 
     def __init__(
         self,
-        store: Store,
-        types: Mapping[str, CompleteType],
+        runtime: Runtime,
         worker: Worker,
         booking: Booking,
         healing: Healing,
-        notifier: Notifier,
-        clock: Clock,
-        claims: Claims,
-        settings: Settings,
-        enforcement: Enforcement,
+        changes: CloudChanges,
         outbox: Outbox,
         *,
         wake: Callable[[], None],
     ) -> None:
-        self._store = store
-        self._types = types
+        self._store = runtime.store
+        self._clock = runtime.clock
+        self._claims = runtime.claims
+        self._settings = runtime.settings
+        self._notifier = runtime.notifier
+        self._types = worker.types
         self._worker = worker
-        self._notifier = notifier
-        self._clock = clock
-        self._claims = claims
-        self._settings = settings
+        self._changes = changes
         self._wake = wake
         self._booking = booking
         self._healing = healing
-        self._enforcement = enforcement
+        self._enforcement = outbox.enforcement
         self._outbox = outbox
         self._waiting = Waiting()
-        self._updates = Updates(store, worker, self._booking, notifier, clock, claims, settings, enforcement, outbox)
+        self._updates = Updates(runtime, worker, booking, changes, outbox)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of a project (None: of all), oldest first."""
@@ -269,19 +265,13 @@ class LeaseService:
     def _prepare(self, booked: Lease, plan: Plan, claim: Claim) -> Lease:
         """Make the cloud objects that the lease needs before its start; undo the booking if that fails."""
         creation = booked.events[-1]
-        try:
-            prepared = []
+        prepared = []
+        with self._changes.undone_on_failure(booked, creation, claim):
             for reservation in booked.reservations:
                 kind = self._types[reservation.resource_type]
                 # No resources are read: objects from before the start belong to the reservation as a whole.
                 cloud_ids = kind.prepare(Task(booked, reservation, ()))
                 prepared.append(replace(reservation, cloud_ids=cloud_ids))
-        except BlazarError as error:
-            self._worker.perform(_with_reason(booked, creation, error.message), creation.id, claim)
-            raise
-        except BaseException:
-            self._worker.perform(_with_reason(booked, creation, "internal error"), creation.id, claim)
-            raise
         now = self._clock.now()
         ready = lifecycle.settle(lifecycle.with_reservations(booked, prepared), creation, now=now)
         armed = lifecycle.arm(ready, now=now)
@@ -293,7 +283,7 @@ class LeaseService:
             return self._store.leases.save(booked, armed, at=now, messages=messages)
         except StaleLease:
             # A user found the lease in a list and deleted it already: the deletion continues from here.
-            raise self._worker.lost(booked.id, creation.id, claim, "created") from None
+            raise self._changes.lost(booked.id, creation.id, claim, "created") from None
 
     def _accepted(
         self, booked: Lease, held: tuple[OutboxMessage, ...], claim: Claim
@@ -306,14 +296,8 @@ class LeaseService:
         creation = booked.events[-1]
         now = self._clock.now()
         booked = self._store.leases.save(booked, booked, at=now, messages=held)
-        try:
+        with self._changes.undone_on_failure(booked, creation, claim):
             return booked, self._outbox.commit(held)
-        except BlazarError as error:
-            self._worker.perform(_with_reason(booked, creation, error.message), creation.id, claim)
-            raise
-        except BaseException:
-            self._worker.perform(_with_reason(booked, creation, "internal error"), creation.id, claim)
-            raise
 
 
 def _preferring(placement_requests: list[PlacementRequest], plan: Plan) -> list[PlacementRequest]:
@@ -334,10 +318,6 @@ def _preferring(placement_requests: list[PlacementRequest], plan: Plan) -> list[
         )
         for placement_request in placement_requests
     ]
-
-
-def _with_reason(lease: Lease, event: Event, reason: str) -> Lease:
-    return lifecycle.with_event(lease, replace(event, reason=reason))
 
 
 def _new_lease(

@@ -43,7 +43,7 @@ class Outbox:
 
     def __init__(self, store: Store, enforcement: Enforcement, clock: Clock, settings: Settings) -> None:
         self._store = store
-        self._enforcement = enforcement
+        self.enforcement = enforcement
         self._clock = clock
         self._settings = settings
         self._stopping = threading.Event()
@@ -64,10 +64,10 @@ class Outbox:
 
         ``before`` is the lease before the change, with its allocations then; ``by`` is the user who asked.
         """
-        if not self._enforcement.listens_to(occasion):
+        if not self.enforcement.listens_to(occasion):
             return ()
         now = self._clock.now()
-        context = self._enforcement.context(lease, by)
+        context = self.enforcement.context(lease, by)
         was = view(self._store, *before) if before else None
         notification = FilterNotification(occasion, context, now, view(self._store, lease, allocations), was)
         return (OutboxMessage(str(uuid.uuid4()), lease.id, stored.dump(notification), created_at=now, due_at=now),)
@@ -88,7 +88,7 @@ class Outbox:
         of what may have been accepted (``reversals_of``).
         """
         messages = self.of(occasion, lease, allocations, by=by, before=before)
-        if not self._enforcement.must_accept(occasion, lease.project_id):
+        if not self.enforcement.must_accept(occasion, lease.project_id):
             return messages
         return tuple(replace(message, due_at=HELD_BY_REQUEST) for message in messages)
 
@@ -109,7 +109,7 @@ class Outbox:
             raise
         limit = None if seconds is None else timedelta(seconds=seconds)
         with scope(request_id=f"req-{message.id}", limit=limit):
-            outcome = self._enforcement.commit(notification)
+            outcome = self.enforcement.commit(notification)
         now = self._clock.now()
         if outcome.error is None and not outcome.later:
             return replace(message, delivered_to=outcome.known, finished=True)
@@ -124,7 +124,7 @@ class Outbox:
             due_at = now + self._settings.first_retry
             return replace(message, delivered_to=outcome.known, reason=reason, attempts=1, due_at=due_at)
         nothing_to_do = tuple(
-            name for name in self._enforcement.listeners(notification.occasion) if name not in outcome.known
+            name for name in self.enforcement.listeners(notification.occasion) if name not in outcome.known
         )
         reason = outcome.error.message
         LOG.warning("%s of lease %s was rejected or not answered: %s", notification.occasion, message.lease_id, reason)
@@ -135,7 +135,7 @@ class Outbox:
 
     def reversals_of(self, lease: Lease) -> tuple[OutboxMessage, ...]:
         """Return the outbox messages of an undone request, with reversals for filters that may have accepted it."""
-        if not any(self._enforcement.listens_to(occasion) for occasion in (Occasion.CREATED, Occasion.UPDATED)):
+        if not any(self.enforcement.listens_to(occasion) for occasion in (Occasion.CREATED, Occasion.UPDATED)):
             return ()
         written: list[OutboxMessage] = []
         for held in self._store.outbox.outstanding(lease.id):
@@ -156,7 +156,7 @@ class Outbox:
             return ()
         else:
             reversal = replace(notification, at=now, view=notification.before, before=notification.view)
-        if not self._enforcement.listens_to(reversal.occasion):
+        if not self.enforcement.listens_to(reversal.occasion):
             return ()
         content = stored.dump(reversal)
         due_at = now + self._settings.outbox_settling
@@ -181,13 +181,13 @@ class Outbox:
         """
         end = before.event(EventType.END)
         begun = end is None or end.status is not EventStatus.UNDONE
-        if begun or before.status is LeaseStatus.CREATING or not self._enforcement.listens_to(Occasion.ENDED):
+        if begun or before.status is LeaseStatus.CREATING or not self.enforcement.listens_to(Occasion.ENDED):
             return ()
         return self.of(Occasion.ENDED, after, self._store.calendar.of_lease(after.id))
 
     def start(self) -> None:
         """Start the sending threads; none if no filter listens."""
-        if any(self._enforcement.listens_to(occasion) for occasion in Occasion):
+        if any(self.enforcement.listens_to(occasion) for occasion in Occasion):
             self._thread.start()
 
     def stop(self) -> None:
@@ -220,7 +220,7 @@ class Outbox:
         A service cannot decide about a change of a lease whose current state it does not know. If they cannot be
         delivered: EnforcementUnavailable, if nothing may be granted without the service's consent.
         """
-        if not any(self._enforcement.listens_to(occasion) for occasion in Occasion):
+        if not any(self.enforcement.listens_to(occasion) for occasion in Occasion):
             return
         end = time.monotonic() + self._settings.outbox_wait.total_seconds()
         while left := self._store.outbox.outstanding(lease_id):
@@ -230,7 +230,7 @@ class Outbox:
             elif first.reason is None and time.monotonic() < end:
                 # Another thread or manager is sending it.
                 time.sleep(POLL_SECONDS)
-            elif self._enforcement.mandatory:
+            elif self.enforcement.mandatory:
                 raise EnforcementUnavailable(
                     f"the external enforcement service does not know the current state of lease {lease_id} yet; "
                     "please try again later"
@@ -297,7 +297,7 @@ class Outbox:
 
         # Every attempt has the same id, so that a service can detect a message sent twice, as after a crash.
         with scope(request_id=f"req-{claimed.id}", limit=self._settings.outbox_claim / 2):
-            delivered_to = self._enforcement.notify(notification, claimed.delivered_to, failed)
+            delivered_to = self.enforcement.notify(notification, claimed.delivered_to, failed)
         reason = "; ".join(reasons)
         now = self._clock.now()
         if not reasons:

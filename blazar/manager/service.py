@@ -10,6 +10,7 @@ from datetime import timedelta
 from blazar.enforcement import Enforcement
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claims
+from blazar.manager.cloud_change import CloudChanges
 from blazar.manager.engine import Engine
 from blazar.manager.healing import Healing
 from blazar.manager.health import Health
@@ -18,6 +19,7 @@ from blazar.manager.monitor import Monitor, Watch
 from blazar.manager.notifications import Notifier
 from blazar.manager.outbox import Outbox
 from blazar.manager.replanning import Replanner
+from blazar.manager.runtime import Runtime
 from blazar.manager.settings import Settings
 from blazar.manager.starting import StartReplacements
 from blazar.manager.sweep import Sweep
@@ -58,37 +60,18 @@ class ManagerService:
         self._store = store
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
+        runtime = Runtime(store, clock, self.claims, settings, notifier)
         self.outbox = Outbox(store, enforcement, clock, settings)
         booking = Booking(store, clock, settings)
         replanner = Replanner(store, by_name, booking)
-        replacements = StartReplacements(store, replanner, booking, notifier, clock, settings)
+        replacements = StartReplacements(runtime, replanner, booking)
         self.sweep = Sweep(store, by_name, clock, settings, wake=lambda: self.engine.wake())
-        worker = Worker(
-            store,
-            by_name,
-            notifier,
-            clock,
-            self.claims,
-            settings,
-            self.outbox,
-            replacements,
-            taken_over=self.sweep.soon,
-        )
+        worker = Worker(runtime, by_name, self.outbox, replacements, taken_over=self.sweep.soon)
+        changes = CloudChanges(runtime, worker)
         self.engine = Engine(store, worker, clock, settings)
-        self._healing = Healing(store, worker, replanner, booking, notifier, clock, self.claims, settings)
+        self._healing = Healing(runtime, worker, replanner, booking, changes)
         self._leases = LeaseService(
-            store,
-            by_name,
-            worker,
-            booking,
-            self._healing,
-            notifier,
-            clock,
-            self.claims,
-            settings,
-            enforcement,
-            self.outbox,
-            wake=self.engine.wake,
+            runtime, worker, booking, self._healing, changes, self.outbox, wake=self.engine.wake
         )
         self._hosts = HostService(store, registration, clock, settings.request_limit, by_name)
         watches: list[Watch] = [HostWatch(self._hosts, self._on_return)]

@@ -11,16 +11,13 @@ from blazar.manager import lifecycle
 from blazar.manager.booking import Booking
 from blazar.manager.claims import Claim
 from blazar.manager.flags import change_notification, flagged
-from blazar.manager.notifications import Notifier
 from blazar.manager.replanning import Replanner, ToReplace
-from blazar.manager.settings import Settings
+from blazar.manager.runtime import Runtime
 from blazar.manager.tasks import tasks_with
-from blazar.model.clock import Clock
 from blazar.model.errors import ClaimLost, CloudUnavailable
 from blazar.model.lease import Lease
 from blazar.resources.base import NotYet, Task
 from blazar.resources.complete import CompleteType
-from blazar.store.store import Store
 
 MOST_TURNS = 5
 """Rounds in one attempt of a start: each retries with replacements for resources that could not be assigned."""
@@ -29,21 +26,13 @@ MOST_TURNS = 5
 class StartReplacements:
     """Replaces failed resources of a lease whose start event we have claimed."""
 
-    def __init__(
-        self,
-        store: Store,
-        replanner: Replanner,
-        booking: Booking,
-        notifier: Notifier,
-        clock: Clock,
-        settings: Settings,
-    ) -> None:
-        self._store = store
+    def __init__(self, runtime: Runtime, replanner: Replanner, booking: Booking) -> None:
+        self._store = runtime.store
+        self._clock = runtime.clock
+        self._settings = runtime.settings
+        self._notifier = runtime.notifier
         self._replanner = replanner
         self._booking = booking
-        self._notifier = notifier
-        self._clock = clock
-        self._settings = settings
 
     def replace_failed(self, lease_id: str, to_replace: ToReplace, claim: Claim) -> Lease:
         """Replace the resources in ``to_replace``, as far as there are others; return the lease as saved.

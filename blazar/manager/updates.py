@@ -11,27 +11,24 @@ those that completing or undoing the change needs.
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from blazar.calendar.changing import union
 from blazar.context import scope
-from blazar.enforcement import Enforcement, Occasion
-from blazar.manager import dates, lifecycle
+from blazar.enforcement import Occasion
+from blazar.manager import dates, lifecycle, timetable
 from blazar.manager.booking import Booking, PlacementRequest
-from blazar.manager.claims import Claim, Claims
+from blazar.manager.claims import Claim
+from blazar.manager.cloud_change import CloudChanges
 from blazar.manager.enforcing import EnforcementCheck
-from blazar.manager.notifications import UPDATED, WARNING_OFF, Notifier
+from blazar.manager.notifications import UPDATED, WARNING_OFF
 from blazar.manager.outbox import Outbox
-from blazar.manager.settings import Settings
+from blazar.manager.runtime import Runtime
 from blazar.manager.starting import start_and_wait, without
 from blazar.manager.worker import Worker
-from blazar.model.clock import Clock
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import (
-    BlazarError,
     Conflict,
     Contention,
     InvalidInput,
@@ -40,22 +37,17 @@ from blazar.model.errors import (
 )
 from blazar.model.lease import (
     Content,
-    Event,
     EventStatus,
-    EventType,
     Lease,
     LeaseStatus,
     Reservation,
     ReservationStatus,
-    SavedState,
 )
 from blazar.model.requests import Actor, LeaseChange
 from blazar.model.requirements import Requirement, keys
 from blazar.model.usage import OutboxMessage
-from blazar.model.window import Window
 from blazar.resources.actions import differ_beside_action, names_action
 from blazar.resources.base import Given, ResolutionNeeded, Task, Unusable, UsageNeeded
-from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
 
@@ -109,31 +101,22 @@ class Updates:
     """Changes leases."""
 
     def __init__(
-        self,
-        store: Store,
-        worker: Worker,
-        booking: Booking,
-        notifier: Notifier,
-        clock: Clock,
-        claims: Claims,
-        settings: Settings,
-        enforcement: Enforcement,
-        outbox: Outbox,
+        self, runtime: Runtime, worker: Worker, booking: Booking, changes: CloudChanges, outbox: Outbox
     ) -> None:
-        self._enforcement = enforcement
+        self._store = runtime.store
+        self._clock = runtime.clock
+        self._settings = runtime.settings
+        self._notifier = runtime.notifier
+        self._enforcement = outbox.enforcement
         self._outbox = outbox
-        self._store = store
         self._worker = worker
         self._booking = booking
-        self._notifier = notifier
-        self._clock = clock
-        self._claims = claims
-        self._settings = settings
+        self._changes = changes
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease, all or nothing. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError."""
         enforcement_check = EnforcementCheck(self._enforcement, self._store, self._clock)
-        claim = self._claims.new()
+        claim = self._changes.claim()
 
         def check(found: _Change | _Nothing) -> None:
             # A new name needs no check: it uses no resources.
@@ -149,7 +132,7 @@ class Updates:
                 lease_id, change, enforcement_check, check if self._enforcement.enabled else None, claim
             )
             if isinstance(found, _Change) and self._in_steps(found):
-                with self._claims.held(claim):
+                with self._changes.held(claim):
                     saved = self._carry_out(saved, found, change, claim)
         if isinstance(found, _Change):
             self._outbox.wake()
@@ -247,7 +230,7 @@ class Updates:
                 return found.lease
             return self._store.leases.save(found.lease, found.after, at=now)
         if self._in_steps(found):
-            return self._begin(found, now, enforcement_check, claim)
+            return self._changes.begin(found.lease, found.allocations, found.plan, claim, use=enforcement_check.use)
         after, plan = found.draft.after, found.plan
         return self._store.calendar.rebook(
             found.lease,
@@ -272,14 +255,14 @@ class Updates:
         change = asked.change
         window = dates.changed_window(lease.window, change.start, change.end, now)
         parameters = self._new_parameters(lease, asked)
-        rearmed = _rearmed(lease, window, now)
+        rearmed = timetable.rearmed(lease, window, now)
         reservations = tuple(
             replace(r, parameters=parameters[r.id], updated_at=now) if parameters[r.id] != r.parameters else r
             for r in rearmed.reservations
         )
         newly_set = any(names_action(each.parameters) for each in change.reservations)
         saves = any(self._worker.type_of(r).action(r.parameters).saves_work for r in reservations)
-        events, warning_off = _new_timetable(
+        events, warning_off = timetable.changed_events(
             rearmed, window, change.before_end, now, newly_set=newly_set, saves=saves, rearmed=rearmed is not lease
         )
         after = replace(
@@ -375,40 +358,15 @@ class Updates:
             return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
         return plan
 
-    def _begin(self, found: _Change, now: datetime, enforcement_check: EnforcementCheck, claim: Claim) -> Lease:
-        lease, plan = found.lease, found.plan
-        updating = lifecycle.begin_update(
-            lease,
-            event_id=str(uuid.uuid4()),
-            held=found.allocations,
-            token=claim.token,
-            now=now,
-            until=self._claims.begin(claim),
-        )
-        everything = union(found.allocations, plan.allocations)
-        return self._store.calendar.rebook(
-            lease,
-            updating,
-            replace(plan, allocations=everything),
-            at=now,
-            use=enforcement_check.use,
-        )
-
     def _carry_out(self, updating: Lease, found: _Change, change: LeaseChange, claim: Claim) -> Lease:
         """Make the change in the cloud, and write the changed lease; or restore the saved state."""
         event = lifecycle.update_of(updating)
         wanted = found.draft.after
-        try:
+        with self._changes.undone_on_failure(updating, event, claim):
             for task in self._worker.tasks_with(wanted, found.plan.allocations):
                 if task.reservation.id in found.new:
                     self._start(task)
             prepared = [self._prepared(wanted, r) for r in wanted.reservations if r.id in found.draft.to_prepare]
-        except BlazarError as error:
-            self._undo(updating, event, error.message, claim)
-            raise
-        except BaseException:
-            self._undo(updating, event, "internal error", claim)
-            raise
         ready = lifecycle.with_reservations(wanted, prepared)
         now = self._clock.now()
         messages = self._outbox.planned(
@@ -430,7 +388,7 @@ class Updates:
                 messages=messages,
             )
 
-        return self._worker.finish(updating, event.id, claim, write, what="changed")
+        return self._changes.finish(updating, event.id, claim, write, what="changed")
 
     def _prepared(self, lease: Lease, reservation: Reservation) -> Reservation:
         """Make the cloud objects that must exist before the start of a reservation, from its new parameters."""
@@ -461,19 +419,9 @@ class Updates:
         def note(current: Lease) -> Lease:
             return self._store.leases.save(current, current, at=self._clock.now(), messages=held)
 
-        updating = self._worker.finish(updating, lifecycle.update_of(updating).id, claim, note, what="changed")
-        try:
+        updating = self._changes.finish(updating, lifecycle.update_of(updating).id, claim, note, what="changed")
+        with self._changes.undone_on_failure(updating, lifecycle.update_of(updating), claim):
             return updating, self._outbox.commit(held)
-        except BlazarError as error:
-            self._undo(updating, lifecycle.update_of(updating), error.message, claim)
-            raise
-        except BaseException:
-            self._undo(updating, lifecycle.update_of(updating), "internal error", claim)
-            raise
-
-    def _undo(self, updating: Lease, event: Event, reason: str, claim: Claim) -> None:
-        marked = lifecycle.with_event(updating, replace(event, reason=reason))
-        self._worker.perform(marked, event.id, claim)
 
 
 def _settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lease:
@@ -504,83 +452,6 @@ def busy(lease: Lease) -> WrongState:
 
 def _caller(change: LeaseChange, lease: Lease) -> Actor:
     return change.asked_by or Actor(lease.user_id, lease.project_id)
-
-
-def _rearmed(lease: Lease, window: Window, now: datetime) -> Lease:
-    """Return a lease that failed to start ready for another start, if its window has not ended; else unchanged."""
-    start = lease.event(EventType.START)
-    if lease.status is not LeaseStatus.ERROR or start is None or window.end <= now:
-        return lease
-    again = replace(start, status=EventStatus.UNDONE, attempts=0, updated_at=now)
-    pending = [
-        lifecycle.with_status(r, ReservationStatus.PENDING, now)
-        for r in lease.reservations
-        if r.status is ReservationStatus.ERROR
-    ]
-    return lifecycle.move(lifecycle.with_reservations(lifecycle.with_event(lease, again), pending), LeaseStatus.PENDING)
-
-
-def _new_timetable(
-    lease: Lease,
-    window: Window,
-    asked: datetime | None,
-    now: datetime,
-    *,
-    newly_set: bool,
-    saves: bool,
-    rearmed: bool,
-) -> tuple[tuple[Event, ...], bool]:
-    """Return the events of a lease for its new window, and whether an earlier before_end warning is void now.
-
-    ``newly_set``: the request names the action before the end, which then runs even if it ran before, and at once if
-    its time has passed. ``saves``: some action saves work, and so needs an event, at the end if at no earlier time.
-    ``rearmed``: the lease starts once more, and its action before the end has to run, too.
-    """
-    warning = lease.event(EventType.BEFORE_END)
-    time = dates.changed_before_end(warning.time if warning else None, lease.window, window, asked)
-    if saves and (time is None or (rearmed and time <= max(now, window.start))):
-        # There is work to save, and no earlier time at which to save it.
-        time = window.end
-    events = []
-    void = False
-    for event in lease.events:
-        match event.event_type:
-            case EventType.START:
-                events.append(_moved(event, window.start, now))
-            case EventType.END:
-                events.append(_moved(event, window.end, now))
-            case EventType.BEFORE_END:
-                again = newly_set and lifecycle.is_over(event) and lease.status is LeaseStatus.ACTIVE
-                void = time is not None and time > now and time != event.time and event.status is not EventStatus.UNDONE
-                renewed = _renewed(event, now, newly_set=newly_set) if void or again or rearmed else event
-                events.append(_moved(renewed, time or window.end, now))
-            case _:
-                events.append(event)
-    if warning is None and time is not None:
-        events.append(
-            Event(
-                id=str(uuid.uuid4()),
-                event_type=EventType.BEFORE_END,
-                time=time,
-                status=EventStatus.UNDONE,
-                created_at=now,
-                due_at=time,
-            )
-        )
-    return tuple(events), void
-
-
-def _renewed(event: Event, now: datetime, *, newly_set: bool) -> Event:
-    """Return an event ready to run once more; earlier results count, unless the action was requested again."""
-    saved_state = SavedState(action_asked_at=now) if newly_set else None
-    return replace(event, status=EventStatus.UNDONE, attempts=0, reason=None, saved_state=saved_state, updated_at=now)
-
-
-def _moved(event: Event, time: datetime, now: datetime) -> Event:
-    due_at = time if event.status is EventStatus.UNDONE else event.due_at
-    if (event.time, event.due_at) == (time, due_at):
-        return event
-    return replace(event, time=time, due_at=due_at, updated_at=now)
 
 
 def _changed_in_use(after: Lease, tasks: Collection[Task], planned: Collection[Allocation]) -> frozenset[str]:

@@ -5,22 +5,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from blazar.manager import lifecycle
-from blazar.manager.claims import Claim, Claims
+from blazar.manager.claims import Claim
 from blazar.manager.flags import failed
 from blazar.manager.lifecycle import Drop, Wait
-from blazar.manager.notifications import DELETED, Notifier, of_event
+from blazar.manager.notifications import DELETED, of_event
 from blazar.manager.outbox import Outbox
 from blazar.manager.read_ahead import ReadAhead
-from blazar.manager.settings import Settings
+from blazar.manager.results import Finished, Result, Retry, joined, note_of
+from blazar.manager.runtime import Runtime
 from blazar.manager.starting import MOST_TURNS, StartReplacements, without
 from blazar.manager.tasks import tasks_with
-from blazar.model.clock import Clock, later
+from blazar.model.clock import later
 from blazar.model.demand import Allocation, Plan
-from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, NotFound, StaleLease, WrongState
+from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, NotFound, StaleLease
 from blazar.model.lease import (
     REQUEST_EVENTS,
     Event,
@@ -36,30 +37,8 @@ from blazar.model.usage import OutboxMessage
 from blazar.resources.base import Action, NotYet, Progress, Task, Unusable
 from blazar.resources.complete import CompleteType
 from blazar.store.calendar import EarlierUser
-from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The event is finished; with ``error`` it failed for good. ``note`` is kept as the reason of a success."""
-
-    reservations: tuple[Reservation, ...] = ()
-    error: str | None = None
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """The event has to be retried; ``after`` None means after the usual back-off of a failure."""
-
-    reason: str
-    after: timedelta | None = None
-    reservations: tuple[Reservation, ...] = ()
-
-
-Result = Finished | Retry
 
 
 class SavedStateMissing(BlazarError):
@@ -82,27 +61,23 @@ class Worker:
 
     def __init__(
         self,
-        store: Store,
+        runtime: Runtime,
         types: Mapping[str, CompleteType],
-        notifier: Notifier,
-        clock: Clock,
-        claims: Claims,
-        settings: Settings,
         outbox: Outbox,
         replacements: StartReplacements,
         *,
         taken_over: Callable[[], None],
     ) -> None:
+        self._store = runtime.store
+        self._clock = runtime.clock
+        self._claims = runtime.claims
+        self._settings = runtime.settings
+        self._notifier = runtime.notifier
         self._taken_over = taken_over
         self._outbox = outbox
         self._replacements = replacements
-        self._store = store
-        self._types = types
-        self._notifier = notifier
-        self._clock = clock
-        self._claims = claims
-        self._settings = settings
-        self.read_ahead = ReadAhead(store, clock)
+        self.types = types
+        self.read_ahead = ReadAhead(runtime.store, runtime.clock)
         self._actions: Mapping[EventType, Callable[[Lease, Event, Claim], Result]] = {
             EventType.START: self._start,
             EventType.BEFORE_END: self._before_end,
@@ -166,38 +141,6 @@ class Worker:
                 result = Retry(_internal(error))
             return self._conclude(lease, event, result, claim)
 
-    def finish(
-        self, updating: Lease, event_id: str, claim: Claim, write: Callable[[Lease], Lease], *, what: str
-    ) -> Lease:
-        """Make the last write of a change; ``write`` gets the current lease.
-
-        Other managers may have postponed events that wait for the change to finish. If more than that has changed, the
-        claim is lost or the lease is being deleted: ClaimLost or WrongState.
-        """
-        while True:
-            try:
-                return write(updating)
-            except StaleLease:
-                fresh = self._store.leases.one(updating.id, including_deleted=True)
-                event = _event(fresh, event_id)
-                if fresh.status is not LeaseStatus.UPDATING or event.claimed_by != claim.token:
-                    raise self.lost(updating.id, event_id, claim, what) from None
-                updating = fresh
-
-    def lost(self, lease_id: str, event_id: str, claim: Claim, what: str) -> BlazarError:
-        """Return the error for the caller of a request whose last write came too late, while it was being ``what``.
-
-        If the lease is being deleted and its event is still claimed by us, release the claim: the deletion continues.
-        """
-        fresh = self._store.leases.one(lease_id, including_deleted=True)
-        self.perform(fresh, event_id, claim)
-        if fresh.status is LeaseStatus.DELETING:
-            return WrongState(f"lease {lease_id} was deleted while it was being {what}")
-        return ClaimLost(
-            f"this manager was held up while lease {lease_id} was being {what}, and another manager undoes that; check "
-            f"the lease before you retry"
-        )
-
     def tasks(self, lease: Lease) -> tuple[Task, ...]:
         """Return the reservations of a lease, each with its allocated resources."""
         return self.read_ahead.tasks(lease) or self.tasks_with(lease, self._store.calendar.of_lease(lease.id))
@@ -208,11 +151,11 @@ class Worker:
 
     def type_of(self, reservation: Reservation) -> CompleteType:
         """Return the resource type of a reservation. NotFound if it is no longer enabled."""
-        if reservation.resource_type not in self._types:
+        if reservation.resource_type not in self.types:
             raise NotFound(
                 f"resource type {reservation.resource_type} is no longer enabled; an operator can enable it again"
             )
-        return self._types[reservation.resource_type]
+        return self.types[reservation.resource_type]
 
     def _claim(self, lease: Lease, event: Event, claim: Claim, read_at: datetime) -> Lease | None:
         now = self._clock.now()
@@ -283,7 +226,7 @@ class Worker:
     def _warns(self, lease: Lease) -> bool:
         """Tell whether to send the warning before the end: not if the action of every reservation is ``none``."""
         # A type that is no longer enabled has no action here; the action itself fails later, with a reason.
-        known = [r for r in lease.reservations if r.resource_type in self._types]
+        known = [r for r in lease.reservations if r.resource_type in self.types]
         actions = {self.type_of(r).action(r.parameters) for r in known}
         return lease.status is LeaseStatus.ACTIVE and actions != {Action.NONE}
 
@@ -297,7 +240,7 @@ class Worker:
         reasons: dict[int, str] = {}
         for _ in range(MOST_TURNS):
             unusable: dict[str, Mapping[int, str]] = {}
-            result = _joined(result, self._started(waiting, unusable))
+            result = joined(result, self._started(waiting, unusable))
             if not unusable:
                 return (
                     replace(result, note="; ".join(reasons.values()) or None)
@@ -317,9 +260,9 @@ class Worker:
             if failed_reservations:
                 now = self._clock.now()
                 errors = [lifecycle.with_status(r, ReservationStatus.ERROR, now) for r in failed_reservations]
-                result = _joined(result, Finished(tuple(errors), "; ".join(reasons.values())))
+                result = joined(result, Finished(tuple(errors), "; ".join(reasons.values())))
                 waiting = [task for task in waiting if task.resources]
-        return _joined(result, Retry("; ".join(reasons.values())))
+        return joined(result, Retry("; ".join(reasons.values())))
 
     def _started(self, tasks: Collection[Task], unusable: dict[str, Mapping[int, str]]) -> Result:
         """Start reservations; collect in ``unusable`` the resources that cannot be assigned, by reservation."""
@@ -510,7 +453,7 @@ class Worker:
                     or (event.reason if failed_reservations else None)
                     or ("failed" if failed_reservations else None)
                 )
-                return lifecycle.settle(current, event, now=now, error=error, note=_note(result)), release, None
+                return lifecycle.settle(current, event, now=now, error=error, note=note_of(result)), release, None
         return lifecycle.settle(current, event, now=now, error=result.error), release, None
 
     def _postponed(self, lease: Lease, event: Event, result: Retry, now: datetime) -> Lease:
@@ -568,20 +511,6 @@ def _without(task: Task, ids: frozenset[int]) -> Task:
     """Return a reservation to start without some of its resources, with these recorded as left out."""
     out = ids & task.counts.keys()
     return without(replace(task, reservation=replace(task.reservation, unassigned=out)), out)
-
-
-def _joined(one: Result, other: Result) -> Result:
-    """Return the combined result of two rounds of work on one event."""
-    reservations = (*one.reservations, *other.reservations)
-    if isinstance(one, Finished) and isinstance(other, Finished):
-        return Finished(reservations, "; ".join(filter(None, (one.error, other.error))) or None)
-    retries = [result for result in (one, other) if isinstance(result, Retry)]
-    after = None if any(result.after is None for result in retries) else min(r.after for r in retries if r.after)
-    return Retry("; ".join(result.reason for result in retries), after, reservations)
-
-
-def _note(result: Finished | Retry) -> str | None:
-    return result.note if isinstance(result, Finished) else None
 
 
 def _event(lease: Lease, event_id: str) -> Event:

@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from blazar.manager import lifecycle
-from blazar.manager.updates import _new_timetable, _rearmed, _settled
+from blazar.manager.timetable import changed_events, rearmed
+from blazar.manager.updates import _settled
 from blazar.manager.worker import _all_failed
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.window import Window
@@ -110,9 +111,9 @@ def asked_for(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Nex
     for end in {lease.window.end, NOON + 4 * HOUR}:
         for newly_set in (False, True):
             window = replace(lease.window, end=end)
-            again = _rearmed(lease, window, now)
-            rearmed = again is not lease
-            events, _ = _new_timetable(again, window, None, now, newly_set=newly_set, saves=True, rearmed=rearmed)
+            again = rearmed(lease, window, now)
+            is_rearmed = again is not lease
+            events, _ = changed_events(again, window, None, now, newly_set=newly_set, saves=True, rearmed=is_rearmed)
             after = replace(again, window=window, events=events)
             yield after, wanted
             if lease.event(EventType.UPDATE) is None:

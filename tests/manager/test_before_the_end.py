@@ -345,7 +345,7 @@ def test_nobody_boots_into_a_reservation_that_is_ending(world):
 
 def test_a_type_that_is_not_offered_any_more_keeps_no_warning_waiting(world):
     lease, _ = running(world, "none")
-    del world.manager.engine._worker._types["physical:host"]
+    del world.manager.engine._worker.types["physical:host"]
     world.clock.to(NOON + HOUR)
     world.run()
     assert told(world) == 1

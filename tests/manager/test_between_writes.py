@@ -93,7 +93,15 @@ DIES, STANDS_STILL, DELETED = TURNS = ("dies", "stands still", "stands still, an
 FAST = {("create", DIES, "after")}
 
 
-PARTS = ("_leases", "_leases._updates", "_leases._booking", "engine", "engine._worker", "engine._worker._replacements")
+PARTS = (
+    "_leases",
+    "_leases._updates",
+    "_leases._changes",
+    "_leases._booking",
+    "engine",
+    "engine._worker",
+    "engine._worker._replacements",
+)
 
 
 def give(manager, store) -> None:

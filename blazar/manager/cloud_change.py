@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a lease that need the cloud: begun with a write, then finished, or undone.
+
+The first write holds what the lease has and what it is to have, together with the claim of the event that can undo the
+change. So both outcomes stay possible, and any manager can undo the change after a crash. The same three steps serve
+the creation of a lease, a user's change, and healing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+
+from blazar.calendar.changing import union
+from blazar.manager import lifecycle
+from blazar.manager.claims import Claim
+from blazar.manager.runtime import Runtime
+from blazar.manager.worker import Worker
+from blazar.model.demand import Allocation, Plan
+from blazar.model.errors import BlazarError, ClaimLost, StaleLease, WrongState
+from blazar.model.lease import Event, Lease, LeaseStatus
+from blazar.model.usage import ProjectUse
+
+
+class CloudChanges:
+    """Begins, finishes and undoes changes of leases that need the cloud."""
+
+    def __init__(self, runtime: Runtime, worker: Worker) -> None:
+        self._store = runtime.store
+        self._clock = runtime.clock
+        self._claims = runtime.claims
+        self._worker = worker
+
+    def claim(self) -> Claim:
+        """Return a claim that is not written yet."""
+        return self._claims.new()
+
+    def held(self, claim: Claim) -> AbstractContextManager[Claim]:
+        """Renew a written claim while the block runs; changes of the cloud in the block are fenced by it."""
+        return self._claims.held(claim)
+
+    def begin(
+        self,
+        lease: Lease,
+        held: Collection[Allocation],
+        plan: Plan,
+        claim: Claim,
+        *,
+        use: ProjectUse | None = None,
+    ) -> Lease:
+        """Write the beginning of a change: the lease is UPDATING, and has what it ``held`` and what is planned.
+
+        StaleLease, StaleCalendar.
+        """
+        now = self._clock.now()
+        updating = lifecycle.begin_update(
+            lease, event_id=str(uuid.uuid4()), held=held, token=claim.token, now=now, until=self._claims.begin(claim)
+        )
+        both = replace(plan, allocations=union(held, plan.allocations))
+        return self._store.calendar.rebook(lease, updating, both, at=now, use=use)
+
+    @contextmanager
+    def undone_on_failure(self, lease: Lease, event: Event, claim: Claim) -> Iterator[None]:
+        """Undo the change if the block fails, with the reason on its event; the failure is raised again."""
+        try:
+            yield
+        except BaseException as error:
+            reason = error.message if isinstance(error, BlazarError) else "internal error"
+            marked = lifecycle.with_event(lease, replace(event, reason=reason))
+            self._worker.perform(marked, event.id, claim)
+            raise
+
+    def finish(
+        self, updating: Lease, event_id: str, claim: Claim, write: Callable[[Lease], Lease], *, what: str
+    ) -> Lease:
+        """Make the last write of a change; ``write`` gets the current lease.
+
+        Other managers may have postponed events that wait for the change to finish. If more than that has changed, the
+        claim is lost or the lease is being deleted: ClaimLost or WrongState.
+        """
+        while True:
+            try:
+                return write(updating)
+            except StaleLease:
+                fresh = self._store.leases.one(updating.id, including_deleted=True)
+                event = next(event for event in fresh.events if event.id == event_id)
+                if fresh.status is not LeaseStatus.UPDATING or event.claimed_by != claim.token:
+                    raise self.lost(updating.id, event_id, claim, what) from None
+                updating = fresh
+
+    def lost(self, lease_id: str, event_id: str, claim: Claim, what: str) -> BlazarError:
+        """Return the error for the caller of a request whose last write came too late, while it was being ``what``.
+
+        If the lease is being deleted and its event is still claimed by us, release the claim: the deletion continues.
+        """
+        fresh = self._store.leases.one(lease_id, including_deleted=True)
+        self._worker.perform(fresh, event_id, claim)
+        if fresh.status is LeaseStatus.DELETING:
+            return WrongState(f"lease {lease_id} was deleted while it was being {what}")
+        return ClaimLost(
+            f"this manager was held up while lease {lease_id} was being {what}, and another manager undoes that; check "
+            f"the lease before you retry"
+        )
