@@ -20,8 +20,8 @@ from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.simulated import Durations, Faults, MemoryStorage, SimulatedCloud, of_size
 from blazar.clouds.simulated.state import NetworkState, SubnetState
+from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService
-from blazar.manager.settings import Settings
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
 from blazar.model.resource import ResourceDetails, ResourceInventory, ResourceKind

@@ -24,8 +24,8 @@ from sqlalchemy.engine import Engine
 
 from blazar.clouds.ports import Flavor
 from blazar.clouds.simulated import MemoryStorage, SimulatedCloud, State, of_size
+from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService
-from blazar.manager.settings import Settings
 from blazar.model.errors import BlazarError, NotFound, StoreUnavailable
 from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest

@@ -15,8 +15,8 @@ from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, State, of_size, of_yaml
 from blazar.clouds.simulated.state import AggregateState
 from blazar.enforcement import Enforcement, Filter, Identity
+from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService
-from blazar.manager.settings import Settings
 from blazar.model.lease import Lease
 from blazar.model.requests import (
     NOW,

@@ -13,7 +13,7 @@ from blazar.clouds.ports import Cloud
 from blazar.cmd import config
 from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import Enforcement, Identity
-from blazar.manager.notifications import MessagingNotifier, Notifier
+from blazar.manager.common.notifications import MessagingNotifier, Notifier
 from blazar.manager.service import ManagerService
 from blazar.messaging import oslo_messaging
 from blazar.model import extensions

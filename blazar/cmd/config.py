@@ -22,7 +22,7 @@ from blazar.calendar.strategies import Strategy
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd.masking import mask_cookies
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError
 from blazar.resources.aggregates.membership import AggregateNames

@@ -28,7 +28,7 @@ from blazar.cmd import assemble, config, files, memory
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.tokens import ServiceUser
 from blazar.enforcement import Identity
-from blazar.manager import service_updates
+from blazar.manager.health import service_updates
 from blazar.manager.service import ManagerService
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable

@@ -8,22 +8,22 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 from blazar.enforcement import Enforcement
-from blazar.manager.booking import Booking
-from blazar.manager.claims import Claims
-from blazar.manager.cloud_change import CloudChanges
-from blazar.manager.engine import Engine
-from blazar.manager.healing import Healing
-from blazar.manager.health import Health
-from blazar.manager.leases import LeaseService
-from blazar.manager.monitor import Monitor, Watch
-from blazar.manager.notifications import Notifier
-from blazar.manager.outbox import Outbox
-from blazar.manager.replanning import Replanner
-from blazar.manager.runtime import Runtime
-from blazar.manager.settings import Settings
-from blazar.manager.starting import StartReplacements
-from blazar.manager.sweep import Sweep
-from blazar.manager.worker import Worker
+from blazar.manager.common.claims import Claims
+from blazar.manager.common.notifications import Notifier
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.common.settings import Settings
+from blazar.manager.events.cloud_change import CloudChanges
+from blazar.manager.events.engine import Engine
+from blazar.manager.events.starting import StartReplacements
+from blazar.manager.events.sweep import Sweep
+from blazar.manager.events.worker import Worker
+from blazar.manager.health.healing import Healing
+from blazar.manager.health.health import Health
+from blazar.manager.health.monitor import Monitor, Watch
+from blazar.manager.lease.booking import Booking
+from blazar.manager.lease.replanning import Replanner
+from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.requests.leases import LeaseService
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.errors import Contention

@@ -9,7 +9,7 @@ import pytest
 
 from blazar.clouds.openstack.access import POOL
 from blazar.cmd import files, options
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 
 
 @pytest.fixture

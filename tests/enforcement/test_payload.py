@@ -12,7 +12,7 @@ from blazar.api.leases.render import lease as shown_by_the_api
 from blazar.cmd import config, standalone
 from blazar.enforcement import Identity, Occasion
 from blazar.enforcement.payload import of_notification, of_question
-from blazar.manager.notifications import payload as notified
+from blazar.manager.common.notifications import payload as notified
 from tests.manager.test_enforcement import RecordingFilter
 from tests.manager.test_flavors import offer
 from tests.world import NOON, World, a_host, addresses, flavored, instances, of_hosts

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from blazar.manager import lifecycle
-from blazar.manager.timetable import changed_events, rearmed
-from blazar.manager.updates import _settled
-from blazar.manager.worker import _all_failed
+from blazar.manager.events.worker import _all_failed
+from blazar.manager.lease import lifecycle
+from blazar.manager.lease.timetable import changed_events, rearmed
+from blazar.manager.requests.updates import _settled
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.window import Window
 from tests.world import NOON

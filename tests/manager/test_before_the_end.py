@@ -9,7 +9,7 @@ import pytest
 
 from blazar.clouds.ports import MigrationState
 from blazar.clouds.simulated import of_size
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from blazar.resources.hosts.type import HostSettings

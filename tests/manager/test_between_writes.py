@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy.engine import Engine
 
 from blazar.enforcement import Occasion
-from blazar.manager import lifecycle
+from blazar.manager.lease import lifecycle
 from blazar.model.errors import BlazarError
 from blazar.model.lease import LeaseStatus
 from tests.manager.test_commitments import Strict

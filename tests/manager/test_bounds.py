@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 from blazar.model.bounds import Bounds
 from blazar.model.errors import UsageDenied
 from blazar.model.lease import LeaseStatus

@@ -63,7 +63,7 @@ def test_what_was_read_long_ago_is_read_again(world, monkeypatch):
     world.clock.to(NOON + HOUR)
     worker = world.manager.engine._worker
     due = world.store.events.due(world.clock.now(), 99)
-    monkeypatch.setattr("blazar.manager.read_ahead.FRESH_SECONDS", 0)
+    monkeypatch.setattr("blazar.manager.events.read_ahead.FRESH_SECONDS", 0)
     worker.read_ahead.read(due[:2], due)
     world.change(leases[0], end=NOON + 3 * HOUR)
     worker.read_ahead.read(due, ())

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 from blazar.context import check_change, scope
-from blazar.manager import lifecycle
-from blazar.manager.claims import Claims
-from blazar.manager.waiting import MOST, MOST_OF_PROJECT, Waiting
-from blazar.manager.worker import SavedStateMissing, held_before
+from blazar.manager.common.claims import Claims
+from blazar.manager.events.worker import SavedStateMissing, held_before
+from blazar.manager.lease import lifecycle
+from blazar.manager.requests.waiting import MOST, MOST_OF_PROJECT, Waiting
 from blazar.model.errors import (
     BlazarError,
     ClaimLost,
@@ -404,7 +404,7 @@ def test_a_request_without_a_place_to_wait_is_refused_at_once(a_world, monkeypat
     def never(seconds):
         raise AssertionError
 
-    monkeypatch.setattr("blazar.manager.leases.time", SimpleNamespace(sleep=never))
+    monkeypatch.setattr("blazar.manager.requests.leases.time", SimpleNamespace(sleep=never))
     world.faults.on_call = hook
     world.run_to(NOON + HOUR)
     assert told == [LeaseStatus.DELETING]

@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.context import current
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudRefused, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import LeaseRequest

@@ -20,7 +20,7 @@ from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter
 from blazar.enforcement.payload import of_question
 from blazar.enforcement.periods import parse
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 from blazar.model.errors import (
     CloudRefused,
     CloudUnavailable,

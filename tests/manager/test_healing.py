@@ -11,7 +11,7 @@ import pytest
 
 from blazar.clouds.ports import Flavor
 from blazar.clouds.simulated import of_size
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudUnavailable, Conflict, NotEnoughResources, NotFound, StaleLease, WrongState
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import FloatingIpRequest, HostChange
@@ -653,7 +653,7 @@ def test_a_host_that_is_lost_while_leases_are_healed_is_promised_to_none_of_them
 
 
 def test_leases_are_healed_in_the_order_of_their_starts(a_world, monkeypatch):
-    monkeypatch.setattr("blazar.manager.healing.PAGE", 2)
+    monkeypatch.setattr("blazar.manager.health.healing.PAGE", 2)
     world = a_world(hosts=1, settings=Settings(healing_interval=timedelta(0)))
     hours = [5, 1, 4, 2, 3]
     leases = [world.lease(instances(1), start=hour * HOUR, hours=1) for hour in hours]

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseRequest

@@ -10,7 +10,7 @@ import oslo_messaging
 import pytest
 from oslo_config import cfg
 
-from blazar.manager.notifications import MessagingNotifier, payload
+from blazar.manager.common.notifications import MessagingNotifier, payload
 from tests.conftest import RABBITMQ, missing
 
 

@@ -11,8 +11,8 @@ from itertools import pairwise
 import oslo_messaging
 import pytest
 
-from blazar.manager import service_updates
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
+from blazar.manager.health import service_updates
 from blazar.model.clock import SystemClock
 from blazar.model.errors import CloudUnavailable, Contention, InvalidInput
 from tests.conftest import RABBITMQ
@@ -102,7 +102,7 @@ def test_the_thread_looks_by_itself_and_outlives_what_goes_wrong(a_world, monkey
         return observe(*arguments)
 
     monkeypatch.setattr(monitor._health, "observe", fail_once)
-    monkeypatch.setattr("blazar.manager.monitor.SOON", timedelta(seconds=0.1))
+    monkeypatch.setattr("blazar.manager.health.monitor.SOON", timedelta(seconds=0.1))
     world.simulated.operators.host_down("node-1")
     monitor.start()
     try:
@@ -124,7 +124,7 @@ def test_a_look_that_fails_for_a_bug_is_not_tried_again_at_once(a_world, monkeyp
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(monitor._health, "observe", fail)
-    monkeypatch.setattr("blazar.manager.monitor.SOON", timedelta(seconds=0.3))
+    monkeypatch.setattr("blazar.manager.health.monitor.SOON", timedelta(seconds=0.3))
     monitor.start()
     try:
         eventually(lambda: len(looks) >= 3, patience=5)
@@ -135,7 +135,7 @@ def test_a_look_that_fails_for_a_bug_is_not_tried_again_at_once(a_world, monkeyp
 
 def test_what_a_busy_lease_lacks_is_looked_at_again_soon_also_without_polling(a_world, monkeypatch):
     world = watching(a_world, polling_interval=timedelta(0))
-    monkeypatch.setattr("blazar.manager.monitor.SOON", timedelta(seconds=0.1))
+    monkeypatch.setattr("blazar.manager.health.monitor.SOON", timedelta(seconds=0.1))
     lease = world.lease()
     world.run()
     (name,) = world.hosts_of(lease)
@@ -159,7 +159,7 @@ def test_what_a_busy_lease_lacks_is_looked_at_again_soon_also_without_polling(a_
 
 def test_what_was_exchanged_in_vain_is_tried_again_when_it_has_rested(a_world, monkeypatch):
     world = watching(a_world, polling_interval=timedelta(0))
-    monkeypatch.setattr("blazar.manager.healing.FIRST_BACKOFF", timedelta(seconds=0.2))
+    monkeypatch.setattr("blazar.manager.health.healing.FIRST_BACKOFF", timedelta(seconds=0.2))
     lease = world.lease()
     world.run()
     (name,) = world.hosts_of(lease)

@@ -16,8 +16,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from blazar.clouds.ports import Flavor
 from blazar.clouds.simulated import of_size
 from blazar.clouds.simulated.state import HostState
-from blazar.manager import lifecycle
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
+from blazar.manager.lease import lifecycle
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange

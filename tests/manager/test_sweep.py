@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.ports import Flavor
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from blazar.resources.aggregates.reservations import CLOSED
 from blazar.resources.floating_ips.registration import BLAZAR, mark

@@ -11,7 +11,7 @@ from typing import Any
 import oslo_messaging
 import pytest
 
-from blazar.manager.booking import Booking
+from blazar.manager.lease.booking import Booking
 from blazar.model.awaited import awaited, check_awaited
 from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
 from blazar.model.requests import LeaseChange, LeaseRequest

@@ -25,8 +25,8 @@ from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, StaticToken
 from blazar.enforcement.limits import MaxUnitsFilter
 from blazar.enforcement.periods import parse
+from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService
-from blazar.manager.settings import Settings
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, Reservation

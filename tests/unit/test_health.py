@@ -9,9 +9,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from blazar.manager.flags import change_notification, flagged
-from blazar.manager.health import VANISHED, judge
-from blazar.manager.service_updates import compute_host
+from blazar.manager.health.health import VANISHED, judge
+from blazar.manager.health.service_updates import compute_host
+from blazar.manager.lease.flags import change_notification, flagged
 from tests.unit.builders import NOON, a_host
 
 DOWN = "its nova-compute is down"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from blazar.manager.turns import Turns
+from blazar.manager.events.turns import Turns
 from blazar.model.lease import EventType
 from blazar.store.events import DueEvent
 from tests.unit.builders import NOON

@@ -18,8 +18,8 @@ from datetime import timedelta
 
 from blazar.context import check_change, scope
 from blazar.enforcement import Enforcement, FilterNotification, NotDelivered, Occasion, stored
-from blazar.manager.enforcing import view
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
+from blazar.manager.outbox.enforcing import view
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, EnforcementUnavailable, UsageDenied

@@ -14,10 +14,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 from blazar.calendar.changing import union
-from blazar.manager import lifecycle
-from blazar.manager.claims import Claim
-from blazar.manager.runtime import Runtime
-from blazar.manager.worker import Worker
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.worker import Worker
+from blazar.manager.lease import lifecycle
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import BlazarError, ClaimLost, StaleLease, WrongState
 from blazar.model.lease import Event, Lease, LeaseStatus

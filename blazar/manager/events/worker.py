@@ -8,17 +8,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from blazar.manager import lifecycle
-from blazar.manager.claims import Claim
-from blazar.manager.flags import failed
-from blazar.manager.lifecycle import Drop, Wait
-from blazar.manager.notifications import DELETED, of_event
-from blazar.manager.outbox import Outbox
-from blazar.manager.read_ahead import ReadAhead
-from blazar.manager.results import Finished, Result, Retry, joined, note_of
-from blazar.manager.runtime import Runtime
-from blazar.manager.starting import MOST_TURNS, StartReplacements, without
-from blazar.manager.tasks import tasks_with
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.notifications import DELETED, of_event
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.read_ahead import ReadAhead
+from blazar.manager.events.results import Finished, Result, Retry, joined, note_of
+from blazar.manager.events.starting import MOST_TURNS, StartReplacements, without
+from blazar.manager.lease import lifecycle
+from blazar.manager.lease.flags import failed
+from blazar.manager.lease.lifecycle import Drop, Wait
+from blazar.manager.lease.tasks import tasks_with
+from blazar.manager.outbox.outbox import Outbox
 from blazar.model.clock import later
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable, NotFound, StaleLease

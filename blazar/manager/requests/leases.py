@@ -12,18 +12,18 @@ from datetime import datetime
 
 from blazar.context import scope
 from blazar.enforcement import Occasion
-from blazar.manager import dates, lifecycle
-from blazar.manager.booking import Booking, PlacementRequest
-from blazar.manager.claims import Claim
-from blazar.manager.cloud_change import CloudChanges
-from blazar.manager.enforcing import EnforcementCheck
-from blazar.manager.healing import Healing
-from blazar.manager.notifications import CREATED
-from blazar.manager.outbox import Outbox
-from blazar.manager.runtime import Runtime
-from blazar.manager.updates import Busy, Updates
-from blazar.manager.waiting import Waiting
-from blazar.manager.worker import Worker
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.notifications import CREATED
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.cloud_change import CloudChanges
+from blazar.manager.events.worker import Worker
+from blazar.manager.health.healing import Healing
+from blazar.manager.lease import dates, lifecycle
+from blazar.manager.lease.booking import Booking, PlacementRequest
+from blazar.manager.outbox.enforcing import EnforcementCheck
+from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.requests.updates import Busy, Updates
+from blazar.manager.requests.waiting import Waiting
 from blazar.model.clock import monotonic
 from blazar.model.demand import Demand, Plan
 from blazar.model.errors import InvalidInput, NotFound, StaleLease

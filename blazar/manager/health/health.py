@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 from blazar.model.clock import Clock
 from blazar.model.resource import Resource, ResourceKind
 from blazar.store.store import Store

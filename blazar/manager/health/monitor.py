@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from blazar.context import scope
-from blazar.manager.healing import Healing
-from blazar.manager.health import Health, PollResult
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
+from blazar.manager.health.healing import Healing
+from blazar.manager.health.health import Health, PollResult
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError
 from blazar.model.resource import Resource, ResourceKind

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from blazar.manager.tasks import tasks_of
+from blazar.manager.lease.tasks import tasks_of
 from blazar.model.clock import Clock
 from blazar.model.lease import EventType, Lease
 from blazar.resources.base import Task

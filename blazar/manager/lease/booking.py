@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from blazar.calendar.placement import Matching, place
 from blazar.calendar.strategies import Strategy
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
 from blazar.model.awaited import begun, check_awaited
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation, Demand, Plan

@@ -7,13 +7,13 @@ import time
 from dataclasses import replace
 
 from blazar.context import current
-from blazar.manager import lifecycle
-from blazar.manager.booking import Booking
-from blazar.manager.claims import Claim
-from blazar.manager.flags import change_notification, flagged
-from blazar.manager.replanning import Replanner, ToReplace
-from blazar.manager.runtime import Runtime
-from blazar.manager.tasks import tasks_with
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease import lifecycle
+from blazar.manager.lease.booking import Booking
+from blazar.manager.lease.flags import change_notification, flagged
+from blazar.manager.lease.replanning import Replanner, ToReplace
+from blazar.manager.lease.tasks import tasks_with
 from blazar.model.errors import ClaimLost, CloudUnavailable
 from blazar.model.lease import Lease
 from blazar.resources.base import NotYet, Task

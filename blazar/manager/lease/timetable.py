@@ -7,7 +7,7 @@ import uuid
 from dataclasses import replace
 from datetime import datetime
 
-from blazar.manager import dates, lifecycle
+from blazar.manager.lease import dates, lifecycle
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, ReservationStatus, SavedState
 from blazar.model.window import Window
 

@@ -17,16 +17,16 @@ from datetime import datetime
 
 from blazar.context import scope
 from blazar.enforcement import Occasion
-from blazar.manager import dates, lifecycle, timetable
-from blazar.manager.booking import Booking, PlacementRequest
-from blazar.manager.claims import Claim
-from blazar.manager.cloud_change import CloudChanges
-from blazar.manager.enforcing import EnforcementCheck
-from blazar.manager.notifications import UPDATED, WARNING_OFF
-from blazar.manager.outbox import Outbox
-from blazar.manager.runtime import Runtime
-from blazar.manager.starting import start_and_wait, without
-from blazar.manager.worker import Worker
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.notifications import UPDATED, WARNING_OFF
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.cloud_change import CloudChanges
+from blazar.manager.events.starting import start_and_wait, without
+from blazar.manager.events.worker import Worker
+from blazar.manager.lease import dates, lifecycle, timetable
+from blazar.manager.lease.booking import Booking, PlacementRequest
+from blazar.manager.outbox.enforcing import EnforcementCheck
+from blazar.manager.outbox.outbox import Outbox
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import (
     Conflict,

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blazar.manager.claims import Claims
-from blazar.manager.notifications import Notifier
-from blazar.manager.settings import Settings
+from blazar.manager.common.claims import Claims
+from blazar.manager.common.notifications import Notifier
+from blazar.manager.common.settings import Settings
 from blazar.model.clock import Clock
 from blazar.store.store import Store
 

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from blazar.manager import lifecycle
-from blazar.manager.notifications import DEGRADED, HEALED
+from blazar.manager.common.notifications import DEGRADED, HEALED
+from blazar.manager.lease import lifecycle
 from blazar.model.demand import Allocation
 from blazar.model.lease import Lease, Reservation, ReservationStatus
 from blazar.resources.base import Task

@@ -15,8 +15,8 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from blazar.context import scope
-from blazar.manager import lifecycle
-from blazar.manager.settings import Settings
+from blazar.manager.common.settings import Settings
+from blazar.manager.lease import lifecycle
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError, StaleLease
 from blazar.resources.complete import CompleteType

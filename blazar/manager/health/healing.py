@@ -19,15 +19,15 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from blazar.context import scope
-from blazar.manager import lifecycle
-from blazar.manager.booking import Booking
-from blazar.manager.claims import Claim
-from blazar.manager.cloud_change import CloudChanges
-from blazar.manager.flags import FLAGGED, change_notification, derived, failed, flagged
-from blazar.manager.replanning import Replanner, ToReplace
-from blazar.manager.runtime import Runtime
-from blazar.manager.starting import MOST_TURNS, start_and_wait, without
-from blazar.manager.worker import Worker
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.cloud_change import CloudChanges
+from blazar.manager.events.starting import MOST_TURNS, start_and_wait, without
+from blazar.manager.events.worker import Worker
+from blazar.manager.lease import lifecycle
+from blazar.manager.lease.booking import Booking
+from blazar.manager.lease.flags import FLAGGED, change_notification, derived, failed, flagged
+from blazar.manager.lease.replanning import Replanner, ToReplace
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import (
     BlazarError,

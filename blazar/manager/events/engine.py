@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from blazar.context import scope
-from blazar.manager.read_ahead import MOST
-from blazar.manager.settings import Settings
-from blazar.manager.turns import Turns
-from blazar.manager.worker import Worker
+from blazar.manager.common.settings import Settings
+from blazar.manager.events.read_ahead import MOST
+from blazar.manager.events.turns import Turns
+from blazar.manager.events.worker import Worker
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError
 from blazar.store.events import DueEvent
