@@ -29,7 +29,7 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.api.leases.requests import MOST_TEXT
 from blazar.cmd import config
 from blazar.model.errors import ManagerUnavailable
-from blazar.model.lease import Lease, LeaseRevision, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease import Content, Lease, LeaseRevision, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.requests import LeaseRequest
 from blazar.model.window import Window
 from blazar.rpc import server as rpc
@@ -203,7 +203,7 @@ class Shelf:
                 None,
                 False,
                 False,
-                {"text": words},
+                Content({"text": words}),
             )
             return Lease(str(number), "n", "u", "p", window, LeaseStatus.PENDING, start, reservations=(room,))
 
