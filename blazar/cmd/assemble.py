@@ -19,6 +19,7 @@ from blazar.messaging import oslo_messaging
 from blazar.model import extensions
 from blazar.model.clock import Clock
 from blazar.model.errors import InvalidInput
+from blazar.resources import complete
 from blazar.resources.base import ResourceType
 from blazar.resources.floating_ips.registration import AddressRegistration
 from blazar.resources.hosts.registration import HostRegistration
@@ -104,6 +105,15 @@ def resource_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Sequence[ResourceType]
     return [plugin(cloud, settings) for plugin in _plugins(conf)]
 
 
+def _check_complete(name: str, plugin: object, advice: str) -> None:
+    try:
+        complete.check(plugin)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"[manager] plugins names {name}, which is incomplete: {error.message}; see {advice}"
+        ) from error
+
+
 def _plugins(conf: cfg.ConfigOpts) -> list[Any]:
     names = conf.manager.plugins
     there = extensions.offered(NAMESPACE)
@@ -116,6 +126,8 @@ def _plugins(conf: cfg.ConfigOpts) -> list[Any]:
     advice = "docs/contributing/add-a-resource-type.md"
     try:
         plugins = [extensions.load(there[n], ResourceType, named="[manager] plugins", advice=advice) for n in names]
+        for name, plugin in zip(names, plugins, strict=True):
+            _check_complete(name, plugin, advice)
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
     seen = [plugin.resource_type for plugin in plugins]

@@ -18,6 +18,7 @@ from blazar.resources.base import (
     Done,
     Given,
     ListsReservations,
+    NotYet,
     Prepares,
     Progress,
     ReportsUse,
@@ -58,11 +59,11 @@ class CompleteType:
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project can use the resources, and no others."""
-        return self._plain.start(task)
+        return _progress(self.resource_type, "start", self._plain.start(task))
 
     def end(self, task: Task) -> Progress:
         """Ensure that nothing of the reservation is left."""
-        return self._plain.end(task)
+        return _progress(self.resource_type, "end", self._plain.end(task))
 
     def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
         """Return the parameters of a request, completed with data from the cloud; by default as they are."""
@@ -126,6 +127,24 @@ class CompleteType:
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have anything in the cloud; by default none is known."""
         return self._lists.reservations_in_cloud(resources) if self._lists else frozenset()
+
+
+def check(plain: object) -> None:
+    """Raise InvalidInput if a type has only some members of a protocol: what it has would be ignored without a word."""
+    for protocol in (Resolves, Requires, Changes, ReportsUse, Prepares, ChoosesAction, SavesWork, Restores):
+        members = sorted(name for name in vars(protocol) if not name.startswith("_"))
+        missing = [name for name in members if not hasattr(plain, name)]
+        if missing and len(missing) < len(members):
+            present = [name for name in members if name not in missing]
+            raise InvalidInput(
+                f"it has {' and '.join(present)}, but not {' and '.join(missing)}: it needs both or neither"
+            )
+
+
+def _progress(kind: str, method: str, value: Progress) -> Progress:
+    if not isinstance(value, Done | NotYet):
+        raise TypeError(f"{method} of {kind} returned {type(value).__name__}, not Done or NotYet")
+    return value
 
 
 def required_properties(types: Mapping[str, CompleteType], reservation: Reservation) -> frozenset[str]:

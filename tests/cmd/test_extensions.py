@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 import pytest
 
@@ -70,6 +71,27 @@ def test_what_cannot_be_used_is_refused_once_with_the_true_reason(load, installe
     if OLDER not in words:
         assert OLDER not in said
     assert caplog.records == []
+
+
+HALF = """class Plugin:
+    resource_type = "acme:desk"
+    kind = "host"
+    def __init__(self, *_): pass
+    def parameters(self, given): pass
+    def demand(self, parameters, *, known): pass
+    def start(self, task): pass
+    def end(self, task): pass
+    def prepare(self, task): pass
+"""
+
+
+def test_a_type_with_half_of_a_capability_is_refused_with_the_other_half(load, installed, tmp_path, monkeypatch):
+    (tmp_path / "acme_older.py").write_text(HALF, encoding="utf-8")
+    # Another test may have loaded the other one.
+    monkeypatch.delitem(sys.modules, "acme_older", raising=False)
+    importlib.invalidate_caches()
+    with pytest.raises(ConfigurationError, match="it has prepare, but not must_prepare_again: it needs both or"):
+        assemble.check_plugins(load("[manager]", "plugins = acme.older"))
 
 
 def test_what_is_installed_and_not_named_is_not_loaded_and_not_told_of(load, installed, caplog):

@@ -110,6 +110,21 @@ def test_a_host_of_it_that_fails_before_the_start_is_replaced(world, bench):
     assert not names_of(world, lease) & failed
 
 
+def test_a_start_that_returns_nothing_stops_only_its_own_reservation(sqlite, bench):
+    class Forgetful(Bench):
+        resource_type = "test:forgetful"
+
+        def start(self, task: Task) -> Progress:
+            super().start(task)
+
+    world = World(sqlite, types=[Forgetful, lambda *_: bench])
+    forgetful = ReservationRequest("test:forgetful", {"count": 1})
+    lease = world.lease(forgetful, benches(1), start=HOUR)
+    world.run_to(NOON + HOUR)
+    assert [r.status for r in world.now(lease).reservations] == [ReservationStatus.PENDING, ReservationStatus.ACTIVE]
+    assert world.now(lease).event(EventType.START).reason == "internal error: TypeError"
+
+
 @pytest.mark.parametrize("status", [ReservationStatus.PENDING, ReservationStatus.ACTIVE])
 def test_an_undo_starts_it_with_what_it_had_if_it_was_in_use(world, bench, status):
     lease = world.lease(benches(1), start=HOUR)
