@@ -19,6 +19,7 @@ KEEPS_OLD_NAMES = (
     "blazar/store/",
     "blazar/model/lease_json.py",
     "blazar/enforcement/stored.py",
+    "tests/enforcement/test_stored.py",
     "bench/ground.py",
 )
 
