@@ -72,7 +72,7 @@ class Given:
 
 
 class UsageNeeded(Exception):
-    """The demand of a change depends on what is in use: read that (``ResourceType.in_use``), then retry.
+    """The demand of a change depends on what is in use: read that (``ReportsUse.in_use``), then retry.
 
     Raised while the calendar is locked, so that no call to the cloud is made there.
     """
@@ -83,7 +83,7 @@ class UsageNeeded(Exception):
 
 
 class ResolutionNeeded(Exception):
-    """The parameters of a change need data from the cloud: resolve them (``ResourceType.resolve``), then retry.
+    """The parameters of a change need data from the cloud: resolve them (``Resolves.resolve``), then retry.
 
     Raised by ``changed``, where the calendar may be locked.
     """

@@ -116,12 +116,14 @@ class CompleteType:
 
     def before_end(self, task: Task) -> Progress:
         """Do what the reservation's action says; by default nothing."""
-        return self._saves_work.before_end(task) if self._saves_work else Done()
+        if self._saves_work is None:
+            return Done()
+        return _progress(self.resource_type, "before_end", self._saves_work.before_end(task))
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Undo a failed change; by default by a start with exactly the resources from before it."""
         if self._restores is not None:
-            return self._restores.restore(task, surplus)
+            return _progress(self.resource_type, "restore", self._restores.restore(task, surplus))
         return self.start(task) if task.reservation.status is ReservationStatus.ACTIVE else Done()
 
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:

@@ -125,6 +125,15 @@ def test_a_start_that_returns_nothing_stops_only_its_own_reservation(sqlite, ben
     assert world.now(lease).event(EventType.START).reason == "internal error: TypeError"
 
 
+@pytest.mark.parametrize("method", ["start", "end", "before_end", "restore"])
+def test_a_method_that_returns_nothing_is_named(world, method):
+    forgetful = type("Forgetful", (Bench,), {method: lambda self, *_: None})
+    lease = world.lease(benches(1), start=HOUR)
+    task = Task(lease, lease.reservations[0], ())
+    with pytest.raises(TypeError, match=f"{method} of test:bench returned NoneType, not Done or NotYet"):
+        getattr(CompleteType(forgetful()), method)(task, *([()] if method == "restore" else []))
+
+
 @pytest.mark.parametrize("status", [ReservationStatus.PENDING, ReservationStatus.ACTIVE])
 def test_an_undo_starts_it_with_what_it_had_if_it_was_in_use(world, bench, status):
     lease = world.lease(benches(1), start=HOUR)

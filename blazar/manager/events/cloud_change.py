@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 
 from blazar.calendar.changing import union
@@ -32,14 +32,6 @@ class CloudChanges:
         self._clock = runtime.clock
         self._claims = runtime.claims
         self._worker = worker
-
-    def claim(self) -> Claim:
-        """Return a claim that is not written yet."""
-        return self._claims.new()
-
-    def held(self, claim: Claim) -> AbstractContextManager[Claim]:
-        """Renew a written claim while the block runs; changes of the cloud in the block are fenced by it."""
-        return self._claims.held(claim)
 
     def begin(
         self,

@@ -84,6 +84,7 @@ class Healing:
     ) -> None:
         self._store = runtime.store
         self._clock = runtime.clock
+        self._claims = runtime.claims
         self._settings = runtime.settings
         self._notifier = runtime.notifier
         self._worker = worker
@@ -346,7 +347,7 @@ class Healing:
                 _check_gone(decided.plan, to_replace, snapshot.tasks)
             return decided
 
-        claim = self._changes.claim()
+        claim = self._claims.new()
 
         def commit(decided: _Decided) -> tuple[_Decided, Lease | None]:
             if not decided.replanned and not back:
@@ -357,7 +358,7 @@ class Healing:
 
         decided, updating = self._booking.until_it_holds(decide, commit)
         if updating is not None:
-            with self._changes.held(claim):
+            with self._claims.held(claim):
                 self._carry_out(decided, updating, decided.replanned | back, claim)
 
     def _carry_out(self, decided: _Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> None:

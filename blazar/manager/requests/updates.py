@@ -105,6 +105,7 @@ class Updates:
     ) -> None:
         self._store = runtime.store
         self._clock = runtime.clock
+        self._claims = runtime.claims
         self._settings = runtime.settings
         self._notifier = runtime.notifier
         self._enforcement = outbox.enforcement
@@ -116,7 +117,7 @@ class Updates:
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease, all or nothing. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError."""
         enforcement_check = EnforcementCheck(self._enforcement, self._store, self._clock)
-        claim = self._changes.claim()
+        claim = self._claims.new()
 
         def check(found: _Change | _Nothing) -> None:
             # A new name needs no check: it uses no resources.
@@ -132,7 +133,7 @@ class Updates:
                 lease_id, change, enforcement_check, check if self._enforcement.enabled else None, claim
             )
             if isinstance(found, _Change) and self._in_steps(found):
-                with self._changes.held(claim):
+                with self._claims.held(claim):
                     saved = self._carry_out(saved, found, change, claim)
         if isinstance(found, _Change):
             self._outbox.wake()

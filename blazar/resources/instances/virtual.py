@@ -36,13 +36,13 @@ from blazar.resources.parameters import (
 RESOURCE_TYPE = "virtual:instance"
 
 REQUIREMENTS = ("resource_properties",)
-SIZES: Mapping[str, tuple[str, int, str]] = {
-    "vcpus": ("VCPU", 1, "the VCPUs of a server, a whole number"),
-    "memory_mb": ("MEMORY_MB", 1, "the memory of a server in MiB, a whole number"),
+SIZES: Mapping[str, tuple[int, str]] = {
+    "vcpus": (1, "the VCPUs of a server, a whole number"),
+    "memory_mb": (1, "the memory of a server in MiB, a whole number"),
     # Servers that boot from a volume take no disk of their host.
-    "disk_gb": ("DISK_GB", 0, "the disk of a server in GiB, a whole number"),
+    "disk_gb": (0, "the disk of a server in GiB, a whole number"),
 }
-"""Parameter → resource class, minimum, and description for errors."""
+"""Parameter → minimum, and description for errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,7 @@ class VirtualInstanceParameters:
         action = checked_before_end(given)
         amount = checked_amount(given)
         sizes = {
-            field: whole_number(given[field], field, least=least, what=what)
-            for field, (_, least, what) in SIZES.items()
+            field: whole_number(given[field], field, least=least, what=what) for field, (least, what) in SIZES.items()
         }
         affinity = checked_affinity(given)
         requirement = requirement_text(given["resource_properties"], "resource_properties")
