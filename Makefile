@@ -10,7 +10,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow soak test-cloud test-one cloud cloud-down lint format bench db-revision sample-config clean
+.PHONY: help run test test-slow soak test-cloud test-one cloud cloud-down lint format coverage bench changelog db-revision sample-config clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ lint: $(BIN)/.dev ## style, types, import order, words of the glossary
 format: $(BIN)/.dev ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+changelog: $(BIN)/.dev ## show what the next release brings, of the files in changes/
+	@$(BIN)/towncrier build --draft 2>/dev/null
 
 bench: $(BIN)/.dev ## measure; ARGS="--json --hosts 10,1000 --leases 0,10000"
 	$(BIN)/python -m bench $(ARGS)
