@@ -128,12 +128,21 @@ class World:
             for number in range(1, hosts + 1):
                 self.register(f"node-{number}")
 
-    def another_manager(self) -> ManagerService:
-        """Return one more manager on the same database and cloud, with claims of its own."""
+    def another_manager(
+        self,
+        *,
+        store: Store | None = None,
+        types: Sequence[Callable[[Cloud, HostSettings], ResourceType]] | None = None,
+    ) -> ManagerService:
+        """Return one more manager on the same database and cloud, with claims of its own.
+
+        ``store`` is the database as this manager sees it, ``types`` are the types that it offers; by default both are
+        as for the others.
+        """
         cloud = self.simulated.cloud
         return ManagerService(
-            self.store,
-            [make(cloud, self.host_settings) for make in self._types],
+            store or self.store,
+            [make(cloud, self.host_settings) for make in (self._types if types is None else types)],
             HostRegistration(cloud, self.host_settings.aggregates),
             AddressRegistration(cloud.network),
             self.notifier,

@@ -66,7 +66,7 @@ class ManagerService:
         replanner = Replanner(store, by_name, booking)
         replacements = StartReplacements(runtime, replanner, booking)
         self.sweep = Sweep(store, by_name, clock, settings, wake=lambda: self.engine.wake())
-        worker = Worker(runtime, by_name, self.outbox, replacements, taken_over=self.sweep.soon)
+        worker = Worker(runtime, by_name, self.outbox, replacements, taken_over=lambda: self.sweep.soon())
         changes = CloudChanges(runtime, worker)
         self.engine = Engine(store, worker, clock, settings)
         self._healing = Healing(runtime, worker, replanner, booking, changes)

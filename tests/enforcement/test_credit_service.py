@@ -14,7 +14,6 @@ from blazar.enforcement import Identity
 from tests.enforcement.asking import ADMIN, ALICE, Users, asks_all
 from tests.enforcement.conftest import Service
 from tests.openstack import eventually
-from tests.stores import ObservedStore
 from tests.world import World, of_hosts
 
 HOUR = timedelta(hours=1)
@@ -248,7 +247,7 @@ def test_where_the_operator_allows_it_a_lease_stands_without_an_answer_and_is_pa
     assert bank.left == 100 - 8
 
 
-def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_right(bank):
+def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_right(bank, monkeypatch):
     class Killed(BaseException):
         pass
 
@@ -256,9 +255,10 @@ def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_righ
         raise Killed
 
     survivor = bank.world.another_manager()
-    bank.world.manager._leases._store = ObservedStore(bank.world.store, _dying_at_the_second_save(die))
-    with pytest.raises(Killed):
-        bank.create()
+    with monkeypatch.context() as patch:
+        patch.setattr(bank.world.store.leases, "save", _dying_at_the_second(bank.world.store.leases.save, die))
+        with pytest.raises(Killed):
+            bank.create()
     assert bank.left == 100 - 8
     bank.world.clock.by(minutes=1)
     survivor.engine.run_due()
@@ -268,13 +268,12 @@ def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_righ
     assert bank.left == 100
 
 
-def _dying_at_the_second_save(die):
+def _dying_at_the_second(save, die):
     """Die at the second write of a lease: what is told is noted, the lease is not."""
     saves = []
 
-    def call(name, operation, *arguments, **named):
-        if name == "leases.save":
-            saves.append(name)
-        return operation(*arguments, **named) if name != "leases.save" or len(saves) == 1 else die()
+    def call(*arguments, **named):
+        saves.append(arguments)
+        return save(*arguments, **named) if len(saves) == 1 else die()
 
     return call

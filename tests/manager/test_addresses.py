@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.ports import FloatingIp
+from blazar.manager.lease.tasks import tasks_with
 from blazar.model.errors import (
     CloudRefused,
     CloudUnavailable,
@@ -65,8 +66,7 @@ def resized(world: World, lease, index: int = 0, **values):
 
 def start_of(world: World, lease):
     """Start the first reservation of a lease as a manager would, and let every error out."""
-    worker = world.manager.engine._worker
-    (task, *_) = worker.tasks(world.now(lease))
+    (task, *_) = tasks_with(world.store, world.now(lease), world.store.calendar.of_lease(lease.id))
     return VirtualFloatingIp(world.simulated.cloud, HostSettings()).start(task)
 
 

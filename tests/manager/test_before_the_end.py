@@ -13,6 +13,7 @@ from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from blazar.resources.hosts.type import HostSettings
+from blazar.resources.instances.virtual import VirtualInstance
 from tests.world import NOON, PROJECT, World, a_host, instances
 
 HOUR = timedelta(hours=1)
@@ -345,7 +346,7 @@ def test_nobody_boots_into_a_reservation_that_is_ending(world):
 
 def test_a_type_that_is_not_offered_any_more_keeps_no_warning_waiting(world):
     lease, _ = running(world, "none")
-    del world.manager.engine._worker.types["physical:host"]
+    world.manager = world.another_manager(types=[VirtualInstance])
     world.clock.to(NOON + HOUR)
     world.run()
     assert told(world) == 1

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from operator import attrgetter
 
 import pytest
 from sqlalchemy.engine import Engine
@@ -93,24 +92,6 @@ DIES, STANDS_STILL, DELETED = TURNS = ("dies", "stands still", "stands still, an
 FAST = {("create", DIES, "after")}
 
 
-PARTS = (
-    "_leases",
-    "_leases._updates",
-    "_leases._changes",
-    "_leases._booking",
-    "engine",
-    "engine._worker",
-    "engine._worker._replacements",
-)
-
-
-def give(manager, store) -> None:
-    """Let a manager work with this store."""
-    for path in PARTS:
-        attrgetter(path)(manager)._store = store
-    manager.engine._worker.read_ahead._store = manager.outbox._store = manager.claims._store = store
-
-
 def failing(world: World, survivor, operation: str, turn: str, between: Callable[..., Between]) -> bool:
     """Do something with a manager that fails in between, if it comes so far; tell whether it did."""
     prepare, act = OPERATIONS[operation]
@@ -129,10 +110,10 @@ def failing(world: World, survivor, operation: str, turn: str, between: Callable
         survivor.outbox.run_due()
 
     seen = between(store, happen)
-    give(world.manager, seen)
+    sound, world.manager = world.manager, world.another_manager(store=seen)
     with suppress(BlazarError, Killed):
         act(world, lease)
-    give(world.manager, store)
+    world.manager = sound
     return seen.reached
 
 

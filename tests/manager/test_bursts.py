@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 
 def start(world: World, *, between=lambda: None) -> list[bool]:
     """Look at all that is due, as a running engine would that reads it at once."""
-    worker = world.manager.engine._worker
+    worker = world.manager.engine.worker
     due = world.store.events.due(world.clock.now(), 99)
     worker.read_ahead.read(due)
     between()
@@ -47,7 +47,7 @@ def test_each_start_of_a_burst_costs_few_statements(world):
 def test_what_comes_next_is_read_with_a_burst_and_not_again(world):
     leases = [world.lease(start=HOUR) for _ in range(5)]
     world.clock.to(NOON + HOUR)
-    worker = world.manager.engine._worker
+    worker = world.manager.engine.worker
     due = world.store.events.due(world.clock.now(), 99)
     with counted(world.engine) as statements:
         worker.read_ahead.read(due[:2], due)
@@ -61,7 +61,7 @@ def test_what_comes_next_is_read_with_a_burst_and_not_again(world):
 def test_what_was_read_long_ago_is_read_again(world, monkeypatch):
     leases = [world.lease(start=HOUR) for _ in range(3)]
     world.clock.to(NOON + HOUR)
-    worker = world.manager.engine._worker
+    worker = world.manager.engine.worker
     due = world.store.events.due(world.clock.now(), 99)
     monkeypatch.setattr("blazar.manager.events.read_ahead.FRESH_SECONDS", 0)
     worker.read_ahead.read(due[:2], due)

@@ -239,32 +239,31 @@ class StandsStill(ObservedStore):
         super().__init__(store, read)
 
 
-def looks_at_the_start(other, lease, stand_still):
-    other.engine._worker._store = StandsStill(other._store, stand_still)
-    other.engine._worker.process(lease.id, lease.event(EventType.START).id)
+def looks_at_the_start(world, lease, stand_still):
+    other = world.another_manager(store=StandsStill(world.store, stand_still))
+    other.engine.worker.process(lease.id, lease.event(EventType.START).id)
 
 
-def has_read_ahead(other, lease, stand_still):
+def has_read_ahead(world, lease, stand_still):
     event = lease.event(EventType.START)
-    worker = other.engine._worker
-    found = worker._store.leases.starts([lease.id], now=worker._clock.now())
-    worker.read_ahead._store = StandsStill(other._store, stand_still)
-    worker.read_ahead._store.leases.starts = lambda *args, **more: found
+    found = world.store.leases.starts([lease.id], now=world.clock.now())
+    store = ObservedStore(world.store, lambda name, operation, *args, **more: operation(*args, **more))
+    store.leases.starts = lambda *args, **more: found
+    worker = world.another_manager(store=store).engine.worker
     due = [DueEvent(id_, event.id, "start_lease", NOON, "physics", False) for id_ in (lease.id, "another")]
     worker.read_ahead.read(due)
     stand_still()
     worker.process(lease.id, event.id)
 
 
-def deletes(other, lease, stand_still):
-    other._leases._store = StandsStill(other._store, stand_still)
+def deletes(world, lease, stand_still):
+    other = world.another_manager(store=StandsStill(world.store, stand_still))
     other.delete_lease(lease.id)
 
 
 @pytest.mark.parametrize("act", [looks_at_the_start, has_read_ahead, deletes])
 def test_who_stands_still_after_reading_a_lease_takes_nothing_from_the_manager_at_work_on_it(world, act):
     lease = world.lease(a_host(), start=HOUR)
-    other = world.another_manager()
     claims, seen = [], []
 
     def stand_still():
@@ -275,7 +274,7 @@ def test_who_stands_still_after_reading_a_lease_takes_nothing_from_the_manager_a
     def hook(name, when):
         if name == "add_host" and not claims:
             claims.append(world.now(lease).event(EventType.START).claimed_by)
-            act(other, world.now(lease), stand_still)
+            act(world, world.now(lease), stand_still)
             seen.append(world.now(lease).event(EventType.START))
             world.manager.claims.beat()
             assert world.manager.claims._held[claims[0]].remaining() > 0

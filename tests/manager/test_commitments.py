@@ -209,7 +209,7 @@ def test_a_manager_that_takes_over_an_accepted_creation_reverses_it(engine, book
     world = World(engine, filters=[books])
     survivor = world.another_manager()
     books.meanwhile = die
-    world.manager._leases._worker.perform = die
+    world.manager.engine.worker.perform = die
     with pytest.raises(Killed):
         world.lease()
     books.meanwhile = lambda: None
@@ -229,7 +229,7 @@ def test_a_manager_that_takes_over_an_accepted_change_reverses_it(engine, books)
     world.run()
     survivor = world.another_manager()
     books.meanwhile = die
-    world.manager._leases._updates._worker.perform = die
+    world.manager.engine.worker.perform = die
     with pytest.raises(Killed):
         world.resize(lease, min=2, max=2)
     books.meanwhile = lambda: None

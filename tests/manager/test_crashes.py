@@ -251,7 +251,7 @@ def test_a_lease_without_reservations_starts_in_one_write(a_world):
     world.clock.to(NOON + HOUR)
     with counted(world.engine) as statements:
         event = next(event for event in world.store.events.due(NOON + HOUR, 9) if event.starts)
-        world.manager.engine._worker.process(event.lease_id, event.event_id)
+        world.manager.engine.worker.process(event.lease_id, event.event_id)
     assert event.empty
     assert statements.count == 6
     assert world.now(lease).status is LeaseStatus.ACTIVE

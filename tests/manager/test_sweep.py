@@ -203,7 +203,6 @@ def test_work_that_is_taken_over_brings_a_sweep_soon(world):
     other = world.another_manager()
     woken = []
     other.sweep.soon = lambda: woken.append(1)
-    other.engine._worker._taken_over = other.sweep.soon
 
     def stop_here(name, phase):
         raise KeyboardInterrupt

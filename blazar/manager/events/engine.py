@@ -48,7 +48,7 @@ class Engine:
 
     def __init__(self, store: Store, worker: Worker, clock: Clock, settings: Settings) -> None:
         self._store = store
-        self._worker = worker
+        self.worker = worker
         self._clock = clock
         self._settings = settings
         self._changed = threading.Condition()
@@ -103,7 +103,7 @@ class Engine:
         processed = 0
         while due := self._store.events.due(self._clock.now(), PAGE):
             for event in due:
-                self._worker.process(event.lease_id, event.event_id)
+                self.worker.process(event.lease_id, event.event_id)
                 processed += 1
         return processed
 
@@ -188,7 +188,7 @@ class Engine:
 
     def _read_ahead(self, taken: Iterable[DueEvent], coming: Iterable[DueEvent]) -> None:
         try:
-            self._worker.read_ahead.read(taken, coming)
+            self.worker.read_ahead.read(taken, coming)
         except Exception as error:
             # Each lease is read separately then: only the one that cannot be read has to wait, and its traceback is
             # logged there.
@@ -205,7 +205,7 @@ class Engine:
             if not self._stopping.is_set():
                 # The event's id is the global request id of its calls to OpenStack.
                 with scope(request_id=f"req-{event.event_id}"):
-                    claimed = self._worker.process(event.lease_id, event.event_id)
+                    claimed = self.worker.process(event.lease_id, event.event_id)
         except BlazarError as error:
             LOG.error("Event %s of lease %s is delayed: %s", event.event_id, event.lease_id, error.message)
             self._stopping.wait(1)
