@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -84,10 +86,13 @@ class Service:
         # A creation says so in a line of its own before the JSON.
         return json.loads(text[min(text.find(c) for c in "{[" if c in text) :])
 
-    def lease(self, name: str) -> dict:
-        """Return a lease by the shortest way, for waiting."""
+    def leases(self) -> list[dict]:
+        """Return all leases by the shortest way, for waiting."""
         with urllib.request.urlopen(f"{self.url}/leases", timeout=5) as answer:
-            return next(lease for lease in json.load(answer)["leases"] if lease["name"] == name)
+            return json.load(answer)["leases"]
+
+    def lease(self, name: str) -> dict:
+        return next(lease for lease in self.leases() if lease["name"] == name)
 
     def wait(self, name: str, status: str, since: float, limit: float) -> float:
         """Wait until a lease has a status; return the seconds it took since then."""
@@ -101,9 +106,9 @@ class Service:
         return next(a["hosts"] for a in state["aggregates"].values() if a["name"] == "freepool")
 
 
-@pytest.fixture
-def service(blazar_command, tmp_path):
-    service = Service(blazar_command, tmp_path / "var")
+@contextmanager
+def serving(command: Path, data: Path) -> Iterator[Service]:
+    service = Service(command, data)
     service.start()
     yield service
     if service.process.poll() is None:
@@ -111,33 +116,60 @@ def service(blazar_command, tmp_path):
         service.process.wait()
 
 
+@pytest.fixture
+def service(blazar_command, tmp_path):
+    """A service without hosts, of one test alone."""
+    with serving(blazar_command, tmp_path / "var") as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def two_hosts(blazar_command, tmp_path_factory):
+    with serving(blazar_command, tmp_path_factory.mktemp("shared") / "var") as service:
+        service.run("host-create", "node-1", "--extra", "gpu=A100")
+        service.run("host-create", "node-2")
+        yield service
+
+
+@pytest.fixture
+def client(two_hosts):
+    """Two hosts and no lease, of all tests of this file that neither stop the service nor delete its hosts."""
+    yield two_hosts
+    for lease in two_hosts.leases():
+        two_hosts.run("lease-delete", lease["id"])
+
+
 def minute(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M}"
 
 
-def test_everything_that_the_upstream_client_does_works(service):
-    # Hosts
-    service.run("host-create", "node-1", "--extra", "gpu=A100")
-    service.run("host-create", "node-2")
-    hosts = service.json("host-list")
+def in_days(days: int) -> datetime:
+    """Return the full minute that is now, so many days later."""
+    return datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(days=days)
+
+
+def test_hosts_are_listed_shown_and_given_capabilities(client):
+    hosts = client.json("host-list")
     assert [(host["id"], host["hypervisor_hostname"]) for host in hosts] == [("1", "node-1"), ("2", "node-2")]
-    assert "Updated" in service.run("host-update", "node-1", "--extra", "rack=r7")
-    shown = service.json("host-show", "node-1")
+    assert "Updated" in client.run("host-update", "node-1", "--extra", "rack=r7")
+    shown = client.json("host-show", "node-1")
     assert (shown["gpu"], shown["rack"], shown["vcpus"]) == ("A100", "r7", 16)
-    service.run("host-unset", "node-1", "--extra", "rack")
-    assert "rack" not in service.json("host-show", "1")
+    client.run("host-unset", "node-1", "--extra", "rack")
+    assert "rack" not in client.json("host-show", "1")
 
-    # Properties
-    assert service.json("host-property-list") == [{"property": "gpu"}]
-    assert service.json("host-property-show", "gpu")["property_values"] == ["A100"]
-    service.run("host-property-set", "gpu", "--private")
-    assert service.json("host-property-list") == []
-    assert service.json("host-property-list", "--all", "--detail")[0]["private"] is True
-    service.run("host-property-set", "gpu", "--public")
 
-    # A lease in the future, moved about
-    begin = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(days=2)
-    service.run(
+def test_properties_are_listed_and_made_private(client):
+    assert client.json("host-property-list") == [{"property": "gpu"}]
+    assert client.json("host-property-show", "gpu")["property_values"] == ["A100"]
+    client.run("host-property-set", "gpu", "--private")
+    assert client.json("host-property-list") == []
+    assert client.json("host-property-list", "--all", "--detail")[0]["private"] is True
+    client.run("host-property-set", "gpu", "--public")
+
+
+def test_a_lease_in_the_future_is_moved_renamed_and_resized(client):
+    begin = in_days(2)
+    client.run(
         "lease-create", "later", "--physical-reservation", "min=1,max=2", "--start-date", minute(begin),
         "--end-date", minute(begin + timedelta(days=1)), "--before-end-date", minute(begin + timedelta(hours=23)),
     )  # fmt: skip
@@ -147,75 +179,90 @@ def test_everything_that_the_upstream_client_does_works(service):
         ("--defer-by", "3h", 3, 25),
         ("--advance-by", "1h", 2, 25),
     ):
-        service.run("lease-update", "later", option, span)
-        lease = service.json("lease-show", "later")
+        client.run("lease-update", "later", option, span)
+        lease = client.json("lease-show", "later")
         assert lease["start_date"] == f"{begin + timedelta(hours=start):%Y-%m-%dT%H:%M:%S}.000000"
         assert lease["end_date"] == f"{begin + timedelta(hours=end_):%Y-%m-%dT%H:%M:%S}.000000"
-    service.run("lease-update", "later", "--name", "much-later")
-    reservation = service.lease("much-later")["reservations"][0]["id"]
-    service.run("lease-update", "much-later", "--reservation", f"id={reservation},min=2,max=2")
-    assert service.lease("much-later")["reservations"][0]["min"] == 2
+    client.run("lease-update", "later", "--name", "much-later")
+    reservation = client.lease("much-later")["reservations"][0]["id"]
+    client.run("lease-update", "much-later", "--reservation", f"id={reservation},min=2,max=2")
+    assert client.lease("much-later")["reservations"][0]["min"] == 2
 
-    # A lease from now on, to the next full minute that leaves it time to start
+
+def test_a_lease_from_now_on_starts_and_ends_on_the_second(client):
     asked = time.time()
+    # The next full minute that leaves it time to start.
     end = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
     if end.timestamp() - asked < START_IN:
         end += timedelta(minutes=1)
     room = 'min=1,max=1,hypervisor_properties=,resource_properties=["==","$gpu","A100"]'
-    created = service.json(
+    created = client.json(
         "lease-create", "now", "--physical-reservation", room, "--start-date", "now", "--end-date", minute(end)
     )
-    taken = service.wait("now", "ACTIVE", asked, 10)
+    taken = client.wait("now", "ACTIVE", asked, 10)
     sent = datetime.fromisoformat(created["created_at"]).replace(tzinfo=UTC)
-    started = service.lease("now")["reservations"][0]["updated_at"]
+    started = client.lease("now")["reservations"][0]["updated_at"]
     assert datetime.fromisoformat(started).replace(tzinfo=UTC) - sent <= timedelta(seconds=2)
     print(f"the command took {taken:.1f} s until its lease was ACTIVE")
-    assert service.freepool() == ["node-2"]
-    assert {lease["name"] for lease in service.json("lease-list")} == {"now", "much-later"}
+    assert client.freepool() == ["node-2"]
 
-    # Allocations
-    assert {a["resource_id"] for a in service.json("allocation-list", "host")} == {"1", "2"}
-    assert len(service.json("allocation-show", "host", "node-1")["reservations"]) >= 1
+    late = client.wait("now", "TERMINATED", end.timestamp(), 2)
+    print(f"TERMINATED {late:.2f} s after the end")
+    ended = datetime.fromisoformat(client.lease("now")["updated_at"]).replace(tzinfo=UTC)
+    assert timedelta(0) <= ended - end <= timedelta(seconds=2)
+    assert sorted(client.freepool()) == ["node-1", "node-2"]
 
-    # Addresses
+
+def test_leases_and_allocations_are_listed(client):
+    for name, days, hosts in (("now", 0, 1), ("much-later", 2, 2)):
+        dates = ("--start-date", minute(in_days(days)) if days else "now", "--end-date", minute(in_days(days + 1)))
+        client.run("lease-create", name, "--physical-reservation", f"min={hosts},max={hosts}", *dates)
+    assert {lease["name"] for lease in client.json("lease-list")} == {"now", "much-later"}
+    assert {a["resource_id"] for a in client.json("allocation-list", "host")} == {"1", "2"}
+    assert len(client.json("allocation-show", "host", "node-1")["reservations"]) >= 1
+
+
+def test_addresses_are_registered_reserved_and_deleted(client):
     network = "5e1f7c1e-0b5a-4c7e-9d57-2f1d6c0a9e01"
-    night = minute(begin + timedelta(hours=12))
     for number in (10, 11):
-        service.run("floatingip-create", network, f"203.0.113.{number}")
-    listed = service.json("floatingip-list")
+        client.run("floatingip-create", network, f"203.0.113.{number}")
+    listed = client.json("floatingip-list")
     assert [address["floating_ip_address"] for address in sorted(listed, key=lambda a: a["floating_ip_address"])] == [
         "203.0.113.10",
         "203.0.113.11",
     ]
-    assert service.json("floatingip-show", listed[0]["id"])["floating_network_id"] == network
+    assert client.json("floatingip-show", listed[0]["id"])["floating_network_id"] == network
     wanted = f'resource_type=virtual:floatingip,network_id={network},amount=1,required_floatingips=["203.0.113.11"]'
-    service.run("lease-create", "web", "--reservation", wanted, "--start-date", "now", "--end-date", night)
-    service.wait("web", "ACTIVE", time.time(), 10)
-    address = service.lease("web")["reservations"][0]
+    client.run("lease-create", "web", "--reservation", wanted, "--start-date", "now", "--end-date", minute(in_days(2)))
+    client.wait("web", "ACTIVE", time.time(), 10)
+    address = client.lease("web")["reservations"][0]
     assert (address["amount"], address["required_floatingips"]) == (1, ["203.0.113.11"])
-    service.run("lease-update", "web", "--reservation", f"id={address['id']},amount=2,required_floatingips=[]")
-    assert service.lease("web")["reservations"][0]["amount"] == 2
-    assert "is allocated to lease" in service.try_("floatingip-delete", listed[0]["id"]).stderr
-    service.run("lease-delete", "web")
+    client.run("lease-update", "web", "--reservation", f"id={address['id']},amount=2,required_floatingips=[]")
+    assert client.lease("web")["reservations"][0]["amount"] == 2
+    assert "is allocated to lease" in client.try_("floatingip-delete", listed[0]["id"]).stderr
+    client.run("lease-delete", "web")
     for address in listed:
         limit = time.monotonic() + 10
-        while service.try_("floatingip-delete", address["id"]).returncode:
+        while client.try_("floatingip-delete", address["id"]).returncode:
             assert time.monotonic() < limit
-    assert service.json("floatingip-list") == []
+    assert client.json("floatingip-list") == []
 
-    # What is refused says why
-    refused = service.try_("lease-create", "big", "--physical-reservation", "min=9,max=9", "--end-date", night)
+
+def test_a_lease_that_cannot_be_had_is_refused_with_the_reason(client):
+    end = minute(in_days(2))
+    refused = client.try_("lease-create", "big", "--physical-reservation", "min=9,max=9", "--end-date", end)
     assert refused.returncode != 0
     assert "Not enough hosts available" in refused.stdout + refused.stderr
 
-    # The end, on the second
-    late = service.wait("now", "TERMINATED", end.timestamp(), 2)
-    print(f"TERMINATED {late:.2f} s after the end")
-    ended = datetime.fromisoformat(service.lease("now")["updated_at"]).replace(tzinfo=UTC)
-    assert timedelta(0) <= ended - end <= timedelta(seconds=2)
-    assert sorted(service.freepool()) == ["node-1", "node-2"]
 
-    service.run("lease-delete", "much-later")
+def test_leases_and_hosts_are_deleted_by_name_and_by_id(service):
+    for host in ("node-1", "node-2"):
+        service.run("host-create", host)
+    for name, start in (("now", "now"), ("later", minute(in_days(1)))):
+        dates = ("--start-date", start, "--end-date", minute(in_days(2)))
+        service.run("lease-create", name, "--physical-reservation", "min=1,max=1", *dates)
+    service.wait("now", "ACTIVE", time.time(), 10)
+    service.run("lease-delete", "later")
     service.run("lease-delete", "now")
     assert service.json("lease-list") == []
     service.run("host-delete", "node-1")

@@ -229,13 +229,19 @@ def test_a_hook_without_an_endpoint_is_skipped(service):
     assert rule.occasions == frozenset()
 
 
-def test_the_body_of_a_check_of_a_new_lease(service, rule):
+def test_the_headers_of_a_check_have_the_token_and_the_request_id(service, rule):
     with scope(request_id="req-1"):
         rule.check(asking())
-    ((_, body, headers),) = service.got
+    ((_, _, headers),) = service.got
     assert headers["Content-Type"] == "application/json"
     assert headers["X-Auth-Token"] == TOKEN
     assert headers["X-OpenStack-Request-ID"] == "req-1"
+
+
+def test_the_body_of_a_check_of_a_new_lease(service, rule):
+    with scope(request_id="req-1"):
+        rule.check(asking())
+    ((_, body, _),) = service.got
     assert body == {
         "context": {
             "user_id": "curie",
