@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is promised of each resource in one window."""
+"""What is promised of each resource in one window, and with the resources the snapshot that a placement reads."""
 
 from __future__ import annotations
 
@@ -83,6 +83,27 @@ class Occupancy:
         if resource.id in self.taken:
             return 0
         return resource.count_beside(self.peaks.get(resource.id, Amounts()), per_instance)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The calendar as read at one instant, for one kind and one window.
+
+    ``resources`` is the whole inventory of the kind, free or not, smallest first.
+    """
+
+    resources: Sequence[Resource]
+    occupancy: Occupancy
+
+
+def size(resource: Resource) -> tuple[tuple[int, ...], str, int]:
+    """Return the sort key for smallest first; the name and id make the order total."""
+    amounts = resource.capacity
+    return (
+        (amounts.get("VCPU") + amounts.get("PCPU"), amounts.get("MEMORY_MB"), amounts.get("DISK_GB")),
+        resource.name,
+        resource.id,
+    )
 
 
 class Room(Mapping[int, timedelta]):

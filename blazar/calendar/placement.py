@@ -8,19 +8,40 @@ placed in ``shared``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
-from blazar.calendar.occupancy import Occupancy
+from blazar.calendar.occupancy import Occupancy, Snapshot
 from blazar.calendar.shared import SharedSearch
-from blazar.calendar.snapshot import Snapshot
-from blazar.calendar.strategies import Strategy, in_order
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.requirements import Anything, Requirement, matches
 from blazar.model.resource import Resource
 
 Matching = Callable[[Requirement], Sequence[Resource]]
+
+
+class Strategy(StrEnum):
+    """How to choose among resources that fit; each strategy is deterministic for a seed."""
+
+    PACK = "pack"
+    """The smallest resource that fits, so that large ones stay free for those who need them."""
+    SPREAD = "spread"
+    """The largest resource that fits, so that each user has spare capacity."""
+    RANDOM = "random"
+    """Any, by a seeded shuffle: concurrent requests choose different resources."""
+
+
+def in_order(resources: Iterable[Resource], strategy: Strategy, seed: int) -> Sequence[Resource]:
+    """Return resources, given smallest first, in the order in which the strategy takes them."""
+    ordered = list(resources)
+    if strategy is Strategy.RANDOM:
+        random.Random(seed).shuffle(ordered)
+    elif strategy is Strategy.SPREAD:
+        ordered.reverse()
+    return ordered
 
 
 @dataclass(frozen=True, slots=True)

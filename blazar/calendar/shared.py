@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from blazar.calendar.snapshot import Snapshot
+from blazar.calendar.occupancy import Snapshot
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Demand
 from blazar.model.resource import Resource

@@ -18,7 +18,7 @@ from oslo_config import cfg, types
 from oslo_log import log
 
 from blazar import RELEASE
-from blazar.calendar.strategies import Strategy
+from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd.masking import mask_cookies
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS

@@ -13,7 +13,7 @@ from functools import partial
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.calendar.snapshot import Snapshot
+from blazar.calendar.occupancy import Snapshot
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import StaleCalendar

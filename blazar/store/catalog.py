@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from sqlalchemy.engine import Connection
 
-from blazar.calendar.strategies import size
+from blazar.calendar.occupancy import size
 from blazar.model.requirements import Anything, Requirement, matches
 from blazar.model.resource import Resource, ResourceKind
 from blazar.store import resource_queries

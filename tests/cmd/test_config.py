@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from oslo_config import cfg
 
-from blazar.calendar.strategies import Strategy
+from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack.options import auth_url, credentials
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError

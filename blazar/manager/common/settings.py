@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from blazar.calendar.strategies import Strategy
+from blazar.calendar.placement import Strategy
 from blazar.model.bounds import Bounds
 
 

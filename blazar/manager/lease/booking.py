@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from blazar.calendar.placement import Matching, place
-from blazar.calendar.strategies import Strategy
+from blazar.calendar.placement import Matching, Strategy, place
 from blazar.manager.common.settings import Settings
 from blazar.model.awaited import begun, check_awaited
 from blazar.model.clock import Clock

@@ -12,10 +12,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given, settings
 
-from blazar.calendar.occupancy import Occupancy
-from blazar.calendar.placement import _roomiest, place
-from blazar.calendar.snapshot import Snapshot
-from blazar.calendar.strategies import Strategy
+from blazar.calendar.occupancy import Occupancy, Snapshot
+from blazar.calendar.placement import Strategy, _roomiest, place
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import InvalidInput, NotEnoughResources

@@ -12,10 +12,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given, settings
 
-from blazar.calendar.occupancy import Occupancy
-from blazar.calendar.placement import place
-from blazar.calendar.snapshot import Snapshot
-from blazar.calendar.strategies import Strategy
+from blazar.calendar.occupancy import Occupancy, Snapshot
+from blazar.calendar.placement import Strategy, place
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Allocation, Demand, TraitRequirements
 from blazar.model.errors import NotEnoughResources

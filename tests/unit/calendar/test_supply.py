@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from blazar.calendar.occupancy import Occupancy
+from blazar.calendar.occupancy import Occupancy, Snapshot
 from blazar.calendar.placement import place
-from blazar.calendar.snapshot import Snapshot
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Demand, TraitRequirements
 from blazar.model.errors import NotEnoughResources
