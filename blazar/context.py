@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On whose behalf, and until when, calls to a cloud are made.
+"""On whose behalf, and until when, calls to a cloud are made, and until when the caller of a request waits.
 
 Set at the edges (an API request, an event that is worked on) and read by whatever calls out, so that no signature in
-between has to carry it. Kept in a context variable: each thread has its own.
+between has to carry it. Kept in context variables: each thread has its own.
 
 ``check_change`` is the fence: every call that changes a cloud passes it, in each adapter, right before it is sent.
+
+``check_awaited`` is the deadline of a request's caller. A request may wait in a manager process that is paused.
+Meanwhile its caller got a timeout, read the state and sent the request a second time: a manager that then continued
+with the first one would do the same work twice.
 """
 
 from __future__ import annotations
@@ -13,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from blazar.model.clock import monotonic
-from blazar.model.errors import ClaimLost, CloudUnavailable
+from blazar.model.clock import Clock, monotonic
+from blazar.model.errors import ClaimLost, CloudUnavailable, TooLate
 
 
 class Fence(Protocol):
@@ -87,3 +91,33 @@ def scope(
         yield inner
     finally:
         _CURRENT.reset(token)
+
+
+_AWAITED: ContextVar[tuple[datetime, Clock] | None] = ContextVar("awaited", default=None)
+
+
+@contextmanager
+def awaited(until: datetime | None, clock: Clock) -> Iterator[None]:
+    """Run a request whose caller waits until ``until`` by that clock; None if unknown. TooLate if it has passed."""
+    token = _AWAITED.set(None if until is None else (until, clock))
+    try:
+        check_awaited()
+        yield
+    finally:
+        _AWAITED.reset(token)
+
+
+def check_awaited() -> None:
+    """Raise TooLate if the caller no longer waits. Call it before work begins, and right before it becomes durable."""
+    if (known := _AWAITED.get()) is None:
+        return
+    until, clock = known
+    if clock.now() >= until:
+        raise TooLate(
+            "the manager that took the request could not start it in time, and nothing was done; please try again"
+        )
+
+
+def begun() -> None:
+    """Drop the deadline because something durable was done: the rest is finished even if the caller has gone."""
+    _AWAITED.set(None)

@@ -13,9 +13,8 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar.context import scope
+from blazar.context import awaited, scope
 from blazar.messaging import oslo_messaging
-from blazar.model.awaited import awaited
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, OtherVersion
 from blazar.rpc import codec

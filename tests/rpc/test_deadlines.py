@@ -11,8 +11,8 @@ from typing import Any
 import oslo_messaging
 import pytest
 
+from blazar.context import awaited, check_awaited
 from blazar.manager.lease.booking import Booking
-from blazar.model.awaited import awaited, check_awaited
 from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
 from blazar.model.requests import LeaseChange, LeaseRequest
 from blazar.rpc import client, codec

@@ -16,8 +16,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from blazar.calendar.placement import Matching, Strategy, place
+from blazar.context import begun, check_awaited
 from blazar.manager.common.settings import Settings
-from blazar.model.awaited import begun, check_awaited
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import Contention, StaleCalendar, StaleLease
