@@ -90,7 +90,7 @@ def _refuse_foreign_database(conf: cfg.ConfigOpts) -> None:
     if not conf.database.connection:
         return
     # Imported only if a database is configured, to save the memory of the library.
-    from blazar.cmd.databases import ForeignTables, foreign
+    from blazar.store.foreign import ForeignTables, foreign
 
     found: list[ForeignTables] = []
 

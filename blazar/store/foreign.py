@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import logging
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from blazar.model.errors import BlazarError
+from blazar.store.engine import connect
+
+LOG = logging.getLogger(__name__)
 
 THEIRS = frozenset({"computehosts", "computehost_reservations", "computehost_allocations"})
 """Tables of the existing Blazar, at every revision and in every fork of it; ours never has them."""
@@ -28,3 +34,21 @@ def check_ours(engine: Engine) -> frozenset[str]:
             f"nothing in it was changed: {EMPTY_ONE}, and see 'Coming from the existing Blazar' in docs/install.md"
         )
     return tables
+
+
+def foreign(url: str) -> ForeignTables | None:
+    """Return the error for a database of the existing Blazar; None for any other or an unreachable database.
+
+    For a process that does not use the database itself.
+    """
+    try:
+        engine = connect(url, pool_size=1)
+        try:
+            check_ours(engine)
+        finally:
+            engine.dispose()
+    except ForeignTables as error:
+        return error
+    except (BlazarError, SQLAlchemyError) as error:
+        LOG.debug("Database cannot be inspected from this host: %s", type(error).__name__)
+    return None
