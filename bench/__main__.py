@@ -14,7 +14,7 @@ from functools import partial
 from bench import bus, requests, starts
 from bench.kinds import KINDS
 from bench.requests import Figure
-from blazar.cmd import memory
+from blazar.cmd import process
 
 ROW = "{:<27}{:<19}{:<20}{:>7}{:>9}{:>11}{:>11}{:>12}"
 
@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="figures for machines, on standard output")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
-    memory.settle()
+    process.settle()
     hosts, leases = ([int(n) for n in text.split(",")] for text in (options.hosts, options.leases))
     kinds = [KINDS[name] for name in options.kinds.split(",")]
     out = sys.stderr if options.json else sys.stdout

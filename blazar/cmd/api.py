@@ -19,7 +19,7 @@ from blazar.api.middleware import ExchangeLog, Wsgi, behind_keystone
 from blazar.api.parts import installed
 from blazar.api.policy import Policy
 from blazar.api.served import Served
-from blazar.cmd import config, memory, web
+from blazar.cmd import config, process, web
 from blazar.cmd.config import ConfigurationError
 from blazar.model.errors import BlazarError
 from blazar.rpc.client import RemoteManager
@@ -78,7 +78,7 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
             "[keystone_authtoken] has no credentials for Keystone; set auth_type, auth_url, username, … "
             "(without them no token can be validated)"
         )
-    memory.settle()
+    process.settle()
     return ExchangeLog(served) if conf.log_exchange else served
 
 

@@ -24,7 +24,7 @@ from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.access import POOL
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
-from blazar.cmd import assemble, config, files, memory
+from blazar.cmd import assemble, config, process
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.tokens import ServiceUser
 from blazar.enforcement import Identity
@@ -88,7 +88,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     project_id = _patiently(access.check, conf, stopping)
     if stopping.is_set():
         return
-    files.allow(OPEN_FILES)
+    process.allow_open_files(OPEN_FILES)
     cloud = open_cloud(access, az_aware=conf.nova.az_aware)
     _look_around(cloud, conf)
     clock = DatabaseClock(tables, SystemClock())
@@ -97,7 +97,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     bus = transport(conf)
     listener = rpc.server(conf, bus, manager, name=_server_name(conf), clock=manager.clock)
     updates = _service_updates(conf, manager)
-    memory.settle()
+    process.settle()
     manager.start()
     # An unreachable message bus is waited for without a limit.
     listening = _beside(lambda: listener.start(override_pool_size=conf.manager.rpc_threads))

@@ -29,7 +29,7 @@ from blazar.api.policy import Policy
 from blazar.api.served import Served
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
-from blazar.cmd import assemble, config, memory, web
+from blazar.cmd import assemble, config, process, web
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.masking import mask_cookies
 from blazar.enforcement import Identity
@@ -95,7 +95,7 @@ def _run(options: argparse.Namespace) -> int:
     def stop(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    memory.settle()
+    process.settle()
     manager.start(alone=True)
     try:
         signal.signal(signal.SIGTERM, stop)

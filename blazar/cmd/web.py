@@ -18,7 +18,7 @@ from waitress.server import MultiSocketServer, TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 
 from blazar.api.app import MAX_BODY_BYTES
-from blazar.cmd import files
+from blazar.cmd import process
 
 CONNECTIONS = 1000
 """Default maximum number of open connections."""
@@ -127,4 +127,4 @@ def server(
 
 def _possible(connections: int) -> int:
     """Return the possible number of connections, after raising the limit of open files as far as allowed."""
-    return max(20, min(connections, files.allow(connections + _OTHER_FILES) - _OTHER_FILES))
+    return max(20, min(connections, process.allow_open_files(connections + _OTHER_FILES) - _OTHER_FILES))

@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from blazar.clouds.openstack.access import POOL
-from blazar.cmd import files, options
+from blazar.cmd import options, process
 from blazar.manager.common.settings import Settings
 
 
@@ -24,11 +24,11 @@ def limits():
 
 def test_the_limit_is_raised_as_far_as_the_system_lets_it_and_never_lowered(limits):
     soft, hard = limits
-    assert files.allow(soft - 1) == soft
+    assert process.allow_open_files(soft - 1) == soft
     if hard > soft:
-        assert files.allow(soft + 1) == soft + 1
+        assert process.allow_open_files(soft + 1) == soft + 1
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft + 1, hard)
-    assert files.allow(hard + 1) == hard
+    assert process.allow_open_files(hard + 1) == hard
 
 
 def test_every_thread_of_a_manager_that_may_call_the_cloud_keeps_its_connection():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from blazar.cmd.memory import SINCE_COLLECTED, WORTHWHILE, Keeper
+from blazar.cmd.process import SINCE_COLLECTED, WORTHWHILE, Keeper
 from tests.cmd.conftest import Program
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tune the garbage collector and the allocator for this kind of program."""
+"""Tune a process for this kind of program: garbage collector, allocator, number of open files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ctypes
 import gc
 import logging
 import resource
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -145,3 +146,14 @@ def _keep(keeper: Keeper, stopping: threading.Event) -> None:
         except Exception:
             LOG.exception("Memory of this process cannot be measured any more")
             return
+
+
+def allow_open_files(wanted: int) -> int:
+    """Raise the limit of open files to ``wanted`` or the system's hard limit; return the limit that applies."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return sys.maxsize
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft
