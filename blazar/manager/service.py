@@ -60,19 +60,17 @@ class ManagerService:
         self._store = store
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
-        runtime = Runtime(store, clock, self.claims, settings, notifier)
+        runtime = Runtime(store, clock, self.claims, settings, notifier, by_name, wake=lambda: self.engine.wake())
         self.outbox = Outbox(store, enforcement, clock, settings)
         booking = Booking(store, clock, settings)
         replanner = Replanner(store, by_name, booking)
         replacements = StartReplacements(runtime, replanner, booking)
-        self.sweep = Sweep(store, by_name, clock, settings, wake=lambda: self.engine.wake())
-        worker = Worker(runtime, by_name, self.outbox, replacements, taken_over=lambda: self.sweep.soon())
+        self.sweep = Sweep(runtime)
+        worker = Worker(runtime, self.outbox, replacements, taken_over=lambda: self.sweep.soon())
         changes = CloudChanges(runtime, worker)
         self.engine = Engine(store, worker, clock, settings)
-        self._healing = Healing(runtime, worker, replanner, booking, changes)
-        self._leases = LeaseService(
-            runtime, worker, booking, self._healing, changes, self.outbox, wake=self.engine.wake
-        )
+        self._healing = Healing(runtime, replanner, booking, changes)
+        self._leases = LeaseService(runtime, worker, booking, self._healing, changes, self.outbox)
         self._hosts = HostService(store, registration, clock, settings.request_limit, by_name)
         watches: list[Watch] = [HostWatch(self._hosts, self._on_return)]
         if any(kind.kind is AddressWatch.kind for kind in by_name.values()):

@@ -206,6 +206,10 @@ class Lease:
         """Return the lease's event of this type; of request events the latest one."""
         return next((e for e in reversed(self.events) if e.event_type == event_type), None)
 
+    def event_with(self, event_id: str) -> Event | None:
+        """Return the event with this id."""
+        return next((e for e in self.events if e.id == event_id), None)
+
     def reservation(self, reservation_id: str) -> Reservation | None:
         """Return the reservation with this id."""
         return next((r for r in self.reservations if r.id == reservation_id), None)

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from blazar.manager.events.worker import _all_failed
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.timetable import changed_events, rearmed
 from blazar.manager.requests.updates import _settled
@@ -61,7 +60,7 @@ def looked_at(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
     claimed = lifecycle.claim(lease, event, token="next", now=now, until=now + STEP)
     if event.event_type == EventType.START and lease.window.end <= now:
         ours = next(e for e in claimed.events if e.id == event.id)
-        return lifecycle.settle(_all_failed(claimed, now), ours, now=now, error="late"), wanted
+        return lifecycle.settle(lifecycle.all_failed(claimed, now), ours, now=now, error="late"), wanted
     return claimed, None if event.event_type == EventType.UPDATE else wanted
 
 

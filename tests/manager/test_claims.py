@@ -13,8 +13,8 @@ import pytest
 
 from blazar.context import check_change, scope
 from blazar.manager.common.claims import Claims
-from blazar.manager.events.worker import SavedStateMissing, held_before
 from blazar.manager.lease import lifecycle
+from blazar.manager.lease.lifecycle import SavedStateMissing, held_before
 from blazar.manager.requests.waiting import MOST, MOST_OF_PROJECT, Waiting
 from blazar.model.errors import (
     BlazarError,

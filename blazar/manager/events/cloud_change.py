@@ -28,9 +28,7 @@ class CloudChanges:
     """Begins, finishes and undoes changes of leases that need the cloud."""
 
     def __init__(self, runtime: Runtime, worker: Worker) -> None:
-        self._store = runtime.store
-        self._clock = runtime.clock
-        self._claims = runtime.claims
+        self._runtime = runtime
         self._worker = worker
 
     def begin(
@@ -46,12 +44,17 @@ class CloudChanges:
 
         StaleLease, StaleCalendar.
         """
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         updating = lifecycle.begin_update(
-            lease, event_id=str(uuid.uuid4()), held=held, token=claim.token, now=now, until=self._claims.begin(claim)
+            lease,
+            event_id=str(uuid.uuid4()),
+            held=held,
+            token=claim.token,
+            now=now,
+            until=self._runtime.claims.begin(claim),
         )
         both = replace(plan, allocations=union(held, plan.allocations))
-        return self._store.calendar.rebook(lease, updating, both, at=now, use=use)
+        return self._runtime.store.calendar.rebook(lease, updating, both, at=now, use=use)
 
     @contextmanager
     def undone_on_failure(self, lease: Lease, event: Event, claim: Claim) -> Iterator[None]:
@@ -76,7 +79,7 @@ class CloudChanges:
             try:
                 return write(updating)
             except StaleLease:
-                fresh = self._store.leases.one(updating.id, including_deleted=True)
+                fresh = self._runtime.store.leases.one(updating.id, including_deleted=True)
                 event = next(event for event in fresh.events if event.id == event_id)
                 if fresh.status is not LeaseStatus.UPDATING or event.claimed_by != claim.token:
                     raise self.lost(updating.id, event_id, claim, what) from None
@@ -87,7 +90,7 @@ class CloudChanges:
 
         If the lease is being deleted and its event is still claimed by us, release the claim: the deletion continues.
         """
-        fresh = self._store.leases.one(lease_id, including_deleted=True)
+        fresh = self._runtime.store.leases.one(lease_id, including_deleted=True)
         self._worker.perform(fresh, event_id, claim)
         if fresh.status is LeaseStatus.DELETING:
             return WrongState(f"lease {lease_id} was deleted while it was being {what}")

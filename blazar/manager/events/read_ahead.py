@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from blazar.manager.lease.tasks import tasks_of
+from blazar.manager.lease.tasks import tasks_of, tasks_with
 from blazar.model.clock import Clock
 from blazar.model.lease import EventType, Lease
 from blazar.resources.base import Task
@@ -84,11 +84,11 @@ class ReadAhead:
         found = self._found()
         return found is not None and found.lease is lease and not found.late
 
-    def tasks(self, lease: Lease) -> tuple[Task, ...] | None:
-        """Return the reservations of a lease with its resources; None if more than its claim was written since."""
+    def tasks(self, lease: Lease) -> tuple[Task, ...]:
+        """Return the reservations of a lease with its resources; they are read if more than its claim was written."""
         found = self._found()
         if found is None or (found.lease.id, found.lease.revision + 1) != (lease.id, lease.revision):
-            return None
+            return tasks_with(self._store, lease, self._store.calendar.of_lease(lease.id))
         return tasks_of(lease, found.allocations, found.resources)
 
     def _missing(self, events: Iterable[DueEvent]) -> dict[str, str]:

@@ -1,12 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of one attempt to process an event."""
+"""Outcomes of acting on reservations, and the result of one attempt to process an event that follows from them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-from blazar.model.lease import Reservation
+from blazar.manager.lease import lifecycle
+from blazar.model.lease import Content, Reservation, ReservationStatus
+from blazar.resources.base import NotYet
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """The cloud is in the desired state; ``cloud_ids``, if given, are the cloud ids to store."""
+
+    reservation: Reservation
+    cloud_ids: Content | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The action failed; if that is ``permanent``, a retry does not help."""
+
+    reservation: Reservation
+    reason: str
+    permanent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableResources:
+    """Resources of a reservation cannot be assigned; ``reasons`` says why, by calendar id."""
+
+    reservation: Reservation
+    reasons: Mapping[int, str]
+
+    @property
+    def reason(self) -> str:
+        """Return all reasons."""
+        return "; ".join(self.reasons.values())
+
+
+Outcome = Acted | NotYet | Failed | UnusableResources
+"""What acting on one reservation led to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +67,27 @@ class Retry:
 Result = Finished | Retry
 
 
+def result_of(
+    outcomes: Collection[Outcome], *, then: ReservationStatus | None, tolerant: bool, now: datetime
+) -> Result:
+    """Return the result of an event whose action led to these outcomes.
+
+    ``then`` is the status of reservations whose action succeeded; None if it stays. ``tolerant``: a permanent failure
+    is recorded on its reservation and the event goes on; else it is retried like a transient one, because an end must
+    succeed.
+    """
+    given_up = [o for o in outcomes if tolerant and isinstance(o, Failed) and o.permanent]
+    unfinished = [o for o in outcomes if not isinstance(o, Acted) and o not in given_up]
+    changed = [r for o in outcomes if isinstance(o, Acted) and (r := _after(o, then, now)) is not None]
+    if then is not None:
+        changed += [lifecycle.with_status(o.reservation, ReservationStatus.ERROR, now) for o in given_up]
+    if unfinished:
+        waits = [o.after for o in unfinished if isinstance(o, NotYet)]
+        after = min(waits) if len(waits) == len(unfinished) else None
+        return Retry("; ".join(o.reason for o in (*given_up, *unfinished)), after, tuple(changed))
+    return Finished(tuple(changed), "; ".join(o.reason for o in given_up) or None)
+
+
 def joined(one: Result, other: Result) -> Result:
     """Return the combined result of two rounds of work on one event."""
     reservations = (*one.reservations, *other.reservations)
@@ -40,6 +98,11 @@ def joined(one: Result, other: Result) -> Result:
     return Retry("; ".join(result.reason for result in retries), after, reservations)
 
 
-def note_of(result: Result) -> str | None:
-    """Return the note of a success; None if there is none."""
-    return result.note if isinstance(result, Finished) else None
+def _after(acted: Acted, then: ReservationStatus | None, now: datetime) -> Reservation | None:
+    """Return a reservation as it is to be written; None if nothing of it has changed."""
+    if then is None and acted.cloud_ids is None:
+        return None
+    reservation = acted.reservation
+    if acted.cloud_ids is not None:
+        reservation = replace(reservation, cloud_ids=acted.cloud_ids)
+    return reservation if then is None else lifecycle.with_status(reservation, then, now)

@@ -3,34 +3,91 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from blazar.context import current
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.acting import act_on_each
+from blazar.manager.events.read_ahead import ReadAhead
+from blazar.manager.events.results import Finished, Result, Retry, UnusableResources, joined, result_of
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
-from blazar.manager.lease.flags import change_notification, flagged
+from blazar.manager.lease.flags import change_notification, failed, flagged
 from blazar.manager.lease.replanning import Replanner, ToReplace
 from blazar.manager.lease.tasks import tasks_with
-from blazar.model.errors import ClaimLost, CloudUnavailable
-from blazar.model.lease import Lease
-from blazar.resources.base import NotYet, Task
+from blazar.model.errors import ClaimLost, CloudUnavailable, Conflict
+from blazar.model.lease import Event, Lease, ReservationStatus
+from blazar.resources.base import NotYet, Task, Unusable
 from blazar.resources.complete import CompleteType
+
+LOG = logging.getLogger(__name__)
 
 MOST_TURNS = 5
 """Rounds in one attempt of a start: each retries with replacements for resources that could not be assigned."""
+
+
+class Starting:
+    """Starts the reservations of a lease; resources that cannot be assigned are replaced, or left out."""
+
+    def __init__(self, runtime: Runtime, replacements: StartReplacements, read_ahead: ReadAhead) -> None:
+        self._runtime = runtime
+        self._replacements = replacements
+        self._read_ahead = read_ahead
+
+    def start(self, lease: Lease, event: Event, claim: Claim) -> Result:
+        """Start the reservations that have not started, in rounds: each with replacements for what the last could not
+        assign.
+        """
+        waiting = self._waiting(lease, claim)
+        result: Result = Finished()
+        reasons: dict[int, str] = {}
+        for _ in range(MOST_TURNS):
+            now = self._runtime.clock.now()
+            outcomes = act_on_each(self._runtime, waiting, CompleteType.start)
+            unusable = [outcome for outcome in outcomes if isinstance(outcome, UnusableResources)]
+            others = [outcome for outcome in outcomes if not isinstance(outcome, UnusableResources)]
+            result = joined(result, result_of(others, then=ReservationStatus.ACTIVE, tolerant=True, now=now))
+            if not unusable:
+                return _noted(result, reasons)
+            for outcome in unusable:
+                reasons |= outcome.reasons
+            waiting = self._replaced(lease, unusable, claim, left_out=frozenset(reasons))
+            if failed_reservations := [task.reservation for task in waiting if not task.resources]:
+                now = self._runtime.clock.now()
+                errors = [lifecycle.with_status(r, ReservationStatus.ERROR, now) for r in failed_reservations]
+                result = joined(result, Finished(tuple(errors), "; ".join(reasons.values())))
+                waiting = [task for task in waiting if task.resources]
+        return joined(result, Retry("; ".join(reasons.values())))
+
+    def _waiting(self, lease: Lease, claim: Claim) -> list[Task]:
+        """Return the reservations to start, with failed resources replaced: others may be free by now."""
+        tasks = self._read_ahead.tasks(lease)
+        if lost := failed(tasks, ReservationStatus.PENDING):
+            tasks = self._read_ahead.tasks(self._replacements.replace_failed(lease.id, lost, claim))
+        return [task for task in tasks if task.reservation.status is ReservationStatus.PENDING]
+
+    def _replaced(
+        self, lease: Lease, unusable: Collection[UnusableResources], claim: Claim, *, left_out: frozenset[int]
+    ) -> list[Task]:
+        """Record and replace resources that cannot be assigned; return their reservations to start without them."""
+        for outcome in unusable:
+            LOG.warning("Reservation %s of lease %s: %s", outcome.reservation.id, lease.id, outcome.reason)
+            kind = self._runtime.type_of(outcome.reservation).kind
+            self._runtime.store.resources.set_failed(kind, outcome.reasons, at=self._runtime.clock.now())
+        lost = {outcome.reservation.id: frozenset(outcome.reasons) for outcome in unusable}
+        now_held = self._read_ahead.tasks(self._replacements.replace_failed(lease.id, lost, claim))
+        return [_left_out(task, left_out) for task in now_held if task.reservation.id in lost]
 
 
 class StartReplacements:
     """Replaces failed resources of a lease whose start event we have claimed."""
 
     def __init__(self, runtime: Runtime, replanner: Replanner, booking: Booking) -> None:
-        self._store = runtime.store
-        self._clock = runtime.clock
-        self._settings = runtime.settings
-        self._notifier = runtime.notifier
+        self._runtime = runtime
         self._replanner = replanner
         self._booking = booking
 
@@ -43,22 +100,22 @@ class StartReplacements:
             lambda attempt: self._decide(lease_id, to_replace, claim, attempt), lambda found: found
         )
         if (notification := change_notification(before, after)) is not None:
-            self._notifier.notify(notification, after)
+            self._runtime.notifier.notify(notification, after)
         return after
 
     def _decide(self, lease_id: str, to_replace: ToReplace, claim: Claim, attempt: int) -> tuple[Lease, Lease]:
-        lease = self._store.leases.one(lease_id, including_deleted=True)
-        now = self._clock.now()
+        lease = self._runtime.store.leases.one(lease_id, including_deleted=True)
+        now = self._runtime.clock.now()
         claimed = lifecycle.live_claim(lease, now)
         if claimed is None or claimed.claimed_by != claim.token:
             raise ClaimLost(f"this manager no longer has the claim on the start of lease {lease_id}")
-        allocations = self._store.calendar.of_lease(lease_id)
-        tasks = tasks_with(self._store, lease, allocations)
+        allocations = self._runtime.store.calendar.of_lease(lease_id)
+        tasks = tasks_with(self._runtime.store, lease, allocations)
         replan = self._replanner.replan(tasks, allocations, to_replace, now=now, attempt=attempt)
         after = flagged(lease, replan.plan.allocations, tasks, now=now)
         if after is lease and not replan.replanned:
             return lease, lease
-        saved = self._store.calendar.rebook(lease, after, replan.plan, at=now)
+        saved = self._runtime.store.calendar.rebook(lease, after, replan.plan, at=now)
         return lease, saved
 
 
@@ -78,3 +135,36 @@ def without(task: Task, ids: frozenset[int]) -> Task:
         resources=tuple(resource for resource in task.resources if resource.id not in ids),
         counts={id_: count for id_, count in task.counts.items() if id_ not in ids},
     )
+
+
+def start_in_use(runtime: Runtime, task: Task, held: Collection[int] = ()) -> frozenset[int]:
+    """Ensure that a reservation in use has its resources assigned; return those that cannot be assigned.
+
+    Resources left out before that have not recovered stay left out. Unusable if a resource that the reservation has
+    not ``held`` cannot be assigned, Conflict if one after the other fails; they are marked as failed, so that they are
+    not chosen the next time.
+    """
+    kind = runtime.type_of(task.reservation)
+    out = task.reservation.unassigned & frozenset(r.id for r in task.resources if r.failure)
+    for _ in range(MOST_TURNS):
+        try:
+            start_and_wait(kind, without(task, out))
+        except Unusable as error:
+            runtime.store.resources.set_failed(kind.kind, error.reasons, at=runtime.clock.now())
+            if not error.reasons.keys() <= set(held) - out:
+                raise
+            out |= error.reasons.keys()
+            continue
+        return out
+    raise Conflict(f"several resources of reservation {task.reservation.id} failed during the exchange; retry later")
+
+
+def _left_out(task: Task, ids: frozenset[int]) -> Task:
+    """Return a reservation to start without some of its resources, with these recorded as left out."""
+    out = ids & task.counts.keys()
+    return without(replace(task, reservation=replace(task.reservation, unassigned=out)), out)
+
+
+def _noted(result: Result, reasons: Mapping[int, str]) -> Result:
+    """Return a result with the reasons why resources were left out, as the note of its success."""
+    return replace(result, note="; ".join(reasons.values()) or None) if isinstance(result, Finished) else result

@@ -12,15 +12,11 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Mapping
 
 from blazar.context import scope
-from blazar.manager.common.settings import Settings
+from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import lifecycle
-from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError, StaleLease
-from blazar.resources.complete import CompleteType
-from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
 
@@ -28,20 +24,8 @@ LOG = logging.getLogger(__name__)
 class Sweep:
     """Searches the cloud for leftovers of finished leases. Any number of managers may do so at a time."""
 
-    def __init__(
-        self,
-        store: Store,
-        types: Mapping[str, CompleteType],
-        clock: Clock,
-        settings: Settings,
-        *,
-        wake: Callable[[], None],
-    ) -> None:
-        self._store = store
-        self._types = types
-        self._clock = clock
-        self._settings = settings
-        self._wake = wake
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._reported: frozenset[str] = frozenset()
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -49,7 +33,7 @@ class Sweep:
 
     def start(self) -> None:
         """Start the thread that sweeps every ``sweep_interval``; none if that is zero."""
-        if self._settings.sweep_interval:
+        if self._runtime.settings.sweep_interval:
             self._thread.start()
 
     def begin_stop(self) -> None:
@@ -70,7 +54,7 @@ class Sweep:
     def run_once(self) -> int:
         """Sweep once; return how many leases have leftovers. CloudError if the cloud does not answer."""
         found = self._reservations_in_cloud()
-        owners = self._store.leases.owners(found)
+        owners = self._runtime.store.leases.owners(found)
         self._report_unknown(found - owners.keys())
         left = frozenset(id_ for id_, owner in owners.items() if owner.over)
         if left:
@@ -80,30 +64,30 @@ class Sweep:
         for lease_id in leases:
             self._end(lease_id)
         if leases:
-            self._wake()
+            self._runtime.wake()
         return len(leases)
 
     def _reservations_in_cloud(self) -> frozenset[str]:
-        with scope(limit=self._settings.poll_limit):
+        with scope(limit=self._runtime.settings.poll_limit):
             found: set[str] = set()
-            for kind in self._types.values():
+            for kind in self._runtime.types.values():
                 # Types skipped now are covered by the next sweep, of any manager.
                 if not self._stopping.is_set():
-                    found |= kind.reservations_in_cloud(self._store.resources.catalog(kind.kind).resources)
+                    found |= kind.reservations_in_cloud(self._runtime.store.resources.catalog(kind.kind).resources)
             return frozenset(found)
 
     def _end(self, lease_id: str) -> None:
-        if self._settings.sweep_dry_run:
+        if self._runtime.settings.sweep_dry_run:
             LOG.warning("Lease %s has finished and has leftovers in the cloud; they stay (sweep_dry_run)", lease_id)
             return
-        now = self._clock.now()
-        lease = self._store.leases.one(lease_id, including_deleted=True)
+        now = self._runtime.clock.now()
+        lease = self._runtime.store.leases.one(lease_id, including_deleted=True)
         after = lifecycle.begin_clean_up(lease, event_id=str(uuid.uuid4()), now=now)
         if after is lease:
             return
         LOG.warning("Lease %s has finished and has leftovers in the cloud; removing them", lease_id)
         try:
-            self._store.leases.save(lease, after, at=now)
+            self._runtime.store.leases.save(lease, after, at=now)
         except StaleLease:
             LOG.debug("Lease %s was changed by another thread or manager; the next sweep retries", lease_id)
 
@@ -118,9 +102,9 @@ class Sweep:
 
     def _run(self) -> None:
         # Wait after a take-over until calls of the previous manager have taken effect.
-        settle = 2 * self._settings.claim_ttl
+        settle = 2 * self._runtime.settings.claim_ttl
         while not self._stopping.is_set():
-            if self._woken.wait(self._settings.sweep_interval.total_seconds()):
+            if self._woken.wait(self._runtime.settings.sweep_interval.total_seconds()):
                 self._woken.clear()
                 if self._stopping.wait(settle.total_seconds()):
                     return
@@ -133,4 +117,4 @@ class Sweep:
                 )
             except Exception:
                 # The edge of the thread: it survives whatever goes wrong in one round.
-                LOG.exception("A sweep failed; the next one starts in %s", self._settings.sweep_interval)
+                LOG.exception("A sweep failed; the next one starts in %s", self._runtime.settings.sweep_interval)

@@ -22,12 +22,12 @@ from blazar.context import scope
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_change import CloudChanges
-from blazar.manager.events.starting import MOST_TURNS, start_and_wait, without
-from blazar.manager.events.worker import Worker
+from blazar.manager.events.starting import start_in_use
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.flags import FLAGGED, change_notification, derived, failed, flagged
 from blazar.manager.lease.replanning import Replanner, ToReplace
+from blazar.manager.lease.tasks import tasks_with
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import (
     BlazarError,
@@ -79,15 +79,8 @@ class _Decided:
 class Healing:
     """Replaces failed resources of leases."""
 
-    def __init__(
-        self, runtime: Runtime, worker: Worker, replanner: Replanner, booking: Booking, changes: CloudChanges
-    ) -> None:
-        self._store = runtime.store
-        self._clock = runtime.clock
-        self._claims = runtime.claims
-        self._settings = runtime.settings
-        self._notifier = runtime.notifier
-        self._worker = worker
+    def __init__(self, runtime: Runtime, replanner: Replanner, booking: Booking, changes: CloudChanges) -> None:
+        self._runtime = runtime
         self._replanner = replanner
         self._booking = booking
         self._changes = changes
@@ -108,11 +101,11 @@ class Healing:
         long.
         """
         self.next_try = None
-        now = self._clock.now()
-        until = now + self._settings.healing_interval if self._settings.healing_interval else None
+        now = self._runtime.clock.now()
+        until = now + self._runtime.settings.healing_interval if self._runtime.settings.healing_interval else None
         busy = 0
         after: tuple[datetime, str] | None = None
-        while page := self._store.leases.to_heal(now=now, until=until, after=after, limit=PAGE):
+        while page := self._runtime.store.leases.to_heal(now=now, until=until, after=after, limit=PAGE):
             for after in page:
                 if self._stopping.is_set():
                     return busy
@@ -156,18 +149,18 @@ class Healing:
         NotFound if the reservation does not hold it; NotEnoughResources if there is no other; Conflict if it is in use;
         WrongState.
         """
-        held = self._store.calendar.live(host.kind, resource_id=host.id, reservation_id=reservation_id)
+        held = self._runtime.store.calendar.live(host.kind, resource_id=host.id, reservation_id=reservation_id)
         if not held:
             raise NotFound(f"reservation {reservation_id[:80]} has no allocation on {host.kind} {host.name}")
         to_replace = {reservation_id: frozenset({host.id})}
         lease_id = held[0].lease_id
-        with scope(limit=self._settings.request_limit):
+        with scope(limit=self._runtime.settings.request_limit):
             # Decided again at every attempt: the start of the lease may be what an attempt lost its race against.
             moved = self._booking.until_it_holds(
                 lambda attempt: self._moved_before_start(lease_id, reservation_id, to_replace, attempt), self._commit
             )
             if moved is None:
-                self._check_free(self._store.leases.one(lease_id), reservation_id, host)
+                self._check_free(self._runtime.store.leases.one(lease_id), reservation_id, host)
                 self._replan(lease_id, to_replace, avoid=True)
 
     def record_missing(self, host: Resource, reservation_ids: Collection[str]) -> bool:
@@ -176,7 +169,7 @@ class Healing:
         Return whether that was new for any. No poll may have seen the host fail: it can have been away between two.
         Contention if a lease is busy, after all others are done.
         """
-        held = self._store.calendar.live(host.kind, resource_id=host.id)
+        held = self._runtime.store.calendar.live(host.kind, resource_id=host.id)
         noted, busy = False, []
         for lease_id in sorted({a.lease_id for a in held if a.reservation_id in reservation_ids}):
             try:
@@ -198,8 +191,8 @@ class Healing:
         NotFound, Contention.
         """
         # Before the lease is read: a claim that had not ended then may have been renewed since.
-        now = self._clock.now()
-        lease = self._store.leases.one(lease_id)
+        now = self._runtime.clock.now()
+        lease = self._runtime.store.leases.one(lease_id)
         if lease.status not in (*STABLE_STATES, LeaseStatus.STARTING, LeaseStatus.UPDATING):
             # The lease is ending: no resource is assigned any more.
             return lease, lease
@@ -217,8 +210,8 @@ class Healing:
         before, after = change
         if after is before:
             return False
-        now = self._clock.now()
-        self._tell(before, self._store.leases.save(before, replace(after, updated_at=now), at=now))
+        now = self._runtime.clock.now()
+        self._tell(before, self._runtime.store.leases.save(before, replace(after, updated_at=now), at=now))
         return True
 
     # Before the start: one transaction
@@ -226,12 +219,12 @@ class Healing:
     def _snapshot(self, lease_id: str) -> _Snapshot | None:
         """Return a lease with its allocations; None if it is being worked on."""
         # Before the lease is read: a claim that had not ended then may have been renewed since.
-        now = self._clock.now()
-        lease = self._store.leases.one(lease_id)
+        now = self._runtime.clock.now()
+        lease = self._runtime.store.leases.one(lease_id)
         if lease.status not in STABLE_STATES or lifecycle.live_claim(lease, now) is not None:
             return None
-        allocations = self._store.calendar.of_lease(lease_id)
-        return _Snapshot(lease, allocations, self._worker.tasks_with(lease, allocations))
+        allocations = self._runtime.store.calendar.of_lease(lease_id)
+        return _Snapshot(lease, allocations, tasks_with(self._runtime.store, lease, allocations))
 
     def _decide(self, lease_id: str, attempt: int) -> _Decided | None:
         snapshot = self._snapshot(lease_id)
@@ -254,7 +247,7 @@ class Healing:
         return decided
 
     def _decided(self, snapshot: _Snapshot, to_replace: ToReplace, attempt: int, *, avoid: bool = False) -> _Decided:
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         plan, replanned = Plan(snapshot.allocations), frozenset[str]()
         if to_replace and now < snapshot.lease.window.end:
             replan = self._replanner.replan(
@@ -269,12 +262,12 @@ class Healing:
         if decided is None:
             return None
         before, after, plan = decided.snapshot.lease, decided.after, decided.plan
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         if decided.replanned:
             after = replace(after, updated_at=now)
-            saved = self._store.calendar.rebook(before, after, plan, at=now)
+            saved = self._runtime.store.calendar.rebook(before, after, plan, at=now)
         elif after is not before:
-            saved = self._store.leases.save(before, replace(after, updated_at=now), at=now)
+            saved = self._runtime.store.leases.save(before, replace(after, updated_at=now), at=now)
         else:
             return decided
         self._tell(before, saved)
@@ -284,18 +277,18 @@ class Healing:
         for id_ in sorted(r.id for r in after.reservations if r.missing_resources):
             LOG.info("Reservation %s of lease %s has resources missing", id_, after.id)
         if (notification := change_notification(before, after)) is not None:
-            self._notifier.notify(notification, after)
+            self._runtime.notifier.notify(notification, after)
 
     # While in use: book, act in the cloud, write; or undo
 
     def _heal_in_use(self, decided: _Decided, *, at_once: bool) -> bool:
-        tasks = self._worker.tasks_with(decided.after, decided.plan.allocations)
-        to_replace = failed(tasks, ReservationStatus.ACTIVE) if self._settings.heal_active else {}
+        tasks = tasks_with(self._runtime.store, decided.after, decided.plan.allocations)
+        to_replace = failed(tasks, ReservationStatus.ACTIVE) if self._runtime.settings.heal_active else {}
         back = frozenset(w.reservation.id for w in tasks if _is_back(w))
         if not to_replace and not back:
             return True
         backs_off_until = _backs_off_until(decided.after)
-        if not at_once and backs_off_until is not None and backs_off_until > self._clock.now():
+        if not at_once and backs_off_until is not None and backs_off_until > self._runtime.clock.now():
             self.next_try = min(backs_off_until, self.next_try or backs_off_until)
             return True
         unused = {
@@ -306,17 +299,17 @@ class Healing:
         found = {id_: ids for id_, ids in unused.items() if ids}
         if not found and not back:
             return True
-        with scope(limit=self._settings.request_limit):
+        with scope(limit=self._runtime.settings.request_limit):
             self._replan(decided.after.id, found, back=back)
         return True
 
     def _used(self, task: Task) -> frozenset[int]:
         """Return which resources of a reservation in use have servers, or attached addresses, on them."""
-        in_use = self._worker.type_of(task.reservation).in_use(task)
+        in_use = self._runtime.type_of(task.reservation).in_use(task)
         return frozenset(id_ for id_, count in in_use.items() if count)
 
     def _check_free(self, lease: Lease, reservation_id: str, host: Resource) -> None:
-        tasks = self._worker.tasks(lease)
+        tasks = tasks_with(self._runtime.store, lease, self._runtime.store.calendar.of_lease(lease.id))
         if any(host.id in self._used(task) for task in tasks if task.reservation.id == reservation_id):
             raise Conflict(
                 f"servers of reservation {reservation_id} run on {host.kind} {host.name}; move or delete them, then "
@@ -327,7 +320,7 @@ class Healing:
         snapshot = self._snapshot(lease_id)
         if snapshot is not None:
             return snapshot
-        lease = self._store.leases.one(lease_id)
+        lease = self._runtime.store.leases.one(lease_id)
         if lease.status not in STABLE_STATES:
             raise WrongState(f"lease {lease.id} is {lease.status}; retry when that has finished")
         # An action before the end holds its claim for a moment only: retry shortly.
@@ -347,7 +340,7 @@ class Healing:
                 _check_gone(decided.plan, to_replace, snapshot.tasks)
             return decided
 
-        claim = self._claims.new()
+        claim = self._runtime.claims.new()
 
         def commit(decided: _Decided) -> tuple[_Decided, Lease | None]:
             if not decided.replanned and not back:
@@ -358,7 +351,7 @@ class Healing:
 
         decided, updating = self._booking.until_it_holds(decide, commit)
         if updating is not None:
-            with self._claims.held(claim):
+            with self._runtime.claims.held(claim):
                 self._carry_out(decided, updating, decided.replanned | back, claim)
 
     def _carry_out(self, decided: _Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> None:
@@ -366,45 +359,34 @@ class Healing:
         plan = decided.plan
         started: dict[str, frozenset[int]] = {}
         with self._changes.undone_on_failure(updating, event, claim):
-            for task in self._worker.tasks_with(updating, plan.allocations):
+            for task in tasks_with(self._runtime.store, updating, plan.allocations):
                 if task.reservation.id in reservation_ids:
-                    started[task.reservation.id] = self._start(
+                    started[task.reservation.id] = self._assigned(
                         task, {a.resource_id for a in decided.snapshot.allocations}
                     )
-        now = self._clock.now()
+        now = self._runtime.clock.now()
 
         def write(current: Lease) -> Lease:
             settled = lifecycle.settle(current, next(e for e in current.events if e.id == event.id), now=now)
             noted = lifecycle.with_reservations(
                 settled, [replace(r, unassigned=started[r.id]) for r in settled.reservations if r.id in started]
             )
-            tasks = self._worker.tasks_with(noted, plan.allocations)
+            tasks = tasks_with(self._runtime.store, noted, plan.allocations)
             after = flagged(noted, plan.allocations, tasks, changed=decided.replanned, now=now)
-            return self._store.calendar.rebook(current, after, Plan(plan.allocations), at=now)
+            return self._runtime.store.calendar.rebook(current, after, Plan(plan.allocations), at=now)
 
         saved = self._changes.finish(updating, event.id, claim, write, what="healed")
         self._tell(decided.snapshot.lease, saved)
 
-    def _start(self, task: Task, held: Collection[int]) -> frozenset[int]:
+    def _assigned(self, task: Task, held: Collection[int]) -> frozenset[int]:
         """Ensure that a reservation in use has its resources assigned; return those that cannot be assigned.
 
         Conflict if one of these is new.
         """
-        kind = self._worker.type_of(task.reservation)
-        out = task.reservation.unassigned & frozenset(r.id for r in task.resources if r.failure)
-        for _ in range(MOST_TURNS):
-            try:
-                start_and_wait(kind, without(task, out))
-            except Unusable as error:
-                self._store.resources.set_failed(kind.kind, error.reasons, at=self._clock.now())
-                if not error.reasons.keys() <= set(held) - out:
-                    raise Conflict(str(error)) from error
-                out |= error.reasons.keys()
-                continue
-            return out
-        raise Conflict(
-            f"several resources of reservation {task.reservation.id} failed during the exchange; retry later"
-        )
+        try:
+            return start_in_use(self._runtime, task, held)
+        except Unusable as error:
+            raise Conflict(str(error)) from error
 
 
 def _backs_off_until(lease: Lease) -> datetime | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.model.demand import Allocation
+from blazar.model.errors import BlazarError
 from blazar.model.lease import (
     REQUEST_EVENTS,
     Event,
@@ -26,6 +27,7 @@ from blazar.model.lease import (
     SavedAllocation,
     SavedState,
 )
+from blazar.model.resource import ResourceKind
 
 MOVES: Mapping[LeaseStatus, frozenset[LeaseStatus]] = {
     LeaseStatus.CREATING: frozenset({LeaseStatus.PENDING, LeaseStatus.DELETING}),
@@ -58,6 +60,10 @@ WORKING: Mapping[EventType, LeaseStatus] = {
 TIMETABLE = (EventType.START, EventType.BEFORE_END, EventType.END)
 
 _OVER = frozenset({EventStatus.DONE, EventStatus.ERROR})
+
+
+class SavedStateMissing(BlazarError):
+    """An update cannot be undone: its event has no saved state from before it."""
 
 
 class IllegalMove(Exception):
@@ -274,6 +280,25 @@ def saved(allocation: Allocation) -> SavedAllocation:
     return SavedAllocation(allocation.reservation_id, allocation.resource_id, allocation.count, allocation.per_instance)
 
 
+def held_before(lease: Lease, event: Event, kinds: Mapping[str, ResourceKind]) -> tuple[Allocation, ...]:
+    """Return the allocations of a lease before an update, in its window. SavedStateMissing if not saved.
+
+    ``kinds`` are the resource kinds of its reservations.
+    """
+    known = None if event.saved_state is None else event.saved_state.allocations
+    if known is None:
+        # An empty tuple means that it held nothing: a missing one must never make resources count as surplus.
+        raise SavedStateMissing(
+            f"the allocations of lease {lease.id} before its update are not on record; nothing is undone"
+        )
+    return tuple(
+        Allocation(
+            kinds[a.reservation_id], a.resource_id, lease.id, a.reservation_id, lease.window, a.count, a.per_instance
+        )
+        for a in known
+    )
+
+
 def update_of(lease: Lease) -> Event:
     """Return the event of the change that a lease is UPDATING for."""
     event = lease.event(EventType.UPDATE)
@@ -341,6 +366,12 @@ def with_reservations(lease: Lease, changed: Iterable[Reservation]) -> Lease:
 def with_status(reservation: Reservation, status: ReservationStatus, now: datetime) -> Reservation:
     """Return the reservation in a status."""
     return reservation if reservation.status is status else replace(reservation, status=status, updated_at=now)
+
+
+def all_failed(lease: Lease, now: datetime) -> Lease:
+    """Return the lease with every reservation that has not started in ERROR."""
+    pending = [r for r in lease.reservations if r.status is ReservationStatus.PENDING]
+    return with_reservations(lease, [with_status(r, ReservationStatus.ERROR, now) for r in pending])
 
 
 def _before(lease: Lease, event: Event) -> list[Event]:

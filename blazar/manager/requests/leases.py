@@ -59,59 +59,51 @@ class LeaseService:
         healing: Healing,
         changes: CloudChanges,
         outbox: Outbox,
-        *,
-        wake: Callable[[], None],
     ) -> None:
-        self._store = runtime.store
-        self._clock = runtime.clock
-        self._claims = runtime.claims
-        self._settings = runtime.settings
-        self._notifier = runtime.notifier
-        self._types = worker.types
+        self._runtime = runtime
         self._worker = worker
         self._changes = changes
-        self._wake = wake
         self._booking = booking
         self._healing = healing
         self._enforcement = outbox.enforcement
         self._outbox = outbox
         self._waiting = Waiting()
-        self._updates = Updates(runtime, worker, booking, changes, outbox)
+        self._updates = Updates(runtime, booking, changes, outbox)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of a project (None: of all), oldest first."""
-        return self._store.leases.of_project(project_id)
+        return self._runtime.store.leases.of_project(project_id)
 
     def revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
         """Return the ids and revisions of the same leases, oldest first."""
-        return self._store.leases.revisions(project_id)
+        return self._runtime.store.leases.revisions(project_id)
 
     def by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
         """Return leases as a list shows them; deleted ones are left out."""
-        return self._store.leases.by_ids(lease_ids)
+        return self._runtime.store.leases.by_ids(lease_ids)
 
     def one(self, lease_id: str) -> Lease:
         """Return one lease; NotFound."""
-        return self._store.leases.one(lease_id)
+        return self._runtime.store.leases.one(lease_id)
 
     def create(self, request: LeaseRequest) -> Lease:
         """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all."""
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         window = dates.new_window(request.start, request.end, now)
-        lead = self._settings.lead_before_end([r.resource_type for r in request.reservations])
+        lead = self._runtime.settings.lead_before_end([r.resource_type for r in request.reservations])
         before_end = dates.new_before_end(window, request.before_end, lead)
-        bounds = None if self._enforcement.exempts(request.project_id) else self._settings.bounds
+        bounds = None if self._enforcement.exempts(request.project_id) else self._runtime.settings.bounds
         if bounds is not None:
             bounds.check_lease(len(request.reservations))
         checked = [(self._type(r.resource_type), r.resource_type, r.parameters) for r in request.reservations]
-        with scope(limit=self._settings.request_limit):
+        with scope(limit=self._runtime.settings.request_limit):
             resolved = [kind.resolve(Given(given), project_id=request.project_id) for kind, _, given in checked]
         parameters = [kind.parameters(given) for (kind, _, _), given in zip(checked, resolved, strict=True)]
         saves = any(kind.action(values).saves_work for (kind, _, _), values in zip(checked, parameters, strict=True))
         if before_end is None and saves:
             # No warning requested, but work to save: save it at the end itself, before anything is deleted.
             before_end = window.end
-        claim = self._claims.new()
+        claim = self._runtime.claims.new()
         lease = _new_lease(
             request,
             window,
@@ -119,19 +111,19 @@ class LeaseService:
             [(name, values) for (_, name, _), values in zip(checked, parameters, strict=True)],
             token=claim.token,
             now=now,
-            until=now + self._claims.ttl,
+            until=now + self._runtime.claims.ttl,
         )
         placement_requests = [
             PlacementRequest(reservation.id, self._demand(kind, reservation.parameters, private=request.operator))
             for reservation, (kind, _, _) in zip(lease.reservations, checked, strict=True)
         ]
-        with scope(limit=self._settings.request_limit):
+        with scope(limit=self._runtime.settings.request_limit):
             booked, plan = self._grant(lease, placement_requests, claim)
-            with self._claims.held(claim):
+            with self._runtime.claims.held(claim):
                 created = self._prepare(booked, plan, claim)
         self._outbox.wake()
-        self._notifier.notify(CREATED, created)
-        self._wake()
+        self._runtime.notifier.notify(CREATED, created)
+        self._runtime.wake()
         return created
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
@@ -140,13 +132,13 @@ class LeaseService:
             lease = self._patiently(lambda: self._updates.update(lease_id, change))
             # The change may have replaced missing resources.
             seen = lease.degraded and self._healing.heal_once(lease_id, in_use=False)
-            return self._store.leases.one(lease_id) if seen else lease
+            return self._runtime.store.leases.one(lease_id) if seen else lease
         finally:
-            self._wake()
+            self._runtime.wake()
 
     def _patiently(self, change: Callable[[], Lease]) -> Lease:
         """Make a change; while other work on the lease is in progress, wait up to ``patience`` for it to finish."""
-        end = monotonic() + self._settings.patience.total_seconds()
+        end = monotonic() + self._runtime.settings.patience.total_seconds()
         try:
             return change()
         except Busy as busy:
@@ -161,11 +153,11 @@ class LeaseService:
 
     def _wait_until_gone(self, lease: Lease) -> None:
         """Wait up to ``patience`` for a deletion that others finish, so that its resources can be booked again."""
-        end = monotonic() + self._settings.patience.total_seconds()
+        end = monotonic() + self._runtime.settings.patience.total_seconds()
         with self._waiting.place(lease.project_id) as waits:
             while waits and monotonic() < end:
                 try:
-                    self._store.leases.one(lease.id)
+                    self._runtime.store.leases.one(lease.id)
                 except NotFound:
                     return
                 time.sleep(POLL_SECONDS)
@@ -179,18 +171,20 @@ class LeaseService:
         """
         while True:
             # Before the lease is read: a claim that had not ended then may have been renewed since.
-            now = self._clock.now()
-            lease = self._store.leases.one(lease_id)
+            now = self._runtime.clock.now()
+            lease = self._runtime.store.leases.one(lease_id)
             if lease.status is LeaseStatus.DELETING:
                 return
             going = lifecycle.begin_deletion(lease, event_id=str(uuid.uuid4()), now=now)
             deletion = going.events[-1]
             free = lifecycle.live_claim(lease, now) is None
-            claim = self._claims.new()
+            claim = self._runtime.claims.new()
             if free:
-                going = lifecycle.claim(going, deletion, token=claim.token, now=now, until=self._claims.begin(claim))
+                going = lifecycle.claim(
+                    going, deletion, token=claim.token, now=now, until=self._runtime.claims.begin(claim)
+                )
             try:
-                saved = self._store.leases.save(
+                saved = self._runtime.store.leases.save(
                     lease,
                     going,
                     at=now,
@@ -200,30 +194,31 @@ class LeaseService:
                 continue
             self._outbox.wake()
             if free:
-                with scope(limit=self._settings.request_limit):
+                with scope(limit=self._runtime.settings.request_limit):
                     self._worker.perform(saved, deletion.id, claim)
-            self._wake()
+            self._runtime.wake()
             if not free:
                 self._wait_until_gone(lease)
             return
 
     def _demand(self, kind: CompleteType, parameters: Content, *, private: bool) -> Demand:
         try:
-            return kind.demand(parameters, known=self._store.resources.known_properties(kind.kind, private=private))
+            return kind.demand(
+                parameters, known=self._runtime.store.resources.known_properties(kind.kind, private=private)
+            )
         except InvalidInput:
             # It may ask for a property that is newer than what this process has read.
-            return kind.demand(parameters, known=self._store.resources.catalog(kind.kind).keys(private=private))
+            return kind.demand(parameters, known=self._runtime.store.resources.catalog(kind.kind).keys(private=private))
 
     def _type(self, resource_type: str) -> CompleteType:
-        if resource_type not in self._types:
-            raise InvalidInput(
-                f"resource_type {resource_type[:80]!r} is not available; use one of: {', '.join(sorted(self._types))}"
-            )
-        return self._types[resource_type]
+        if resource_type not in self._runtime.types:
+            known = ", ".join(sorted(self._runtime.types))
+            raise InvalidInput(f"resource_type {resource_type[:80]!r} is not available; use one of: {known}")
+        return self._runtime.types[resource_type]
 
     def _grant(self, lease: Lease, placement_requests: list[PlacementRequest], claim: Claim) -> tuple[Lease, Plan]:
         """Find resources, check the limits of the project, and book them."""
-        enforcement_check = EnforcementCheck(self._enforcement, self._store, self._clock)
+        enforcement_check = EnforcementCheck(self._enforcement, self._runtime.store, self._runtime.clock)
         actor = Actor(lease.user_id, lease.project_id)
         asked: list[Plan] = []
 
@@ -234,7 +229,7 @@ class LeaseService:
                 lease.id,
                 lease.window,
                 again,
-                now=self._clock.now(),
+                now=self._runtime.clock.now(),
                 attempt=attempt,
                 project_id=lease.project_id,
                 is_new=True,
@@ -252,14 +247,14 @@ class LeaseService:
 
     def _book(self, lease: Lease, plan: Plan, enforcement_check: EnforcementCheck, claim: Claim) -> Lease:
         # The claim starts here: earlier attempts may have taken a while.
-        until = self._claims.begin(claim)
+        until = self._runtime.claims.begin(claim)
         claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
-        return self._store.calendar.book(
+        return self._runtime.store.calendar.book(
             claimed,
             plan,
             use=enforcement_check.use,
-            bounds=None if self._enforcement.exempts(lease.project_id) else self._settings.bounds,
-            now=self._clock.now(),
+            bounds=None if self._enforcement.exempts(lease.project_id) else self._runtime.settings.bounds,
+            now=self._runtime.clock.now(),
         )
 
     def _prepare(self, booked: Lease, plan: Plan, claim: Claim) -> Lease:
@@ -268,11 +263,11 @@ class LeaseService:
         prepared = []
         with self._changes.undone_on_failure(booked, creation, claim):
             for reservation in booked.reservations:
-                kind = self._types[reservation.resource_type]
+                kind = self._runtime.types[reservation.resource_type]
                 # No resources are read: objects from before the start belong to the reservation as a whole.
                 cloud_ids = kind.prepare(Task(booked, reservation, ()))
                 prepared.append(replace(reservation, cloud_ids=cloud_ids))
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         ready = lifecycle.settle(lifecycle.with_reservations(booked, prepared), creation, now=now)
         armed = lifecycle.arm(ready, now=now)
         by = Actor(booked.user_id, booked.project_id)
@@ -280,7 +275,7 @@ class LeaseService:
         try:
             if any(message.held for message in messages):
                 booked, messages = self._accepted(booked, messages, claim)
-            return self._store.leases.save(booked, armed, at=now, messages=messages)
+            return self._runtime.store.leases.save(booked, armed, at=now, messages=messages)
         except StaleLease:
             # A user found the lease in a list and deleted it already: the deletion continues from here.
             raise self._changes.lost(booked.id, creation.id, claim, "created") from None
@@ -294,8 +289,8 @@ class LeaseService:
         sent: so a manager that undoes the creation knows that it may have been accepted.
         """
         creation = booked.events[-1]
-        now = self._clock.now()
-        booked = self._store.leases.save(booked, booked, at=now, messages=held)
+        now = self._runtime.clock.now()
+        booked = self._runtime.store.leases.save(booked, booked, at=now, messages=held)
         with self._changes.undone_on_failure(booked, creation, claim):
             return booked, self._outbox.commit(held)
 

@@ -21,10 +21,10 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import UPDATED, WARNING_OFF
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_change import CloudChanges
-from blazar.manager.events.starting import start_and_wait, without
-from blazar.manager.events.worker import Worker
+from blazar.manager.events.starting import start_in_use
 from blazar.manager.lease import dates, lifecycle, timetable
 from blazar.manager.lease.booking import Booking, PlacementRequest
+from blazar.manager.lease.tasks import tasks_with
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
 from blazar.model.demand import Allocation, Plan
@@ -100,24 +100,17 @@ class _Asked:
 class Updates:
     """Changes leases."""
 
-    def __init__(
-        self, runtime: Runtime, worker: Worker, booking: Booking, changes: CloudChanges, outbox: Outbox
-    ) -> None:
-        self._store = runtime.store
-        self._clock = runtime.clock
-        self._claims = runtime.claims
-        self._settings = runtime.settings
-        self._notifier = runtime.notifier
+    def __init__(self, runtime: Runtime, booking: Booking, changes: CloudChanges, outbox: Outbox) -> None:
+        self._runtime = runtime
         self._enforcement = outbox.enforcement
         self._outbox = outbox
-        self._worker = worker
         self._booking = booking
         self._changes = changes
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease, all or nothing. NotFound, InvalidInput, WrongState, NotEnoughResources, CloudError."""
-        enforcement_check = EnforcementCheck(self._enforcement, self._store, self._clock)
-        claim = self._claims.new()
+        enforcement_check = EnforcementCheck(self._enforcement, self._runtime.store, self._runtime.clock)
+        claim = self._runtime.claims.new()
 
         def check(found: _Change | _Nothing) -> None:
             # A new name needs no check: it uses no resources.
@@ -128,18 +121,18 @@ class Updates:
                     _caller(change, lease), found.draft.after, found.plan.allocations, before=(lease, found.allocations)
                 )
 
-        with scope(limit=self._settings.request_limit):
+        with scope(limit=self._runtime.settings.request_limit):
             found, saved = self._decided(
                 lease_id, change, enforcement_check, check if self._enforcement.enabled else None, claim
             )
             if isinstance(found, _Change) and self._in_steps(found):
-                with self._claims.held(claim):
+                with self._runtime.claims.held(claim):
                     saved = self._carry_out(saved, found, change, claim)
         if isinstance(found, _Change):
             self._outbox.wake()
             if found.draft.warning_off:
-                self._notifier.notify(WARNING_OFF, saved)
-            self._notifier.notify(UPDATED, saved)
+                self._runtime.notifier.notify(WARNING_OFF, saved)
+            self._runtime.notifier.notify(UPDATED, saved)
         return saved
 
     def _decided(
@@ -160,7 +153,7 @@ class Updates:
                 asked = replace(asked, given=self._resolved(lease_id, asked.given))
             except UsageNeeded as needed:
                 reservation = needed.task.reservation
-                in_use = self._worker.type_of(reservation).in_use(needed.task)
+                in_use = self._runtime.type_of(reservation).in_use(needed.task)
                 asked = replace(asked, usage={**asked.usage, reservation.id: in_use})
         raise Contention(f"the reservations of lease {lease_id} kept changing; please retry")
 
@@ -180,10 +173,10 @@ class Updates:
 
     def _resolved(self, lease_id: str, given: Mapping[str, Given]) -> Mapping[str, Given]:
         """Complete the parameters of a change from the cloud, outside the turn of a booking."""
-        lease = self._store.leases.one(lease_id)
+        lease = self._runtime.store.leases.one(lease_id)
         known = {r.id: r for r in lease.reservations if r.id in given}
         resolved = {
-            id_: self._worker.type_of(r).resolve(given[id_], project_id=lease.project_id, reservation=r)
+            id_: self._runtime.type_of(r).resolve(given[id_], project_id=lease.project_id, reservation=r)
             for id_, r in known.items()
         }
         return {**given, **resolved}
@@ -191,8 +184,8 @@ class Updates:
     def _decide(self, lease_id: str, asked: _Asked, attempt: int) -> _Change | _Nothing:
         change = asked.change
         # Before the lease is read: a claim that had not ended then may have been renewed since.
-        now = self._clock.now()
-        lease = self._store.leases.one(lease_id)
+        now = self._runtime.clock.now()
+        lease = self._runtime.store.leases.one(lease_id)
         if change.empty:
             return _Nothing(lease, lease)
         if lease.status not in lifecycle.STABLE:
@@ -204,10 +197,10 @@ class Updates:
         if lifecycle.live_claim(lease, now) is not None:
             # An action before the end holds its claim for a moment only: retry shortly.
             raise StaleLease(f"lease {lease.id} is being worked on")
-        allocations = self._store.calendar.of_lease(lease.id)
+        allocations = self._runtime.store.calendar.of_lease(lease.id)
         tasks = tuple(
             replace(task, in_use=asked.usage.get(task.reservation.id))
-            for task in self._worker.tasks_with(lease, allocations)
+            for task in tasks_with(self._runtime.store, lease, allocations)
         )
         draft = self._draft(lease, tasks, asked, now)
         if draft.replan and draft.after.window.end <= now:
@@ -225,15 +218,15 @@ class Updates:
         self, found: _Change | _Nothing, change: LeaseChange, enforcement_check: EnforcementCheck, claim: Claim
     ) -> Lease:
         """Write a decided change, or its beginning if it is done in steps. StaleLease, StaleCalendar."""
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         if isinstance(found, _Nothing):
             if found.after is found.lease:
                 return found.lease
-            return self._store.leases.save(found.lease, found.after, at=now)
+            return self._runtime.store.leases.save(found.lease, found.after, at=now)
         if self._in_steps(found):
             return self._changes.begin(found.lease, found.allocations, found.plan, claim, use=enforcement_check.use)
         after, plan = found.draft.after, found.plan
-        return self._store.calendar.rebook(
+        return self._runtime.store.calendar.rebook(
             found.lease,
             after,
             plan,
@@ -262,7 +255,7 @@ class Updates:
             for r in rearmed.reservations
         )
         newly_set = any(names_action(each.parameters) for each in change.reservations)
-        saves = any(self._worker.type_of(r).action(r.parameters).saves_work for r in reservations)
+        saves = any(self._runtime.type_of(r).action(r.parameters).saves_work for r in reservations)
         events, warning_off = timetable.changed_events(
             rearmed, window, change.before_end, now, newly_set=newly_set, saves=saves, rearmed=rearmed is not lease
         )
@@ -287,10 +280,10 @@ class Updates:
         return _Draft(after, replan, warning_off, to_prepare)
 
     def _requirement(self, reservation: Reservation) -> Requirement:
-        return self._worker.type_of(reservation).requirement(reservation.parameters)
+        return self._runtime.type_of(reservation).requirement(reservation.parameters)
 
     def _must_prepare_again(self, after: Reservation, before: Reservation | None) -> bool:
-        return before is not None and self._worker.type_of(after).must_prepare_again(
+        return before is not None and self._runtime.type_of(after).must_prepare_again(
             before.parameters, after.parameters
         )
 
@@ -308,7 +301,7 @@ class Updates:
                     f"reservation {reservation.id} is of type {reservation.resource_type}; "
                     "resource_type cannot be changed"
                 )
-            kind = self._worker.type_of(reservation)
+            kind = self._runtime.type_of(reservation)
             parameters[each.id] = kind.changed(parameters[each.id], asked.given[each.id])
         return parameters
 
@@ -333,9 +326,9 @@ class Updates:
             assert reservation is not None
             # With the new status (a failed reservation is pending again), and the old parameters.
             was = replace(task, reservation=replace(task.reservation, status=reservation.status))
-            kind = self._worker.type_of(reservation)
+            kind = self._runtime.type_of(reservation)
             # A reservation may keep using properties that were hidden since it was granted.
-            catalog = self._store.resources.catalog(kind.kind)
+            catalog = self._runtime.store.resources.catalog(kind.kind)
             granted = keys(self._requirement(task.reservation)) & catalog.keys(private=True)
             known = catalog.keys(private=private) | granted
             demand = kind.demand_again(was, reservation.parameters, known=known)
@@ -364,12 +357,12 @@ class Updates:
         event = lifecycle.update_of(updating)
         wanted = found.draft.after
         with self._changes.undone_on_failure(updating, event, claim):
-            for task in self._worker.tasks_with(wanted, found.plan.allocations):
+            for task in tasks_with(self._runtime.store, wanted, found.plan.allocations):
                 if task.reservation.id in found.new:
-                    self._start(task)
+                    self._assign(task)
             prepared = [self._prepared(wanted, r) for r in wanted.reservations if r.id in found.draft.to_prepare]
         ready = lifecycle.with_reservations(wanted, prepared)
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         messages = self._outbox.planned(
             Occasion.UPDATED,
             _settled(updating, ready, event.id, now),
@@ -381,7 +374,7 @@ class Updates:
             updating, messages = self._accepted(updating, messages, claim)
 
         def write(current: Lease) -> Lease:
-            return self._store.calendar.rebook(
+            return self._runtime.store.calendar.rebook(
                 current,
                 _settled(current, ready, event.id, now),
                 Plan(found.plan.allocations),
@@ -394,18 +387,14 @@ class Updates:
     def _prepared(self, lease: Lease, reservation: Reservation) -> Reservation:
         """Make the cloud objects that must exist before the start of a reservation, from its new parameters."""
         # No resources are read: objects from before the start belong to the reservation as a whole.
-        cloud_ids = self._worker.type_of(reservation).prepare(Task(lease, reservation, ()))
+        cloud_ids = self._runtime.type_of(reservation).prepare(Task(lease, reservation, ()))
         return replace(reservation, cloud_ids=cloud_ids, unassigned=frozenset())
 
-    def _start(self, task: Task) -> None:
+    def _assign(self, task: Task) -> None:
         """Assign the resources of a reservation, without those that were left out before and have not recovered."""
-        kind = self._worker.type_of(task.reservation)
-        failed = frozenset(resource.id for resource in task.resources if resource.failure)
         try:
-            start_and_wait(kind, without(task, task.reservation.unassigned & failed))
+            start_in_use(self._runtime, task)
         except Unusable as error:
-            # Marked as failed, they are not chosen the next time.
-            self._store.resources.set_failed(kind.kind, error.reasons, at=self._clock.now())
             raise Conflict(f"{error}; retry later") from error
 
     def _accepted(
@@ -418,7 +407,7 @@ class Updates:
         """
 
         def note(current: Lease) -> Lease:
-            return self._store.leases.save(current, current, at=self._clock.now(), messages=held)
+            return self._runtime.store.leases.save(current, current, at=self._runtime.clock.now(), messages=held)
 
         updating = self._changes.finish(updating, lifecycle.update_of(updating).id, claim, note, what="changed")
         with self._changes.undone_on_failure(updating, lifecycle.update_of(updating), claim):

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions: what is done in the cloud for a claimed event, by its type."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from datetime import timedelta
+
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.read_ahead import ReadAhead
+from blazar.manager.events.results import Acted, Failed, Finished, Outcome, Result, Retry, UnusableResources, result_of
+from blazar.manager.lease.lifecycle import SavedStateMissing, held_before
+from blazar.manager.lease.tasks import tasks_with
+from blazar.model.clock import later
+from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable
+from blazar.model.lease import Event, Lease, LeaseStatus, ReservationStatus
+from blazar.resources.base import NotYet, Progress, Task, Unusable
+from blazar.resources.complete import CompleteType
+
+LOG = logging.getLogger(__name__)
+
+Act = Callable[[CompleteType, Task], Progress]
+"""An action of a resource type on one reservation."""
+
+LAST_TRIES = 3
+"""Minimum attempts of an action before the end, or of an undo, even if the end has come: a transient failure of the
+cloud loses no user's work."""
+
+
+def act_on_each(runtime: Runtime, tasks: Collection[Task], act: Act) -> tuple[Outcome, ...]:
+    """Act on every reservation, whatever happens to the others; return the outcome of each. ClaimLost."""
+    return tuple(_outcome(runtime, task, act) for task in tasks)
+
+
+def _outcome(runtime: Runtime, task: Task, act: Act) -> Outcome:
+    reservation = task.reservation
+    try:
+        progress = act(runtime.type_of(reservation), task)
+    except Unusable as error:
+        return UnusableResources(reservation, error.reasons)
+    except ClaimLost:
+        raise
+    except BlazarError as error:
+        LOG.warning("Reservation %s of lease %s: %s", reservation.id, task.lease.id, error.message)
+        return Failed(reservation, error.message, permanent=not isinstance(error, CloudUnavailable))
+    except Exception as error:
+        # The edge of a reservation: a bug in one type must not stop the other reservations of the lease.
+        LOG.exception("Reservation %s of lease %s failed unexpectedly", reservation.id, task.lease.id)
+        return Failed(reservation, internal(error), permanent=False)
+    return progress if isinstance(progress, NotYet) else Acted(reservation, progress.cloud_ids)
+
+
+def internal(error: Exception) -> str:
+    """Return what users see of an error that is a bug."""
+    return f"internal error: {type(error).__name__}"
+
+
+class Actions:
+    """Acts on the reservations of a lease for each type of event but the start."""
+
+    def __init__(self, runtime: Runtime, read_ahead: ReadAhead) -> None:
+        self._runtime = runtime
+        self._read_ahead = read_ahead
+
+    def before_end(self, lease: Lease, event: Event, claim: Claim) -> Result:
+        """Save work as the reservations say, as long as the grace after the end allows."""
+        now = self._runtime.clock.now()
+        tasks = self._read_ahead.tasks(lease)
+        active = [task for task in tasks if task.reservation.status is ReservationStatus.ACTIVE]
+        if not active and lease.status is not LeaseStatus.ACTIVE:
+            return Finished(error=f"the lease was {lease.status} when its before_end event was due")
+        result = self._result(active, CompleteType.before_end, then=None, tolerant=True)
+        if isinstance(result, Finished):
+            return result
+        failing = result.after is None
+        grace = timedelta(0) if failing else self._runtime.settings.snapshot_grace
+        if now >= later(lease.window.end, grace) and not (failing and event.attempts < LAST_TRIES):
+            return Finished(error=f"not finished at the end of the lease: {result.reason}")
+        return result
+
+    def end(self, lease: Lease, event: Event, claim: Claim) -> Result:
+        """Return all resources of a lease: at its end, for a deletion, and to undo a creation."""
+        tasks = self._read_ahead.tasks(lease)
+        left = [task for task in tasks if task.reservation.status is not ReservationStatus.DELETED]
+        return self._result(left, CompleteType.end, then=ReservationStatus.DELETED, tolerant=False)
+
+    def clean_up(self, lease: Lease, event: Event, claim: Claim) -> Result:
+        """Remove the leftovers of a finished lease."""
+        # All resources that it ever held: leftovers may be on any of these.
+        held = self._runtime.store.calendar.ever_assigned(lease.id)
+        resources = self._runtime.store.resources.by_ids(frozenset().union(*held.values()))
+        tasks = [
+            Task(lease, r, tuple(resources[id_] for id_ in sorted(held.get(r.id, ())))) for r in lease.reservations
+        ]
+        return self._result(tasks, CompleteType.end, then=ReservationStatus.DELETED, tolerant=False)
+
+    def undo_update(self, lease: Lease, event: Event, claim: Claim) -> Result:
+        """Restore what a lease had before a change that was not finished."""
+        try:
+            result = self._restored(lease, event)
+        except SavedStateMissing as error:
+            result = Retry(error.message)
+        if not isinstance(result, Retry) or result.after is not None or event.attempts < LAST_TRIES:
+            return result
+        if self._runtime.clock.now() < lease.window.end:
+            return result
+        # The end returns all resources, those from before the change and those of it: it need not wait for the undo.
+        return Finished(error=f"not undone before the end of the lease: {result.reason}")
+
+    def _restored(self, lease: Lease, event: Event) -> Result:
+        held = held_before(lease, event, self._runtime.kinds_of(lease))
+        surplus = {task.reservation.id: task.resources for task in self._read_ahead.tasks(lease)}
+        before = tasks_with(self._runtime.store, lease, held)
+
+        def restore(kind: CompleteType, task: Task) -> Progress:
+            kept = {resource.id for resource in task.resources}
+            return kind.restore(task, tuple(r for r in surplus[task.reservation.id] if r.id not in kept))
+
+        return self._result(before, restore, then=None, tolerant=False)
+
+    def _result(self, tasks: Collection[Task], act: Act, *, then: ReservationStatus | None, tolerant: bool) -> Result:
+        now = self._runtime.clock.now()
+        return result_of(act_on_each(self._runtime, tasks, act), then=then, tolerant=tolerant, now=now)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims on due events: whether an event may be worked on now, and the write that says by whom."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.notifications import of_event
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.read_ahead import ReadAhead
+from blazar.manager.lease import lifecycle
+from blazar.manager.lease.lifecycle import Drop, Wait
+from blazar.manager.outbox.outbox import Outbox
+from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus
+from blazar.resources.base import Action
+from blazar.store.calendar import EarlierUser
+
+LOG = logging.getLogger(__name__)
+
+
+class Claiming:
+    """Claims due events, or postpones, drops or settles those that nobody has to work on now."""
+
+    def __init__(
+        self, runtime: Runtime, outbox: Outbox, read_ahead: ReadAhead, *, taken_over: Callable[[], None]
+    ) -> None:
+        self._runtime = runtime
+        self._outbox = outbox
+        self._read_ahead = read_ahead
+        self._taken_over = taken_over
+
+    def claim(self, lease: Lease, event: Event, claim: Claim, read_at: datetime) -> Lease | None:
+        """Return the lease with its event claimed; None if there is nothing to do for it now. StaleLease."""
+        now = self._runtime.clock.now()
+        match lifecycle.decide(lease, event, read_at, recheck_interval=self._runtime.settings.recheck_interval):
+            case Drop():
+                if event.due_at is not None:
+                    self._save(lease, lifecycle.with_event(lease, replace(event, due_at=None)), now)
+                return None
+            case Wait(until, reason):
+                if event.due_at is not None and event.due_at <= read_at:
+                    self._postpone(lease, event, until, reason, now)
+                return None
+        if event.event_type == EventType.START and not self._can_start(lease, event, claim, now):
+            return None
+        return self._claimed(lease, event, claim, now)
+
+    def _can_start(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> bool:
+        """Tell whether there is something to start, now; if not, record what becomes of the start."""
+        if lease.window.end <= now:
+            self._fail_late_start(lease, event, claim, now)
+            return False
+        if not lease.reservations:
+            settled = lifecycle.settle(lifecycle.move(lease, LeaseStatus.STARTING), event, now=now)
+            self._runtime.notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
+            return False
+        if users := self._earlier_users(lease, now):
+            until, reason = self._waits_for(users, lease, now)
+            self._postpone(lease, event, until, reason, now)
+            return False
+        return True
+
+    def _fail_late_start(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> None:
+        """Settle the start of a lease that has ended before it could start."""
+        until = self._runtime.claims.begin(claim)
+        claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=until)
+        error = "the lease ended before it could start" + (f": {event.reason}" if event.reason else "")
+        ours = claimed.event_with(event.id) or event
+        settled = lifecycle.settle(lifecycle.all_failed(claimed, now), ours, now=now, error=error)
+        self._runtime.notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
+
+    def _earlier_users(self, lease: Lease, now: datetime) -> Sequence[EarlierUser]:
+        if self._read_ahead.is_clear(lease):
+            return ()
+        return self._runtime.store.calendar.earlier_users(lease.id, before=lease.window.start, now=now)
+
+    def _waits_for(self, users: Sequence[EarlierUser], lease: Lease, now: datetime) -> tuple[datetime, str]:
+        """Return when to check again whether earlier leases have released the resources, and why to wait."""
+        first = users[0]
+        if first.clean_at is not None:
+            reason = f"the resources that lease {first.lease_id} released late are being cleaned"
+            return max(now, first.clean_at), reason
+        # A lease that is long overdue is not polled four times a second: this delays a start by 5 % at most.
+        later = now + max(self._runtime.settings.recheck_interval, (now - lease.window.start) / 20)
+        return later, f"lease {first.lease_id} has not released its resources yet"
+
+    def _claimed(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> Lease:
+        """Write the claim, with what has to be written or sent once, when work on the event begins."""
+        first = event.status is EventStatus.UNDONE
+        if event.claimed_by is not None:
+            LOG.warning(
+                "Event %s of lease %s: claim of %s expired, taking it over", event.id, lease.id, event.claimed_by
+            )
+            self._taken_over()
+        until = self._runtime.claims.begin(claim)
+        claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=until)
+        # The outbox message of the end is written with the claim of the end event, so that it is sent once.
+        messages = self._outbox.of_end(lease, claimed) if event.event_type == EventType.END else ()
+        saved = self._runtime.store.leases.save(lease, claimed, at=now, messages=messages)
+        if messages:
+            self._outbox.wake()
+        if event.event_type == EventType.BEFORE_END and first and self._warns(lease):
+            # Notify before the action: a warning is of no use after slow snapshots.
+            self._runtime.notifier.notify(of_event(EventType.BEFORE_END), saved)
+        return saved
+
+    def _warns(self, lease: Lease) -> bool:
+        """Tell whether to send the warning before the end: not if the action of every reservation is ``none``."""
+        # A type that is no longer enabled has no action here; the action itself fails later, with a reason.
+        known = [r for r in lease.reservations if r.resource_type in self._runtime.types]
+        actions = {self._runtime.type_of(r).action(r.parameters) for r in known}
+        return lease.status is LeaseStatus.ACTIVE and actions != {Action.NONE}
+
+    def _postpone(self, lease: Lease, event: Event, at: datetime, reason: str, now: datetime) -> None:
+        self._save(lease, lifecycle.postpone(lease, event, at=at, reason=reason, failed=False, now=now), now)
+
+    def _save(self, before: Lease, after: Lease, now: datetime) -> Lease:
+        return self._runtime.store.leases.save(before, after, at=now)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recording of results: what is written and sent when an attempt to process an event is over."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.notifications import DELETED, of_event
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.results import Finished, Result, Retry
+from blazar.manager.lease import lifecycle
+from blazar.manager.outbox.outbox import Outbox
+from blazar.model.demand import Allocation, Plan
+from blazar.model.errors import StaleLease
+from blazar.model.lease import REQUEST_EVENTS, Event, EventType, Lease, LeaseStatus, ReservationStatus
+from blazar.model.usage import OutboxMessage
+
+LOG = logging.getLogger(__name__)
+
+RETRIED_AT_THE_END = (EventType.START, EventType.BEFORE_END, EventType.UPDATE)
+"""Events that the end waits for: however long their back-off, they get a last attempt when the lease ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What to write: the lease, the reservations to release, and the allocations to restore, if there are any."""
+
+    lease: Lease
+    release: frozenset[str] = frozenset()
+    restored: tuple[Allocation, ...] | None = None
+
+
+class Recording:
+    """Writes the results of work on claimed events, and sends the notifications of those that are finished."""
+
+    def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
+        self._runtime = runtime
+        self._outbox = outbox
+
+    def record(self, lease: Lease, event: Event, result: Result, claim: Claim) -> Lease:
+        """Settle or postpone a claimed event, unless another manager has taken it over; return the lease as saved."""
+        while True:
+            now = self._runtime.clock.now()
+            current = lease.event_with(event.id)
+            if current is None or current.claimed_by != claim.token:
+                LOG.warning(
+                    "Event %s of lease %s was taken over by another manager; its result is dropped", event.id, lease.id
+                )
+                return lease
+            try:
+                record = self._recorded(lease, current, result, now)
+                messages = self._reversals(lease, current, result)
+                saved = self._write(lease, record, messages, now)
+            except StaleLease:
+                lease = self._runtime.store.leases.one(lease.id, including_deleted=True)
+                continue
+            if messages:
+                self._outbox.wake()
+            self._notify(saved, current, result)
+            return saved
+
+    def _write(self, lease: Lease, record: Record, messages: tuple[OutboxMessage, ...], now: datetime) -> Lease:
+        store = self._runtime.store
+        if record.restored is not None:
+            return store.calendar.rebook(lease, record.lease, Plan(record.restored), at=now, messages=messages)
+        return store.leases.save(lease, record.lease, release=record.release, at=now, messages=messages)
+
+    def _reversals(self, lease: Lease, event: Event, result: Result) -> tuple[OutboxMessage, ...]:
+        """Return the outbox messages of an undone request, once the outcome of the lease is certain."""
+        restoring = event.event_type == EventType.UPDATE and lease.status is not LeaseStatus.DELETING
+        if event.event_type not in REQUEST_EVENTS or (restoring and isinstance(result, Retry)):
+            return ()
+        return self._outbox.reversals_of(lease)
+
+    def _recorded(self, lease: Lease, event: Event, result: Result, now: datetime) -> Record:
+        kind = EventType(event.event_type)
+        going = lease.status is LeaseStatus.DELETING and lease.deleted_at is None and kind is not EventType.DELETE
+        if going:
+            return Record(lifecycle.abandon(lease, event, now=now))
+        current = lifecycle.with_reservations(lease, result.reservations)
+        if isinstance(result, Finished):
+            return self._settled(lease, current, event, result, now)
+        release = _returned(result)
+        if kind is EventType.CREATE:
+            # The allocations were never used: release them while the rest is cleaned up.
+            release = frozenset(r.id for r in lease.reservations)
+        return Record(self._postponed(current, event, result, now), release)
+
+    def _settled(self, lease: Lease, current: Lease, event: Event, result: Finished, now: datetime) -> Record:
+        """Return the record of an event that is finished; ``current`` is the lease with the changed reservations."""
+        error = result.error
+        match EventType(event.event_type):
+            case EventType.DELETE | EventType.CREATE as kind:
+                everything = frozenset(r.id for r in lease.reservations)
+                reason = event.reason if kind is EventType.CREATE else None
+                return Record(lifecycle.deleted(current, event, now=now, error=reason), everything)
+            case EventType.UPDATE if error:
+                # Not undone: keep all allocations until the end has returned their resources.
+                return Record(lifecycle.settle(current, event, now=now, error=error))
+            case EventType.UPDATE:
+                settled = lifecycle.settle(current, event, now=now, error=event.reason or "taken over and undone")
+                return Record(settled, restored=lifecycle.held_before(lease, event, self._runtime.kinds_of(lease)))
+            case EventType.START:
+                if any(r.status is ReservationStatus.ERROR for r in current.reservations):
+                    error = error or event.reason or "failed"
+                settled = lifecycle.settle(current, event, now=now, error=error, note=result.note)
+                return Record(settled, _returned(result))
+        return Record(lifecycle.settle(current, event, now=now, error=error), _returned(result))
+
+    def _postponed(self, lease: Lease, event: Event, result: Retry, now: datetime) -> Lease:
+        wait = result.after
+        if wait is None:
+            settings = self._runtime.settings
+            wait = min(settings.longest_retry, settings.first_retry * 2 ** min(event.attempts, 16))
+        at = now + wait
+        if event.event_type in RETRIED_AT_THE_END and now < lease.window.end < at:
+            # A last attempt at the end itself, so that a long back-off does not delay the end.
+            at = lease.window.end
+        return lifecycle.postpone(lease, event, at=at, reason=result.reason, failed=result.after is None, now=now)
+
+    def _notify(self, lease: Lease, event: Event, result: Result) -> None:
+        """Send the notification of a finished event, if there is one."""
+        if isinstance(result, Retry):
+            return
+        match event.event_type:
+            case EventType.START | EventType.END:
+                if lease.status is not LeaseStatus.DELETING:
+                    self._runtime.notifier.notify(of_event(event.event_type), lease)
+            case EventType.DELETE:
+                self._runtime.notifier.notify(DELETED, lease)
+
+
+def _returned(result: Result) -> frozenset[str]:
+    """Return the reservations whose resources were returned."""
+    return frozenset(r.id for r in result.reservations if r.status is ReservationStatus.DELETED)
