@@ -19,8 +19,9 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.ports import Flavor
 from blazar.model.requests import NOW, HostChange
 from blazar.store.tables import metadata
-from tests.api import bad_requests, bad_requests_v2
-from tests.api.bad_requests import Bad
+from tests.api import bad_requests
+from tests.api.bad_requests import v2
+from tests.api.bad_requests.builders import Bad
 from tests.api.conftest import client_of
 from tests.tables import new_sqlite
 from tests.world import World, a_host, addresses, flavored, instances
@@ -43,7 +44,7 @@ FLAVORS = (
     ),
 )
 
-ALL = [*bad_requests.ALL, *bad_requests_v2.ALL]
+ALL = [*bad_requests.ALL, *v2.ALL]
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +119,7 @@ def contents(world: World) -> dict[str, list[Any]]:
 
 
 def test_there_are_at_least_150_of_them():
-    assert min(len(bad_requests.ALL), len(bad_requests_v2.ALL)) >= 150
+    assert min(len(bad_requests.ALL), len(v2.ALL)) >= 150
     assert len({bad.name for bad in ALL}) == len(ALL)
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.api.bad_requests import BODIES, CHANGES, CREATION, FORMAT, LEASE, MEMBER, Bad, without
+from tests.api.bad_requests import BODIES, CHANGES, CREATION
+from tests.api.bad_requests.builders import FORMAT, LEASE, MEMBER, Bad, without
 
 OTHER_HERE = frozenset(
     {
