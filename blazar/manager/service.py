@@ -23,7 +23,10 @@ from blazar.manager.health.monitor import Monitor, Watch
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.replanning import Replanner
 from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.requests.creation import Creation
+from blazar.manager.requests.deletion import Deletion
 from blazar.manager.requests.leases import LeaseService
+from blazar.manager.requests.updates import Updates
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.errors import Contention
@@ -70,7 +73,13 @@ class ManagerService:
         changes = CloudChanges(runtime, worker)
         self.engine = Engine(store, worker, clock, settings)
         self._healing = Healing(runtime, replanner, booking, changes)
-        self._leases = LeaseService(runtime, worker, booking, self._healing, changes, self.outbox)
+        self._leases = LeaseService(
+            runtime,
+            booking,
+            Creation(runtime, booking, changes, self.outbox),
+            Updates(runtime, booking, changes, self.outbox, self._healing),
+            Deletion(runtime, worker, self.outbox),
+        )
         self._hosts = HostService(store, registration, clock, settings.request_limit, by_name)
         watches: list[Watch] = [HostWatch(self._hosts, self._on_return)]
         if any(kind.kind is AddressWatch.kind for kind in by_name.values()):

@@ -112,6 +112,8 @@ class CalendarStore:
         """
 
         def work(connection: Connection) -> Lease:
+            if use is not None:
+                use_queries.raise_version(connection, use)
             if bounds is not None and now is not None and bounds.of_project:
                 so_far = use_queries.count(connection, lease.project_id, now)
                 bounds.check_project(*so_far, more=len(lease.reservations))
@@ -120,7 +122,8 @@ class CalendarStore:
             allocation_writes.insert(connection, plan.allocations, self._cleaning_time)
             return lease
 
-        return self._limited(work, use)
+        with _stale_if_first(use):
+            return self._transactions.write(work)
 
     def rebook(
         self,
@@ -139,6 +142,8 @@ class CalendarStore:
         """
 
         def work(connection: Connection) -> Lease:
+            if use is not None:
+                use_queries.raise_version(connection, use)
             saved = replace(after, revision=before.revision + 1)
             allocation_writes.raise_generations(connection, plan.generations)
             lease_writes.save(connection, before, saved, saved.revision)
@@ -146,7 +151,8 @@ class CalendarStore:
             outbox.write(connection, messages, at=at)
             return saved
 
-        return self._limited(work, use)
+        with _stale_if_first(use):
+            return self._transactions.write(work)
 
     def of_lease(self, lease_id: str) -> tuple[Allocation, ...]:
         """Return the live allocations of a lease."""
@@ -239,22 +245,16 @@ class CalendarStore:
             usage, own = use_queries.over_time(connection, project_id, reach, besides, now)
             return replace(use, usage=usage, own_usage=own)
 
-    def _limited(self, work: Callable[[Connection], Lease], use: ProjectUse | None) -> Lease:
-        """Write, if the project's usage is still the one that was read; else StaleCalendar."""
-        if use is None:
-            return self._transactions.write(work)
 
-        def counted(connection: Connection) -> Lease:
-            use_queries.raise_version(connection, use)
-            return work(connection)
-
-        try:
-            return self._transactions.write(counted)
-        except Clash as error:
-            if use.version:
-                raise
-            # The project's first two bookings conflicted.
-            raise StaleCalendar("the project was granted another lease or change in the meantime") from error
+@contextmanager
+def _stale_if_first(use: ProjectUse | None) -> Iterator[None]:
+    """Raise StaleCalendar if the first two bookings of a project that is limited by its ``use`` conflict."""
+    try:
+        yield
+    except Clash as error:
+        if use is None or use.version:
+            raise
+        raise StaleCalendar("the project was granted another lease or change in the meantime") from error
 
 
 def _generations(connection: Connection, ids: Collection[int]) -> Mapping[int, int]:

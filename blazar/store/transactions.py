@@ -79,17 +79,14 @@ class Transactions:
         attempt = 0
         while True:
             try:
-                return self._once(work)
+                with self._turn, self._place(), self._writing.begin() as connection:
+                    return work(connection)
             except (SQLAlchemyError, PoolTimeout) as error:
                 attempt += 1
                 if not _is_bad_luck(error) or attempt == ATTEMPTS or time.monotonic() >= until:
                     raise _translated(error) from error
             # Full jitter: transactions that conflicted once should not conflict again.
             time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
-
-    def _once(self, work: Callable[[Connection], T]) -> T:
-        with self._turn, self._place(), self._writing.begin() as connection:
-            return work(connection)
 
     @contextmanager
     def _place(self) -> Iterator[None]:

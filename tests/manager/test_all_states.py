@@ -12,7 +12,7 @@ import pytest
 
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.timetable import changed_events, rearmed
-from blazar.manager.requests.updates import _settled
+from blazar.manager.requests.updates import settled
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.window import Window
 from tests.world import NOON
@@ -82,7 +82,7 @@ def worked_on(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
         case EventType.UPDATE:
             yield lifecycle.settle(lease, event, now=now, error="undone"), None
             if wanted is not None:
-                yield _settled(lease, wanted, event.id, now), None
+                yield settled(lease, wanted, event.id, now), None
         case EventType.START:
             for outcome in ((ACTIVE, ACTIVE), (ERROR, ERROR), (ACTIVE, ERROR)):
                 pairs = zip(lease.reservations, outcome, strict=True)

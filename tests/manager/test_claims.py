@@ -394,7 +394,7 @@ def test_a_request_without_a_place_to_wait_is_refused_at_once(a_world, monkeypat
         if name == "add_host" and not told:
             with ExitStack() as places:
                 for _ in range(MOST_OF_PROJECT):
-                    places.enter_context(world.manager._leases._waiting.place("physics"))
+                    places.enter_context(world.manager._leases.patience.waiting.place("physics"))
                 with pytest.raises(WrongState, match="it can be changed when that has finished"):
                     world.change(lease, end=NOON + 5 * HOUR)
                 world.manager.delete_lease(lease.id)
@@ -403,7 +403,7 @@ def test_a_request_without_a_place_to_wait_is_refused_at_once(a_world, monkeypat
     def never(seconds):
         raise AssertionError
 
-    monkeypatch.setattr("blazar.manager.requests.leases.time", SimpleNamespace(sleep=never))
+    monkeypatch.setattr("blazar.manager.requests.waiting.time", SimpleNamespace(sleep=never))
     world.faults.on_call = hook
     world.run_to(NOON + HOUR)
     assert told == [LeaseStatus.DELETING]

@@ -113,25 +113,21 @@ class Booking:
         """
         for attempt in range(self._settings.booking_attempts):
             try:
-                if check is None:
+                if check is not None:
                     with self._turn:
-                        return _commit_in_time(commit, prepare(attempt))
+                        prepared = prepare(attempt)
+                    check(prepared)
                 with self._turn:
-                    prepared = prepare(attempt)
-                check(prepared)
-                with self._turn:
-                    return _commit_in_time(commit, prepared)
+                    if check is None:
+                        prepared = prepare(attempt)
+                    check_awaited()
+                    done = commit(prepared)
+                    begun()
+                    return done
             except (StaleCalendar, StaleLease):
                 # Full jitter: requests that collided once should not collide again.
                 self._sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
         raise Contention("other requests for the same resources were faster at every attempt; please retry")
-
-
-def _commit_in_time(commit: Callable[[D], T], prepared: D) -> T:
-    check_awaited()
-    done = commit(prepared)
-    begun()
-    return done
 
 
 def _visible(catalog: ResourceCatalog, project_id: str, excluded: frozenset[int]) -> Matching:

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Creation of a lease: its resources are granted, and what it needs before its start is made, or all is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from blazar.enforcement import Enforcement, Occasion
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.events.cloud_change import CloudChanges
+from blazar.manager.lease import lifecycle
+from blazar.manager.lease.booking import Booking, PlacementRequest
+from blazar.manager.outbox.enforcing import EnforcementCheck
+from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.requests.new_leases import NewLease, NewLeases
+from blazar.model.demand import Plan
+from blazar.model.errors import StaleLease
+from blazar.model.lease import Lease
+from blazar.model.requests import Actor, LeaseRequest
+from blazar.model.usage import OutboxMessage
+from blazar.resources.base import Task
+
+
+class Grant:
+    """The resources for one new lease: found, checked by enforcement, and booked."""
+
+    def __init__(
+        self, runtime: Runtime, booking: Booking, enforcement: Enforcement, new: NewLease, claim: Claim
+    ) -> None:
+        self.claim = claim
+        self._runtime = runtime
+        self._booking = booking
+        self._enforcement = enforcement
+        self._new = new
+        self._enforcement_check = EnforcementCheck(enforcement, runtime.store, runtime.clock)
+        self._accepted: Plan | None = None
+
+    @property
+    def checked(self) -> bool:
+        """Tell whether filters have to check what was found."""
+        return self._enforcement.enabled
+
+    def find(self, attempt: int) -> Plan:
+        """Find resources. NotEnoughResources."""
+        lease, placement_requests = self._new.lease, self._new.placement_requests
+        if self._accepted is not None:
+            # Prefer the resources that the check has accepted, so that it need not be repeated.
+            placement_requests = _preferring(placement_requests, self._accepted)
+        return self._booking.plan(
+            lease.id,
+            lease.window,
+            placement_requests,
+            now=self._runtime.clock.now(),
+            attempt=attempt,
+            project_id=lease.project_id,
+            is_new=True,
+        )
+
+    def check(self, plan: Plan) -> None:
+        """Check the limits of the project. UsageDenied."""
+        lease = self._new.lease
+        self._enforcement_check.check(Actor(lease.user_id, lease.project_id), lease, plan.allocations)
+        self._accepted = plan
+
+    def book(self, plan: Plan) -> tuple[Lease, Plan]:
+        """Write the lease with its resources, its creation claimed. StaleCalendar, UsageDenied."""
+        lease = self._new.lease
+        # The claim starts here: earlier attempts may have taken a while.
+        until = self._runtime.claims.begin(self.claim)
+        claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
+        bounds = None if self._enforcement.exempts(lease.project_id) else self._runtime.settings.bounds
+        now = self._runtime.clock.now()
+        return self._runtime.store.calendar.book(
+            claimed, plan, use=self._enforcement_check.use, bounds=bounds, now=now
+        ), plan
+
+
+class Creation:
+    """Creates leases, all or nothing."""
+
+    def __init__(self, runtime: Runtime, booking: Booking, changes: CloudChanges, outbox: Outbox) -> None:
+        self._runtime = runtime
+        self._booking = booking
+        self._changes = changes
+        self._outbox = outbox
+        self._new_leases = NewLeases(runtime, outbox.enforcement)
+
+    def grant(self, request: LeaseRequest) -> Grant:
+        """Return the grant for a request, with nothing found or written yet. InvalidInput, UsageDenied, CloudError."""
+        claim = self._runtime.claims.new()
+        new = self._new_leases.of(request, claim)
+        return Grant(self._runtime, self._booking, self._outbox.enforcement, new, claim)
+
+    def prepare(self, booked: Lease, plan: Plan, claim: Claim) -> Lease:
+        """Make the cloud objects that the lease needs before its start; undo the booking if that fails."""
+        creation = booked.events[-1]
+        prepared = []
+        with self._changes.undone_on_failure(booked, creation, claim):
+            for reservation in booked.reservations:
+                # No resources are read: objects from before the start belong to the reservation as a whole.
+                cloud_ids = self._runtime.type_of(reservation).prepare(Task(booked, reservation, ()))
+                prepared.append(replace(reservation, cloud_ids=cloud_ids))
+        now = self._runtime.clock.now()
+        ready = lifecycle.settle(lifecycle.with_reservations(booked, prepared), creation, now=now)
+        armed = lifecycle.arm(ready, now=now)
+        by = Actor(booked.user_id, booked.project_id)
+        messages = self._outbox.planned(Occasion.CREATED, armed, plan.allocations, by=by)
+        try:
+            if any(message.held for message in messages):
+                booked, messages = self._accepted(booked, messages, claim)
+            saved = self._runtime.store.leases.save(booked, armed, at=now, messages=messages)
+        except StaleLease:
+            # A user found the lease in a list and deleted it already: the deletion continues from here.
+            raise self._changes.lost(booked.id, creation.id, claim, "created") from None
+        self._outbox.wake()
+        return saved
+
+    def _accepted(
+        self, booked: Lease, held: tuple[OutboxMessage, ...], claim: Claim
+    ) -> tuple[Lease, tuple[OutboxMessage, ...]]:
+        """Send the lease to the filters that must accept it, or undo the booking if they do not. StaleLease.
+
+        Return the lease as saved, and the outbox messages to write with it. The messages are written before they are
+        sent: so a manager that undoes the creation knows that it may have been accepted.
+        """
+        creation = booked.events[-1]
+        booked = self._runtime.store.leases.save(booked, booked, at=self._runtime.clock.now(), messages=held)
+        with self._changes.undone_on_failure(booked, creation, claim):
+            return booked, self._outbox.commit(held)
+
+
+def _preferring(placement_requests: Sequence[PlacementRequest], plan: Plan) -> tuple[PlacementRequest, ...]:
+    """Return the placement requests with the resources of a plan preferred."""
+    return tuple(_with_preferred(each, plan) for each in placement_requests)
+
+
+def _with_preferred(placement_request: PlacementRequest, plan: Plan) -> PlacementRequest:
+    chosen = {a.resource_id for a in plan.allocations if a.reservation_id == placement_request.reservation_id}
+    demand = placement_request.demand
+    return replace(placement_request, demand=replace(demand, preferred=demand.preferred | chosen))

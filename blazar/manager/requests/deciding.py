@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions on changes of a lease: what it is after a change, and which resources it gets; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease import dates, lifecycle, timetable
+from blazar.manager.lease.booking import Booking, PlacementRequest
+from blazar.manager.lease.tasks import tasks_with
+from blazar.manager.requests.waiting import Busy
+from blazar.model.demand import Allocation, Plan
+from blazar.model.errors import Conflict, InvalidInput, StaleLease, WrongState
+from blazar.model.lease import Content, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.requests import LeaseChange
+from blazar.model.requirements import Requirement, keys
+from blazar.resources.actions import differ_beside_action, names_action
+from blazar.resources.base import Given, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The lease after a change, and whether its resources have to be planned again."""
+
+    after: Lease
+    replan: bool
+    warning_off: bool
+    to_prepare: frozenset[str]
+    """Reservations that have not started and whose cloud objects from before the start have to be made again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """A change that does not touch the calendar: a new name, or nothing."""
+
+    lease: Lease
+    after: Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A decided change: lease and allocations before and after, and the reservations in use that get ``new`` ones."""
+
+    lease: Lease
+    draft: Draft
+    plan: Plan
+    tasks: tuple[Task, ...]
+    allocations: tuple[Allocation, ...]
+    new: frozenset[str]
+
+    @property
+    def needs_cloud(self) -> bool:
+        """Tell whether something in the cloud has to change with the lease."""
+        return bool(self.new or self.draft.to_prepare)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A requested change, with what was read from the cloud for it, by reservation."""
+
+    change: LeaseChange
+    given: Mapping[str, Given]
+    usage: Mapping[str, Mapping[int, int]]
+
+
+class ChangeDecisions:
+    """Decides on changes, from the lease and the calendar as they are."""
+
+    def __init__(self, runtime: Runtime, booking: Booking) -> None:
+        self._runtime = runtime
+        self._booking = booking
+
+    def decide(self, lease_id: str, asked: Asked, attempt: int) -> Change | Unchanged:
+        """Return what a change leads to. InvalidInput, WrongState, StaleLease; ResolutionNeeded, UsageNeeded."""
+        change = asked.change
+        # Before the lease is read: a claim that had not ended then may have been renewed since.
+        now = self._runtime.clock.now()
+        lease = self._runtime.store.leases.one(lease_id)
+        if change.empty:
+            return Unchanged(lease, lease)
+        if lease.status not in lifecycle.STABLE:
+            raise _busy(lease)
+        if change.rename_only:
+            return Unchanged(lease, replace(lease, name=change.name or "", updated_at=now))
+        if lease.status is LeaseStatus.TERMINATED:
+            raise InvalidInput("the lease has ended; only its name can be changed")
+        if lifecycle.live_claim(lease, now) is not None:
+            # An action before the end holds its claim for a moment only: retry shortly.
+            raise StaleLease(f"lease {lease.id} is being worked on")
+        allocations = self._runtime.store.calendar.of_lease(lease.id)
+        tasks = tuple(
+            replace(task, in_use=asked.usage.get(task.reservation.id))
+            for task in tasks_with(self._runtime.store, lease, allocations)
+        )
+        draft = self._draft(lease, tasks, asked, now)
+        if draft.replan and draft.after.window.end <= now:
+            # For a window in the past it could get resources that other leases use now.
+            raise InvalidInput(
+                f"the lease ended at {draft.after.window.end:%Y-%m-%d %H:%M:%S} and gets no other resources; "
+                f"give an end_date in the future to keep it"
+            )
+        private = change.asked_by is not None and change.asked_by.operator
+        plan = self._plan(lease, draft, tasks, allocations, private=private, now=now, attempt=attempt)
+        new = _changed_in_use(draft.after, tasks, plan.allocations)
+        return Change(lease, draft, plan, tasks, allocations, new)
+
+    def _draft(self, lease: Lease, tasks: Collection[Task], asked: Asked, now: datetime) -> Draft:
+        change = asked.change
+        window = dates.changed_window(lease.window, change.start, change.end, now)
+        parameters = self._new_parameters(lease, asked)
+        rearmed = timetable.rearmed(lease, window, now)
+        reservations = tuple(
+            replace(r, parameters=parameters[r.id], updated_at=now) if parameters[r.id] != r.parameters else r
+            for r in rearmed.reservations
+        )
+        newly_set = any(names_action(each.parameters) for each in change.reservations)
+        saves = any(self._runtime.type_of(r).action(r.parameters).saves_work for r in reservations)
+        events, warning_off = timetable.changed_events(
+            rearmed, window, change.before_end, now, newly_set=newly_set, saves=saves, rearmed=rearmed is not lease
+        )
+        after = replace(
+            rearmed,
+            name=lease.name if change.name is None else change.name,
+            window=window,
+            reservations=reservations,
+            events=events,
+            updated_at=now,
+        )
+        replan = (
+            not lease.window.covers(window)
+            or rearmed is not lease
+            or any(differ_beside_action(task.reservation.parameters, parameters[task.reservation.id]) for task in tasks)
+        )
+        to_prepare = frozenset(
+            r.id
+            for r in reservations
+            if r.status is ReservationStatus.PENDING and self._must_prepare_again(r, lease.reservation(r.id))
+        )
+        return Draft(after, replan, warning_off, to_prepare)
+
+    def _requirement(self, reservation: Reservation) -> Requirement:
+        return self._runtime.type_of(reservation).requirement(reservation.parameters)
+
+    def _must_prepare_again(self, after: Reservation, before: Reservation | None) -> bool:
+        return before is not None and self._runtime.type_of(after).must_prepare_again(
+            before.parameters, after.parameters
+        )
+
+    def _new_parameters(self, lease: Lease, asked: Asked) -> Mapping[str, Content]:
+        parameters = {r.id: r.parameters for r in lease.reservations}
+        for each in asked.change.reservations:
+            reservation = lease.reservation(each.id)
+            if reservation is None:
+                raise InvalidInput(
+                    f"reservations: the lease has no reservation {each.id[:80]}; reservations can be changed, but "
+                    f"neither added nor removed"
+                )
+            if each.resource_type not in (None, reservation.resource_type):
+                raise Conflict(
+                    f"reservation {reservation.id} is of type {reservation.resource_type}; "
+                    "resource_type cannot be changed"
+                )
+            kind = self._runtime.type_of(reservation)
+            parameters[each.id] = kind.changed(parameters[each.id], asked.given[each.id])
+        return parameters
+
+    def _plan(
+        self,
+        lease: Lease,
+        draft: Draft,
+        tasks: Collection[Task],
+        allocations: tuple[Allocation, ...],
+        *,
+        private: bool,
+        now: datetime,
+        attempt: int,
+    ) -> Plan:
+        after = draft.after
+        if not draft.replan:
+            # The same resources for a part of their window: no need to plan.
+            return Plan(tuple(replace(a, window=after.window) for a in allocations))
+        placement_requests = []
+        for task in tasks:
+            reservation = after.reservation(task.reservation.id)
+            assert reservation is not None
+            # With the new status (a failed reservation is pending again), and the old parameters.
+            was = replace(task, reservation=replace(task.reservation, status=reservation.status))
+            kind = self._runtime.type_of(reservation)
+            # A reservation may keep using properties that were hidden since it was granted.
+            catalog = self._runtime.store.resources.catalog(kind.kind)
+            granted = keys(self._requirement(task.reservation)) & catalog.keys(private=True)
+            known = catalog.keys(private=private) | granted
+            demand = kind.demand_again(was, reservation.parameters, known=known)
+            # Within its current window a lease keeps its resources even on a host that has shrunk since.
+            placement_requests.append(
+                PlacementRequest(reservation.id, replace(demand, entitled=lease.window.covers(after.window)))
+            )
+        plan = self._booking.plan(
+            lease.id, after.window, placement_requests, now=now, attempt=attempt, project_id=lease.project_id
+        )
+        held = {a.assignment for a in allocations}
+        if lease.window.covers(after.window):
+            # New requirements must still hold at the write on kept resources, too.
+            changed = {
+                task.reservation.id
+                for task in tasks
+                if (r := after.reservation(task.reservation.id))
+                and self._requirement(task.reservation) != self._requirement(r)
+            }
+            fresh = {a.resource_id for a in plan.allocations if a.reservation_id in changed or a.assignment not in held}
+            return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
+        return plan
+
+
+def _busy(lease: Lease) -> WrongState:
+    """Return why a lease cannot be changed at present: Busy if that is worth waiting for."""
+    sentence = f"lease {lease.id} is {lease.status}; it can be changed when that has finished"
+    failing = any(e.status is EventStatus.IN_PROGRESS and e.attempts for e in lease.events)
+    passing = lease.status not in (LeaseStatus.DELETING, LeaseStatus.TERMINATING)
+    return Busy(sentence, lease.project_id) if passing and not failing else WrongState(sentence)
+
+
+def _changed_in_use(after: Lease, tasks: Collection[Task], planned: Collection[Allocation]) -> frozenset[str]:
+    """Return the reservations in use that get other resources, or another count on one, than they hold."""
+    counts: dict[str, dict[int, int]] = {task.reservation.id: {} for task in tasks}
+    for allocation in planned:
+        counts[allocation.reservation_id][allocation.resource_id] = allocation.count
+    active = {r.id for r in after.reservations if r.status is ReservationStatus.ACTIVE}
+    return frozenset(
+        task.reservation.id
+        for task in tasks
+        if task.reservation.id in active and counts[task.reservation.id] != dict(task.counts)
+    )

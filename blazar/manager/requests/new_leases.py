@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""New leases: from a request to the lease to book, and what its reservations ask of the calendar."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from blazar.context import scope
+from blazar.enforcement import Enforcement
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease import dates
+from blazar.manager.lease.booking import PlacementRequest
+from blazar.model.demand import Demand
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import (
+    Content,
+    Event,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+)
+from blazar.model.requests import LeaseRequest
+from blazar.model.window import Window
+from blazar.resources.base import Given
+from blazar.resources.complete import CompleteType
+
+
+@dataclass(frozen=True, slots=True)
+class NewLease:
+    """A lease to book, with a placement request for each of its reservations."""
+
+    lease: Lease
+    placement_requests: tuple[PlacementRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _NewReservation:
+    """The type of a reservation, and its parameters, checked and completed."""
+
+    kind: CompleteType
+    parameters: Content
+
+
+class NewLeases:
+    """Checks requests for leases and completes them; nothing is written."""
+
+    def __init__(self, runtime: Runtime, enforcement: Enforcement) -> None:
+        self._runtime = runtime
+        self._enforcement = enforcement
+
+    def of(self, request: LeaseRequest, claim: Claim) -> NewLease:
+        """Return the lease to book for a request, its creation claimed. InvalidInput, UsageDenied, CloudError."""
+        now = self._runtime.clock.now()
+        settings = self._runtime.settings
+        window = dates.new_window(request.start, request.end, now)
+        lead = settings.lead_before_end([r.resource_type for r in request.reservations])
+        before_end = dates.new_before_end(window, request.before_end, lead)
+        if not self._enforcement.exempts(request.project_id):
+            settings.bounds.check_lease(len(request.reservations))
+        wanted = self._reservations(request)
+        if before_end is None and any(each.kind.action(each.parameters).saves_work for each in wanted):
+            # No warning requested, but work to save: save it at the end itself, before anything is deleted.
+            before_end = window.end
+        events = (*_their_events(request, now), *_timetable(window, before_end, now))
+        creation = _creation(claim, now=now, until=now + self._runtime.claims.ttl)
+        lease = _lease(request, window, wanted, (*events, creation), now)
+        return NewLease(
+            lease,
+            tuple(
+                PlacementRequest(reservation.id, self._demand(each, private=request.operator))
+                for reservation, each in zip(lease.reservations, wanted, strict=True)
+            ),
+        )
+
+    def _reservations(self, request: LeaseRequest) -> list[_NewReservation]:
+        checked = [(self._type(r.resource_type), Given(r.parameters)) for r in request.reservations]
+        with scope(limit=self._runtime.settings.request_limit):
+            resolved = [(kind, kind.resolve(given, project_id=request.project_id)) for kind, given in checked]
+        return [_NewReservation(kind, kind.parameters(given)) for kind, given in resolved]
+
+    def _type(self, resource_type: str) -> CompleteType:
+        types = self._runtime.types
+        if resource_type not in types:
+            raise InvalidInput(
+                f"resource_type {resource_type[:80]!r} is not available; use one of: {', '.join(sorted(types))}"
+            )
+        return types[resource_type]
+
+    def _demand(self, wanted: _NewReservation, *, private: bool) -> Demand:
+        kind, resources = wanted.kind, self._runtime.store.resources
+        try:
+            return kind.demand(wanted.parameters, known=resources.known_properties(kind.kind, private=private))
+        except InvalidInput:
+            # It may ask for a property that is newer than what this process has read.
+            return kind.demand(wanted.parameters, known=resources.catalog(kind.kind).keys(private=private))
+
+
+def _their_events(request: LeaseRequest, now: datetime) -> tuple[Event, ...]:
+    """Return the events of the client's own types."""
+    return tuple(
+        Event(id=str(uuid.uuid4()), event_type=e.event_type, time=e.time, status=None, created_at=now)
+        for e in request.events
+    )
+
+
+def _timetable(window: Window, before_end: datetime | None, now: datetime) -> tuple[Event, ...]:
+    times = {EventType.START: window.start, EventType.END: window.end, EventType.BEFORE_END: before_end}
+    return tuple(
+        Event(id=str(uuid.uuid4()), event_type=kind, time=time, status=EventStatus.UNDONE, created_at=now)
+        for kind, time in times.items()
+        if time is not None
+    )
+
+
+def _creation(claim: Claim, *, now: datetime, until: datetime) -> Event:
+    """Return the event that undoes the creation if its manager dies."""
+    return Event(
+        id=str(uuid.uuid4()),
+        event_type=EventType.CREATE,
+        time=now.replace(microsecond=0),
+        status=EventStatus.IN_PROGRESS,
+        created_at=now,
+        due_at=until,
+        claimed_by=claim.token,
+        claimed_at=now,
+    )
+
+
+def _lease(
+    request: LeaseRequest, window: Window, wanted: Sequence[_NewReservation], events: tuple[Event, ...], now: datetime
+) -> Lease:
+    return Lease(
+        id=str(uuid.uuid4()),
+        name=request.name,
+        user_id=request.user_id,
+        project_id=request.project_id,
+        window=window,
+        status=LeaseStatus.CREATING,
+        created_at=now,
+        reservations=tuple(
+            Reservation(
+                id=str(uuid.uuid4()),
+                resource_type=each.kind.resource_type,
+                resource_id=str(uuid.uuid4()),
+                status=ReservationStatus.PENDING,
+                created_at=now,
+                parameters=each.parameters,
+            )
+            for each in wanted
+        ),
+        events=events,
+    )
