@@ -71,7 +71,7 @@ def crowd(base: str, count: int = 3000) -> dict[str, object]:
         start = clock.now().replace(second=0, microsecond=0) + timedelta(hours=2)
         for _ in range(count):
             until = start + timedelta(hours=5)
-            ground.manager.create_lease(LeaseRequest("x", "u", "many", start, until))
+            ground.manager.leases.create(LeaseRequest("x", "u", "many", start, until))
         for _ in range(hosts - 1):
             create(ground, start)
         other = create(ground, start, project="other")
@@ -131,7 +131,7 @@ def create(
     room = {**ground.kind.starts, "resource_properties": needs}
     reservation = ReservationRequest(ground.kind.resource_type, room)
     until = end or start + timedelta(hours=5)
-    return ground.manager.create_lease(LeaseRequest("x", "u", project, start, until, reservations=(reservation,)))
+    return ground.manager.leases.create(LeaseRequest("x", "u", project, start, until, reservations=(reservation,)))
 
 
 def wait(ground: Ground, status: LeaseStatus, count: int) -> None:

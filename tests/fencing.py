@@ -328,7 +328,7 @@ def pass_time(story: Story, stage: Stage, turn: Turn, *, cross: bool) -> None:
     story.meanwhile(stage)
     if turn in (Turn.DELETED, Turn.GONE) and stage.lease is not None:
         with suppress(NotFound):
-            stage.second.delete_lease(stage.lease.id)
+            stage.second.leases.delete(stage.lease.id)
         stage.run(stage.second, stage.clock.now() + MINUTE)
     if turn is Turn.DELETED:
         now = stage.clock.now().replace(second=0, microsecond=0) + MINUTE
@@ -390,7 +390,7 @@ def check_usable(stage: Stage) -> None:
 def check_all_returns(stage: Stage) -> None:
     """Check that all is free for others when every lease has been deleted."""
     for lease in stage.store.leases.of_project(None):
-        stage.second.delete_lease(lease.id)
+        stage.second.leases.delete(lease.id)
     stage.run(stage.second, stage.clock.now() + 5 * MINUTE)
     assert stage.store.leases.of_project(None) == ()
     check_at_rest(stage.store, stage.cloud, now=stage.clock.now(), offered=OFFERED)
@@ -493,7 +493,7 @@ def _deleted(rooms: Callable[[], ReservationRequest]) -> Story:
         started(stage, rooms(), end)
 
     def act(stage: Stage) -> object:
-        return stage.first.delete_lease(lease_of(stage).id)
+        return stage.first.leases.delete(lease_of(stage).id)
 
     return Story("delete", rooms, set_up, act, is_gone)
 
@@ -515,7 +515,7 @@ def _changed(
 
     def act(stage: Stage) -> object:
         change = ReservationChange(lease_of(stage).reservations[0].id, parameters)
-        return stage.first.update_lease(lease_of(stage).id, LeaseChange(reservations=(change,)))
+        return stage.first.leases.update(lease_of(stage).id, LeaseChange(reservations=(change,)))
 
     def expect(stage: Stage) -> None:
         is_(LeaseStatus.ACTIVE)(stage)
@@ -537,7 +537,7 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
         (stage.notes["host"],) = stage.world.hosts_of(lease_of(stage))
         if name == "heal":
             stage.cloud.operators.host_down(stage.notes["host"])
-            hosts = {host.name: host.id for host in stage.first.hosts()}
+            hosts = {host.name: host.id for host in stage.first.resources.all(HOST)}
             stage.store.resources.set_failed(
                 ResourceKind.HOST, {hosts[stage.notes["host"]]: "down"}, at=stage.clock.now()
             )
@@ -545,13 +545,13 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
     def act(stage: Stage) -> object:
         if name == "heal":
             return stage.first.monitor.heal()
-        host = next(host for host in stage.first.hosts() if host.name == stage.notes["host"])
-        return stage.first.move_reservation(host.external_id, lease_of(stage).reservations[0].id)
+        host = next(host for host in stage.first.resources.all(HOST) if host.name == stage.notes["host"])
+        return stage.first.resources.move(ResourceKind.HOST, host.external_id, lease_of(stage).reservations[0].id)
 
     def meanwhile(stage: Stage) -> None:
         if name == "heal":
             stage.cloud.operators.host_up(stage.notes["host"])
-            hosts = {host.name: host.id for host in stage.first.hosts()}
+            hosts = {host.name: host.id for host in stage.first.resources.all(HOST)}
             stage.store.resources.set_recovered(ResourceKind.HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
 
     return Story(name, rooms, set_up, act, is_(LeaseStatus.ACTIVE), meanwhile=meanwhile)

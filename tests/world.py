@@ -20,15 +20,14 @@ from blazar.manager.service import ManagerService
 from blazar.model.lease import Lease
 from blazar.model.requests import (
     NOW,
-    FloatingIpRequest,
-    HostRequest,
     LeaseChange,
     LeaseRequest,
     Moment,
+    Registration,
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import Resource
+from blazar.model.resource import FLOATING_IP, HOST, Resource
 from blazar.resources.base import ResourceType
 from blazar.resources.floating_ips.registration import AddressRegistration
 from blazar.resources.floating_ips.type import VirtualFloatingIp
@@ -152,12 +151,13 @@ class World:
         )
 
     def register(self, name: str, **capabilities: str) -> Resource:
-        return self.manager.create_host(HostRequest(name=name, id=None, capabilities=capabilities))
+        return self.manager.resources.register(HOST, host_request(name=name, capabilities=capabilities))
 
     def register_addresses(self, *numbers: int) -> list[Resource]:
         """Register 203.0.113.N of the external network, for each of these."""
         return [
-            self.manager.create_floating_ip(FloatingIpRequest("public", f"203.0.113.{number}")) for number in numbers
+            self.manager.resources.register(FLOATING_IP, address_request("public", f"203.0.113.{number}"))
+            for number in numbers
         ]
 
     def lease(
@@ -176,7 +176,7 @@ class World:
         if isinstance(begins, datetime):
             begins = begins.replace(second=0, microsecond=0)
         base = begins if isinstance(begins, datetime) else self.clock.now().replace(second=0, microsecond=0)
-        return self.manager.create_lease(
+        return self.manager.leases.create(
             LeaseRequest(
                 name=name,
                 user_id="curie",
@@ -190,11 +190,11 @@ class World:
         )
 
     def change(self, lease: Lease, **changes: Any) -> Lease:
-        return self.manager.update_lease(lease.id, LeaseChange(**changes))
+        return self.manager.leases.update(lease.id, LeaseChange(**changes))
 
     def resize(self, lease: Lease, **parameters: Any) -> Lease:
         change = ReservationChange(id=lease.reservations[0].id, parameters=parameters)
-        return self.manager.update_lease(lease.id, LeaseChange(reservations=(change,)))
+        return self.manager.leases.update(lease.id, LeaseChange(reservations=(change,)))
 
     def run(self) -> None:
         """Work on everything that is due at this moment."""
@@ -235,6 +235,18 @@ class World:
     def reservation_aggregates(self) -> list[str]:
         """Return the aggregates that belong to reservations."""
         return [a.name for a in self.aggregates() if (a.zone or "").startswith("blazar_")]
+
+
+def host_request(
+    name: str | None = None, id: str | None = None, capabilities: Mapping[str, str] | None = None, **more: Any
+) -> Registration:
+    """Ask to register a host."""
+    return Registration({"name": name, "id": id}, capabilities or {}, **more)
+
+
+def address_request(network_id: object, address: object) -> Registration:
+    """Ask to register an address."""
+    return Registration({"floating_network_id": network_id, "floating_ip_address": address})
 
 
 def a_host(

@@ -10,6 +10,7 @@ from blazar.api.context import Call
 from blazar.api.routes import Part, Root, Route
 from blazar.api.shapes import ERRORS, TEXT, Json, a_list, an_object, ref
 from blazar.model.errors import BlazarError
+from blazar.model.resource import HOST
 
 
 def link(path: str) -> str:
@@ -41,7 +42,7 @@ def _version_one(call: Call) -> Json:
 
 def _healthcheck(call: Call) -> Response:
     try:
-        call.manager.host_properties(include_private=False)
+        call.manager.resources.properties(HOST, include_private=False)
     except BlazarError as error:
         failing = jsonify({"status": "failing", "reason": error.message})
         failing.status_code = 503

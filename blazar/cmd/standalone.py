@@ -36,7 +36,8 @@ from blazar.enforcement import Identity
 from blazar.manager.service import ManagerService
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
-from blazar.model.requests import HostRequest
+from blazar.model.requests import Registration
+from blazar.model.resource import HOST
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 
@@ -160,7 +161,7 @@ def _with_own_policy(conf: cfg.ConfigOpts, data: Path) -> cfg.ConfigOpts:
 
 def _register(cloud: Cloud, manager: ManagerService) -> None:
     for hypervisor in cloud.compute.hypervisors():
-        manager.create_host(HostRequest(name=hypervisor.hypervisor_hostname, id=None, capabilities={}))
+        manager.resources.register(HOST, Registration({"name": hypervisor.hypervisor_hostname}))
 
 
 def _alone(data: Path) -> TextIO:
@@ -187,7 +188,7 @@ def _url(listener: socket.socket) -> str:
 
 def _welcome(manager: ManagerService, listener: socket.socket, data: Path) -> None:
     url = _url(listener)
-    registered = len(manager.hosts())
+    registered = len(manager.resources.all(HOST))
     lines = [
         f"Blazar {__version__} (standalone, simulated cloud) on {url}; data in {data.resolve()}",
         "",

@@ -26,13 +26,11 @@ from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.creation import Creation
 from blazar.manager.requests.deletion import Deletion
 from blazar.manager.requests.leases import LeaseService
+from blazar.manager.requests.resources import ResourceService
 from blazar.manager.requests.updates import Updates
-from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.errors import Contention
-from blazar.model.lease import Lease, LeaseRevision
-from blazar.model.requests import FloatingIpRequest, HostChange, HostRequest, LeaseChange, LeaseRequest
-from blazar.model.resource import PropertyValues, Resource, ResourceProperty
+from blazar.model.resource import Resource
 from blazar.resources.base import ResourceType
 from blazar.resources.complete import CompleteType
 from blazar.resources.floating_ips.registration import AddressRegistration
@@ -73,7 +71,7 @@ class ManagerService:
         changes = CloudChanges(runtime, worker)
         self.engine = Engine(store, worker, clock, settings)
         self._healing = Healing(runtime, replanner, booking, changes)
-        self._leases = LeaseService(
+        self.leases = LeaseService(
             runtime,
             booking,
             Creation(runtime, booking, changes, self.outbox),
@@ -85,7 +83,13 @@ class ManagerService:
         if any(kind.kind is AddressWatch.kind for kind in by_name.values()):
             watches.append(AddressWatch(store, addresses))
         self.monitor = Monitor(watches, Health(store, clock, settings), self._healing, clock, settings)
-        self._floating_ips = FloatingIpService(store, addresses, clock, settings.request_limit)
+        self.resources = ResourceService(
+            self._hosts,
+            FloatingIpService(store, addresses, clock, settings.request_limit),
+            self._healing,
+            self.monitor,
+            self._on_return,
+        )
 
     def start(self, *, alone: bool = False) -> None:
         """Start working on events. ``alone``: no other manager runs, so all old claims are dropped at once."""
@@ -113,65 +117,6 @@ class ManagerService:
         self.outbox.stop()
         self.claims.stop()
 
-    def leases(self, project_id: str | None) -> tuple[Lease, ...]:
-        """Return the leases of one project, or of all."""
-        return self._leases.all(project_id)
-
-    def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
-        """Return the ids and revisions of the leases of one project, or of all."""
-        return self._leases.revisions(project_id)
-
-    def leases_by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
-        """Return leases by their ids."""
-        return self._leases.by_id(lease_ids)
-
-    def lease(self, lease_id: str) -> Lease:
-        """Return one lease."""
-        return self._leases.one(lease_id)
-
-    def create_lease(self, request: LeaseRequest) -> Lease:
-        """Book a lease."""
-        return self._leases.create(request)
-
-    def update_lease(self, lease_id: str, change: LeaseChange) -> Lease:
-        """Change a lease."""
-        return self._leases.update(lease_id, change)
-
-    def delete_lease(self, lease_id: str) -> None:
-        """Delete a lease."""
-        self._leases.delete(lease_id)
-
-    def hosts(self) -> tuple[Resource, ...]:
-        """Return the registered hosts."""
-        return self._hosts.all()
-
-    def host(self, host_id: str) -> Resource:
-        """Return one host."""
-        return self._hosts.one(host_id)
-
-    def create_host(self, request: HostRequest) -> Resource:
-        """Register a host."""
-        return self._hosts.create(request)
-
-    def update_host(self, host_id: str, change: HostChange) -> Resource:
-        """Change capabilities of a host."""
-        return self._hosts.update(host_id, change)
-
-    def refresh_host(self, host_id: str) -> Resource:
-        """Update a host from Nova and Placement."""
-        host = self._hosts.refresh(host_id, on_return=self._on_return)
-        self.monitor.heal_soon()
-        return host
-
-    def move_reservation(self, host_id: str, reservation_id: str) -> ResourceAllocations:
-        """Replace this host of a reservation by another one."""
-        self._healing.move_off(self._hosts.one(host_id), reservation_id)
-        return self._hosts.allocations(host_id=host_id, lease_id=None, reservation_id=None)[0]
-
-    def delete_host(self, host_id: str) -> None:
-        """Unregister a host."""
-        self._hosts.delete(host_id)
-
     def _on_return(self, host: Resource, reservation_ids: Collection[str]) -> None:
         """Record that reservations in use lack a host, so that it is assigned again."""
         try:
@@ -180,41 +125,3 @@ class ManagerService:
         except Contention as error:
             LOG.info("Host %s is back in the cloud, but cannot be assigned again yet: %s", host.name, error.message)
             self.monitor.poll_again()
-
-    def host_allocations(
-        self, *, host_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None
-    ) -> tuple[ResourceAllocations, ...]:
-        """Return live allocations by host."""
-        return self._hosts.allocations(host_id=host_id, lease_id=lease_id, reservation_id=reservation_id)
-
-    def host_properties(self, *, include_private: bool) -> tuple[PropertyValues, ...]:
-        """Return the capabilities that hosts have."""
-        return self._hosts.properties(include_private=include_private)
-
-    def set_host_property(self, name: str, *, private: bool) -> ResourceProperty:
-        """Show a capability to everybody or only to operators."""
-        return self._hosts.set_property(name, private=private)
-
-    def floating_ips(self) -> tuple[Resource, ...]:
-        """Return the registered addresses."""
-        return self._floating_ips.all()
-
-    def floating_ip(self, floating_ip_id: str) -> Resource:
-        """Return one address."""
-        return self._floating_ips.one(floating_ip_id)
-
-    def create_floating_ip(self, request: FloatingIpRequest) -> Resource:
-        """Register an address."""
-        return self._floating_ips.create(request)
-
-    def delete_floating_ip(self, floating_ip_id: str) -> None:
-        """Unregister an address."""
-        self._floating_ips.delete(floating_ip_id)
-
-    def floating_ip_allocations(
-        self, *, floating_ip_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None
-    ) -> tuple[ResourceAllocations, ...]:
-        """Return live allocations by address."""
-        return self._floating_ips.allocations(
-            floating_ip_id=floating_ip_id, lease_id=lease_id, reservation_id=reservation_id
-        )

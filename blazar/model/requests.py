@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
@@ -99,21 +99,23 @@ class LeaseChange:
 
 
 @dataclass(frozen=True, slots=True)
-class HostRequest:
-    """A host to register, by its id in the cloud or by the hostname of its hypervisor (the id wins)."""
+class Registration:
+    """A resource to register. ``given`` are the parameters that name it in the cloud, as the client sent them.
 
-    name: str | None
-    id: str | None
-    capabilities: Mapping[str, str]
+    ``open_to`` are the projects that may use it, None for all.
+    """
+
+    given: Json
+    capabilities: Mapping[str, str] = field(default_factory=dict)
     disabled: bool = False
     open_to: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class HostChange:
-    """Changes of a host: capabilities to set; None removes a capability.
+class ResourceChange:
+    """Changes of a resource: capabilities to set; None removes a capability.
 
-    ``disabled`` None leaves that unchanged. ``open_to`` are the projects that may use the host, None for all; it is
+    ``disabled`` None leaves that unchanged. ``open_to`` are the projects that may use the resource, None for all; it is
     applied only if ``sets_projects``.
     """
 
@@ -121,11 +123,3 @@ class HostChange:
     disabled: bool | None = None
     open_to: tuple[str, ...] | None = None
     sets_projects: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FloatingIpRequest:
-    """An address of an external network to register."""
-
-    network_id: str
-    address: str

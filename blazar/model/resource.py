@@ -27,6 +27,8 @@ class ResourceKind(StrEnum):
         return _NOUNS[self]
 
 
+HOST = ResourceKind.HOST
+FLOATING_IP = ResourceKind.FLOATING_IP
 _NOUNS = {ResourceKind.HOST: "host", ResourceKind.FLOATING_IP: "floating IP"}
 
 

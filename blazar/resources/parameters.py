@@ -7,7 +7,7 @@ import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from blazar.model.errors import InvalidInput
-from blazar.model.lease import Content
+from blazar.model.lease import Content, Json
 from blazar.model.requirements import Requirement, all_of, keys, parse_requirement
 from blazar.model.resource import Resource
 
@@ -45,6 +45,14 @@ def whole_number(value: object, field: str, *, least: int, what: str) -> int:
     if number is None or not least <= number <= MOST:
         raise InvalidInput(f"{field} is {quoted(value)}; give {what}, at least {least} and at most {MOST}")
     return number
+
+
+def text_of(given: Json, field: str) -> str | None:
+    """Return a parameter that is a string, None if it is not given; InvalidInput if it is no string."""
+    value = given.get(field)
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"{field} is {quoted(value)}; give a string")
+    return value
 
 
 def requirement_text(value: object, field: str) -> str | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import tenacity
@@ -14,12 +14,11 @@ from oslo_config import cfg
 
 from blazar.context import current
 from blazar.messaging import oslo_messaging
-from blazar.model.allocations import ResourceAllocations
 from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
-from blazar.model.lease import Lease, LeaseRevision
-from blazar.model.requests import FloatingIpRequest, HostChange, HostRequest, LeaseChange, LeaseRequest
-from blazar.model.resource import PropertyValues, Resource, ResourceProperty
+from blazar.model.lease import Lease
+from blazar.model.resource import HOST
 from blazar.rpc import codec
+from blazar.rpc.interface import Leases, Resources
 from blazar.rpc.target import target
 from blazar.rpc.time_of_managers import TimeOfManagers
 
@@ -52,10 +51,53 @@ _until_begun = tenacity.Retrying(
 
 _NOT_BEGUN = frozenset({OtherVersion.__name__, TooLate.__name__})
 
-_QUESTION = {"include_private": False}
+_GREETING = "resources.properties"
+_QUESTION: Mapping[str, Any] = {"kind": HOST, "include_private": False}
 
 GREET_AGAIN = 60.0
 """Seconds after which managers are asked for their time again if they answered without it."""
+
+
+class _Calls:
+    """The calls of one part of the interface, each sent to a manager; ``Leases`` and ``Resources`` declare them."""
+
+    def __init__(self, manager: RemoteManager, noun: str) -> None:
+        self._manager = manager
+        self._noun = noun
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = f"{self._noun}.{name}"
+        if call not in codec.CALLS:
+            raise AttributeError(f"a manager has no call {call}")
+        return lambda *arguments, **more: self._manager.ask(call, **codec.named(call, arguments, more))
+
+
+class _RemoteLeases(_Calls):
+    """The calls about leases; long lists in pages, so that no message grows without bound."""
+
+    def __init__(self, manager: RemoteManager) -> None:
+        super().__init__(manager, "leases")
+
+    def all(self, project_id: str | None) -> tuple[Lease, ...]:
+        """Return the leases of one project, or of all."""
+        wanted = [revision.id for revision in self.revisions(project_id)]
+        found = {lease.id: lease for lease in self.by_id(wanted)}
+        return tuple(found[lease_id] for lease_id in wanted if lease_id in found)
+
+    def by_id(self, lease_ids: Sequence[str]) -> tuple[Lease, ...]:
+        """Return leases by their ids, in as few messages as they fit into."""
+        left, found, page = list(lease_ids), list[Lease](), PAGE
+        while left:
+            asked, left = left[:page], left[page:]
+            some, is_cut = self._manager.part("leases.by_id", lease_ids=asked)
+            found += some
+            page = min(PAGE, 2 * page)
+            if is_cut:
+                # The rest is requested by id, not by position, so that no lease is read twice.
+                seen = {lease.id for lease in some}
+                left = [*(lease_id for lease_id in asked if lease_id not in seen), *left]
+                page = max(1, len(some))
+        return tuple(found)
 
 
 class RemoteManager:
@@ -79,121 +121,14 @@ class RemoteManager:
         self._greet_again = 0.0
         self._first: threading.Thread | None = None
         self._lock = threading.Lock()
+        self.leases: Leases = cast(Leases, _RemoteLeases(self))
+        self.resources: Resources = cast(Resources, _Calls(self, "resources"))
         # Load balancers and clients usually give up after a minute; the API should answer before that.
         conf.set_default("rpc_response_timeout", ANSWER_TIMEOUT)
 
-    def leases(self, project_id: str | None) -> tuple[Lease, ...]:
-        """Return the leases of one project, or of all: in pages, so that no message grows without bound."""
-        wanted = [revision.id for revision in self.lease_revisions(project_id)]
-        found = {lease.id: lease for lease in self.leases_by_id(wanted)}
-        return tuple(found[lease_id] for lease_id in wanted if lease_id in found)
-
-    def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
-        """Return the ids and revisions of the leases of one project, or of all."""
-        return cast(tuple[LeaseRevision, ...], self._ask("lease_revisions", project_id=project_id))
-
-    def leases_by_id(self, lease_ids: Sequence[str]) -> tuple[Lease, ...]:
-        """Return leases by their ids, in as few messages as they fit into."""
-        left, found, page = list(lease_ids), list[Lease](), PAGE
-        while left:
-            asked, left = left[:page], left[page:]
-            some, is_cut = self._part("leases_by_id", lease_ids=asked)
-            found += some
-            page = min(PAGE, 2 * page)
-            if is_cut:
-                # The rest is requested by id, not by position, so that no lease is read twice.
-                seen = {lease.id for lease in some}
-                left = [*(lease_id for lease_id in asked if lease_id not in seen), *left]
-                page = max(1, len(some))
-        return tuple(found)
-
-    def lease(self, lease_id: str) -> Lease:
-        """Return one lease."""
-        return cast(Lease, self._ask("lease", lease_id=lease_id))
-
-    def create_lease(self, request: LeaseRequest) -> Lease:
-        """Book a lease."""
-        return cast(Lease, self._ask("create_lease", request=request))
-
-    def update_lease(self, lease_id: str, change: LeaseChange) -> Lease:
-        """Change a lease."""
-        return cast(Lease, self._ask("update_lease", lease_id=lease_id, change=change))
-
-    def delete_lease(self, lease_id: str) -> None:
-        """Delete a lease."""
-        self._ask("delete_lease", lease_id=lease_id)
-
-    def hosts(self) -> tuple[Resource, ...]:
-        """Return the registered hosts."""
-        return cast(tuple[Resource, ...], self._ask("hosts"))
-
-    def host(self, host_id: str) -> Resource:
-        """Return one host."""
-        return cast(Resource, self._ask("host", host_id=host_id))
-
-    def create_host(self, request: HostRequest) -> Resource:
-        """Register a host."""
-        return cast(Resource, self._ask("create_host", request=request))
-
-    def update_host(self, host_id: str, change: HostChange) -> Resource:
-        """Change capabilities of a host."""
-        return cast(Resource, self._ask("update_host", host_id=host_id, change=change))
-
-    def refresh_host(self, host_id: str) -> Resource:
-        """Read the cloud's data about a host again."""
-        return cast(Resource, self._ask("refresh_host", host_id=host_id))
-
-    def move_reservation(self, host_id: str, reservation_id: str) -> ResourceAllocations:
-        """Replace this host of a reservation by another."""
-        answer = self._ask("move_reservation", host_id=host_id, reservation_id=reservation_id)
-        return cast(ResourceAllocations, answer)
-
-    def delete_host(self, host_id: str) -> None:
-        """Unregister a host."""
-        self._ask("delete_host", host_id=host_id)
-
-    def host_allocations(
-        self, *, host_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None
-    ) -> tuple[ResourceAllocations, ...]:
-        """Return live allocations by host."""
-        answer = self._ask("host_allocations", host_id=host_id, lease_id=lease_id, reservation_id=reservation_id)
-        return cast(tuple[ResourceAllocations, ...], answer)
-
-    def host_properties(self, *, include_private: bool) -> tuple[PropertyValues, ...]:
-        """Return the capabilities that hosts have."""
-        return cast(tuple[PropertyValues, ...], self._ask("host_properties", include_private=include_private))
-
-    def set_host_property(self, name: str, *, private: bool) -> ResourceProperty:
-        """Show a capability to all users or only to operators."""
-        return cast(ResourceProperty, self._ask("set_host_property", name=name, private=private))
-
-    def floating_ips(self) -> tuple[Resource, ...]:
-        """Return the registered addresses."""
-        return cast(tuple[Resource, ...], self._ask("floating_ips"))
-
-    def floating_ip(self, floating_ip_id: str) -> Resource:
-        """Return one address."""
-        return cast(Resource, self._ask("floating_ip", floating_ip_id=floating_ip_id))
-
-    def create_floating_ip(self, request: FloatingIpRequest) -> Resource:
-        """Register an address."""
-        return cast(Resource, self._ask("create_floating_ip", request=request))
-
-    def delete_floating_ip(self, floating_ip_id: str) -> None:
-        """Unregister an address."""
-        self._ask("delete_floating_ip", floating_ip_id=floating_ip_id)
-
-    def floating_ip_allocations(
-        self, *, floating_ip_id: str | None = None, lease_id: str | None = None, reservation_id: str | None = None
-    ) -> tuple[ResourceAllocations, ...]:
-        """Return live allocations by address."""
-        answer = self._ask(
-            "floating_ip_allocations", floating_ip_id=floating_ip_id, lease_id=lease_id, reservation_id=reservation_id
-        )
-        return cast(tuple[ResourceAllocations, ...], answer)
-
-    def _ask(self, call: str, **arguments: Any) -> Any:
-        part, is_cut = self._part(call, **arguments)
+    def ask(self, call: str, **arguments: Any) -> Any:
+        """Make a call and return its answer; a long list comes in several messages."""
+        part, is_cut = self.part(call, **arguments)
         if not is_cut:
             return part
         # By key and not by position: items may come and go between two messages.
@@ -201,12 +136,12 @@ class RemoteManager:
         while is_cut:
             # Managers of an earlier version know ``skip`` only.
             place = {"after": codec.key_of(part[-1]), "skip": str(len(found))}
-            part, is_cut = self._part(call, place, **arguments)
+            part, is_cut = self.part(call, place, **arguments)
             for item in part:
                 found.setdefault(codec.key_of(item), item)
         return tuple(found.values())
 
-    def _part(self, call: str, place: Mapping[str, str] | None = None, **arguments: Any) -> tuple[Any, bool]:
+    def part(self, call: str, place: Mapping[str, str] | None = None, **arguments: Any) -> tuple[Any, bool]:
         """Return the answer to a call, and whether it is a list that continues; ``place`` is where it begins."""
         texts = codec.encode_arguments(call, arguments)
         self._wait_for_bus()
@@ -272,7 +207,7 @@ class RemoteManager:
         self._greet_again = self._time.elapsed() + GREET_AGAIN
 
     def _greet(self, timeout: float | None = None) -> None:
-        self._call("host_properties", codec.encode_arguments("host_properties", _QUESTION), {}, timeout=timeout)
+        self._call(_GREETING, codec.encode_arguments(_GREETING, _QUESTION), {}, timeout=timeout)
 
     def _wait_for_bus(self) -> None:
         """Wait for the first connection, but with a limit; the library has none, and cannot be interrupted.

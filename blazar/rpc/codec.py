@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import inspect
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, get_type_hints
 
@@ -19,7 +19,7 @@ from blazar.model import errors
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.errors import BlazarError
 from blazar.model.resource import PropertyValues
-from blazar.rpc.interface import Manager
+from blazar.rpc.interface import NOUNS
 
 LONG = 32 * 1024
 """Strings of more bytes are compressed; a long list repeats the same words."""
@@ -29,8 +29,13 @@ MOST = 256 * 1024 * 1024
 
 _PACKED = "z:"
 
-CALLS = frozenset(name for name, member in vars(Manager).items() if inspect.isfunction(member) and name[0] != "_")
-"""The calls of a manager; no other name can be called."""
+CALLS: Mapping[str, Callable[..., Any]] = {
+    f"{noun}.{name}": member
+    for noun, protocol in NOUNS.items()
+    for name, member in vars(protocol).items()
+    if inspect.isfunction(member) and name[0] != "_"
+}
+"""The calls of a manager, by name; nothing else can be called."""
 
 _ERRORS: Mapping[str, type[BlazarError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, BlazarError)
@@ -52,6 +57,19 @@ class Unknown(Garbled):
     """A message has a call or an argument that the interface of this process does not have."""
 
 
+def named(call: str, arguments: Sequence[Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a call by name; TypeError if they do not match the interface."""
+    given = inspect.signature(CALLS[call]).bind(None, *arguments, **more).arguments
+    return {name: value for name, value in given.items() if name != "self"}
+
+
+@cache
+def needed(call: str) -> frozenset[str]:
+    """Return the arguments without which a call cannot be made."""
+    parameters = list(inspect.signature(CALLS[call]).parameters.values())[1:]
+    return frozenset(parameter.name for parameter in parameters if parameter.default is parameter.empty)
+
+
 def encode_arguments(call: str, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return the arguments of a call as strings."""
     hints = _hints(call)
@@ -63,9 +81,9 @@ def decode_arguments(call: str, texts: Mapping[str, str]) -> dict[str, Any]:
     if not isinstance(call, str) or call not in CALLS:
         raise Unknown(f"there is no call {call!r}")
     texts = _message(texts, f"the arguments of {call}")
-    hints, needed = _hints(call), _needed(call)
+    hints = _hints(call)
     unknown = texts.keys() - hints.keys() | texts.keys() & {"return"}
-    if unknown or not texts.keys() >= needed:
+    if unknown or not texts.keys() >= needed(call):
         raise Unknown(f"{call} takes {sorted(hints.keys() - {'return'})}, and was given {sorted(texts)}")
     return {name: _load(hints[name], text, f"{name} of {call}") for name, text in texts.items()}
 
@@ -152,13 +170,7 @@ def _message(given: object, what: str) -> dict[str, str]:
 
 @cache
 def _hints(call: str) -> Mapping[str, Any]:
-    return get_type_hints(getattr(Manager, call))
-
-
-@cache
-def _needed(call: str) -> frozenset[str]:
-    parameters = list(inspect.signature(getattr(Manager, call)).parameters.values())[1:]
-    return frozenset(parameter.name for parameter in parameters if parameter.default is parameter.empty)
+    return get_type_hints(CALLS[call])
 
 
 @cache

@@ -56,7 +56,8 @@ class Endpoint:
                 scope(request_id=str(request_id) if request_id else None),
                 awaited(_instant(context.get("deadline")), self._clock),
             ):
-                answer = getattr(self._manager, call)(**values)
+                noun, name = call.split(".")
+                answer = getattr(getattr(self._manager, noun), name)(**values)
                 return codec.encode_answer(call, answer, after=after if isinstance(after, str) else None, skip=skip)
         except BlazarError as error:
             LOG.debug("Request %s: %s: %s", request_id, type(error).__name__, error.message)

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.errors import Conflict, NotFound
 from blazar.model.lease import Reservation
-from blazar.model.requests import HostChange
+from blazar.model.requests import ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty
 from blazar.store import resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
@@ -97,7 +97,7 @@ class ResourceStore:
         return self._transactions.write(work)
 
     def change(
-        self, resource_id: int, change: HostChange, *, at: datetime, check: ChangeCheck | None = None
+        self, resource_id: int, change: ResourceChange, *, at: datetime, check: ChangeCheck | None = None
     ) -> Resource:
         """Set or remove (None) capabilities; enable or disable the resource; set its projects. NotFound."""
         columns: dict[str, object] = {}

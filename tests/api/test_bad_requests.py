@@ -17,7 +17,8 @@ import sqlalchemy as sa
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.ports import Flavor
-from blazar.model.requests import NOW, HostChange
+from blazar.model.requests import NOW, ResourceChange
+from blazar.model.resource import FLOATING_IP, HOST
 from blazar.store.tables import metadata
 from tests.api import bad_requests
 from tests.api.bad_requests import v2
@@ -53,7 +54,7 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
     world = World(engine, hosts=6, register=False)
     for number in (1, 2, 4, 5, 6):
         world.register(f"node-{number}")
-    world.manager.update_host("1", HostChange({"gpu": "A100"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100"}))
     ended = world.lease(hours=1)
     world.run_to(world.clock.now() + timedelta(hours=1))
     active = world.lease(a_host(2, needs='["in", "$hypervisor_hostname", ["node-5", "node-6"]]'), hours=24 * 400)
@@ -95,7 +96,9 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
         "flavored": of_flavor.reservations[0].id,
         "address": free.external_id,
         "taken": next(
-            a.external_id for a in world.manager.floating_ips() if a.attributes["floating_ip_address"] == "203.0.113.11"
+            a.external_id
+            for a in world.manager.resources.all(FLOATING_IP)
+            if a.attributes["floating_ip_address"] == "203.0.113.11"
         ),
         "addresses": planned.id,
         "planned": planned.reservations[0].id,

@@ -41,11 +41,11 @@ def test_a_deleted_lease_leaves_the_cache(world, listing):
     rendered = RenderedLeases()
     assert len(rendered.all(world.manager, None)) == 2
     both = rendered.size
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run()
     assert len(rendered.all(world.manager, listing)) == (1 if listing is None else 0)
     assert 0 < rendered.size < both
-    world.manager.delete_lease(other.id)
+    world.manager.leases.delete(other.id)
     world.run()
     assert rendered.all(world.manager, None) == []
     assert rendered.size == 0

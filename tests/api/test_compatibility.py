@@ -9,6 +9,7 @@ import pytest
 
 from blazar.enforcement import Filter
 from blazar.enforcement.limits import MaxUnitsFilter
+from blazar.model.resource import HOST
 from tests.api.conftest import token
 from tests.world import World
 
@@ -113,7 +114,7 @@ def test_a_lease_may_end_in_the_year_9999(http_of, a_world, cleaning):
     ("sent", "kept"), [(True, "1"), (False, "0"), ("True", "True"), (5, "5"), (1.5, "1.5"), ("", "")]
 )
 def test_a_capability_is_stored_as_the_existing_blazar_stores_it(http, world, sent, kept):
-    world.manager.delete_host("3")
+    world.manager.resources.unregister(HOST, "3")
     host = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": sent}).json["host"]
     assert host["gpu"] == kept
     assert http.put("/v1/os-hosts/3", json={"ssd": sent}).json["host"]["ssd"] == kept

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from blazar.model.errors import CloudUnavailable
-from blazar.model.requests import FloatingIpRequest
+from blazar.model.resource import FLOATING_IP
 from tests.api.conftest import token
 from tests.statements import counted
-from tests.world import World
+from tests.world import World, address_request
 
 NEW = {"floating_network_id": "public", "floating_ip_address": "203.0.113.10"}
 DATES = {"name": "x", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 12:00"}
@@ -52,7 +52,7 @@ def test_registering_an_address_twice_is_a_conflict(http):
 
 def test_a_changed_address_shows_updated_at(http, world):
     id_ = http.post("/v1/floatingips", json=NEW).json["floatingip"]["id"]
-    (address,) = world.manager.floating_ips()
+    (address,) = world.manager.resources.all(FLOATING_IP)
     world.store.resources.set_reservable(address.id, False, at=world.clock.now())
     shown = http.get(f"/v1/floatingips/{id_}").json["floatingip"]
     assert (shown["reservable"], shown["updated_at"]) == (False, "2030-04-01T12:00:00.000000")
@@ -80,7 +80,7 @@ def test_version_2_creates_leases_of_addresses_too(http, world):
 
 def test_all_projects_list_addresses_and_only_operators_change_them(http, world):
     world.register_addresses(10)
-    id_ = world.manager.floating_ips()[0].external_id
+    id_ = world.manager.resources.all(FLOATING_IP)[0].external_id
     frida = token("frida", "art", "reader")
     assert len(http.get("/v1/floatingips", headers=frida).json["floatingips"]) == 1
     assert http.get(f"/v1/floatingips/{id_}", headers=frida).status_code == 200
@@ -91,7 +91,7 @@ def test_all_projects_list_addresses_and_only_operators_change_them(http, world)
     ):
         assert refused.status_code == 403
         assert refused.json["error_message"] == f"Policy doesn't allow {rule} to be performed."
-    assert len(world.manager.floating_ips()) == 1
+    assert len(world.manager.resources.all(FLOATING_IP)) == 1
 
 
 def test_an_unreachable_cloud_is_503(http, world):
@@ -119,7 +119,7 @@ def cost_of_everything(world: World, http) -> dict[str, int]:
     ask("create for many", "POST", "/v1/leases", lease_of(8))
     ask("create with required ones", "POST", "/v1/leases", lease_of(3, ["203.0.113.30", "203.0.113.31"]))
     ask("list", "GET", "/v1/floatingips")
-    ask("one", "GET", f"/v1/floatingips/{world.manager.floating_ips()[0].external_id}")
+    ask("one", "GET", f"/v1/floatingips/{world.manager.resources.all(FLOATING_IP)[0].external_id}")
     more = {"id": lease["reservations"][0]["id"], "amount": 4}
     ask("grow", "PUT", f"/v1/leases/{lease['id']}", {"reservations": [more]})
     del cost["the first one"]
@@ -136,7 +136,7 @@ def test_the_number_of_statements_is_the_same_on_every_database(engine, http_of)
 def test_the_number_of_statements_does_not_grow(sqlite, http_of, addresses, leases):
     world = World(sqlite, hosts=0)
     for number in range(10, 10 + addresses):
-        world.manager.create_floating_ip(FloatingIpRequest("public", f"203.0.113.{number}"))
+        world.manager.resources.register(FLOATING_IP, address_request("public", f"203.0.113.{number}"))
     for number in range(leases):
         begin = world.clock.now() + timedelta(days=number + 1)
         dates = {"start_date": f"{begin:%Y-%m-%d %H:%M}", "end_date": f"{begin + timedelta(hours=3):%Y-%m-%d %H:%M}"}

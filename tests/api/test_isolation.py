@@ -13,6 +13,7 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.api.parts import BUILTIN
 from blazar.api.policy import Policy
 from blazar.api.served import Served
+from blazar.model.resource import FLOATING_IP
 from tests.api.conftest import client_of, token
 from tests.isolation import NEW, ON_A_LEASE, ON_ADDRESSES, ON_HOSTS, QUERIES, SEEN, WHO, for_hosts, ids_in, lease_in
 
@@ -82,7 +83,7 @@ def test_readers_see_addresses_and_only_operators_change_them(http, world, metho
     url = "/v1" + path.format(address=address.external_id)
     answer = http.open(url, method=method, json=body, headers=TOKENS[WHO[number]])
     assert answer.status_code == statuses[number], answer.text
-    assert world.manager.floating_ips() == (() if answer.status_code == 204 else (address,))
+    assert world.manager.resources.all(FLOATING_IP) == (() if answer.status_code == 204 else (address,))
 
 
 @both

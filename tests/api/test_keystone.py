@@ -109,7 +109,7 @@ def test_versions_need_no_token(http, path, status, headers):
 
 
 def test_the_health_check_needs_neither_a_token_nor_a_manager(http, world, monkeypatch):
-    monkeypatch.setattr(world.manager, "host_properties", lambda **_: 1 / 0)
+    monkeypatch.setattr(world.manager.resources, "properties", lambda *_, **__: 1 / 0)
     assert http.get("/healthcheck").status_code == 200
     assert http.head("/healthcheck").status_code in (200, 204)
     assert http.get("/healthcheck/more").status_code == 401
@@ -209,7 +209,7 @@ def test_a_service_token_beside_a_valid_token_changes_nothing(http):
 
 def test_a_given_request_id_is_passed_on_and_the_answer_has_ours(http, world, monkeypatch):
     seen = []
-    monkeypatch.setattr(world.manager, "lease_revisions", lambda _: seen.append(current().request_id) or ())
+    monkeypatch.setattr(world.manager.leases, "revisions", lambda _: seen.append(current().request_id) or ())
     given = "req-11111111-2222-3333-4444-555555555555"
     answer = http.get("/v1/leases", headers={**of("t-member"), "X-OpenStack-Request-ID": given})
     assert seen == [given]

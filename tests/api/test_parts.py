@@ -20,6 +20,7 @@ from tests.api.conftest import client_of, token
 TELESCOPES = """
 from blazar.api.routes import ADMIN, READER, Body, Part, Root, Route, Rule, in_path
 from blazar.api.shapes import COUNT, TEXT, a_list, a_reservation, an_object, ref
+from blazar.model.resource import HOST
 
 GET = Rule("blazar:telescopes:get", READER, "List telescopes.")
 POST = Rule("blazar:telescopes:post", ADMIN, "Register a telescope.")
@@ -35,7 +36,7 @@ PART = Part(
             path="/telescopes",
             name="list_telescopes",
             summary="List telescopes",
-            handler=lambda call: [host.external_id for host in call.manager.hosts()],
+            handler=lambda call: [host.external_id for host in call.manager.resources.all(HOST)],
             rule=GET,
             render=lambda found: {"telescopes": found},
             answers={200: an_object({"telescopes": a_list(TEXT)})},

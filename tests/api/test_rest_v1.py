@@ -13,6 +13,7 @@ import pytest
 from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.ports import Flavor
 from blazar.model.errors import StoreUnavailable
+from blazar.model.resource import HOST
 from tests.api.conftest import token
 from tests.world import NOON
 
@@ -277,7 +278,7 @@ def test_a_list_shows_the_current_state_of_every_lease(http, world):
 
 
 def test_a_host_shows_its_attributes_and_its_capabilities_as_strings(http, world):
-    world.manager.delete_host("3")
+    world.manager.resources.unregister(HOST, "3")
     made = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": True, "slots": 5, "vcpus": 9999, "status": "x"})
     assert made.status_code == 400
     host = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": True, "slots": 5, "vcpus": 9999}).json["host"]
@@ -405,10 +406,10 @@ def test_the_version_document_is_served_below_any_mount(http):
 def test_the_healthcheck_reports_the_state_of_the_service(http, world, monkeypatch):
     assert http.get("/healthcheck").json == {"status": "ok"}
 
-    def fail(**_):
+    def fail(*_, **__):
         raise StoreUnavailable("the database does not answer")
 
-    monkeypatch.setattr(world.manager, "host_properties", fail)
+    monkeypatch.setattr(world.manager.resources, "properties", fail)
     answer = http.get("/healthcheck")
     assert (answer.status_code, answer.json["status"]) == (503, "failing")
 
@@ -417,7 +418,7 @@ def test_an_internal_error_is_a_500_without_details(http, world, monkeypatch, ca
     def fail(_):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(world.manager, "lease_revisions", fail)
+    monkeypatch.setattr(world.manager.leases, "revisions", fail)
     answer = http.get("/v1/leases")
     assert answer.status_code == 500
     assert answer.json == {

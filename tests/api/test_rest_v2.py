@@ -241,7 +241,7 @@ def test_an_internal_error_is_a_500_without_details(http, world, monkeypatch, ca
     def fail(_):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(world.manager, "lease", fail)
+    monkeypatch.setattr(world.manager.leases, "one", fail)
     answer = http.get("/v2/leases/x")
     assert answer.status_code == 500
     assert answer.json == {"error_code": 500, "error_message": "Internal Server Error", "error_name": 500}
@@ -249,10 +249,10 @@ def test_an_internal_error_is_a_500_without_details(http, world, monkeypatch, ca
 
 
 def test_an_unreachable_database_is_503(http, world, monkeypatch):
-    def fail():
+    def fail(_):
         raise StoreUnavailable("the database does not answer")
 
-    monkeypatch.setattr(world.manager, "hosts", fail)
+    monkeypatch.setattr(world.manager.resources, "all", fail)
     answer = http.get("/v2/os-hosts")
     assert (answer.status_code, answer.json["error_name"]) == (503, 503)
 

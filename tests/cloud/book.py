@@ -39,7 +39,7 @@ def main() -> None:
     bus = transport(conf)
     manager = RemoteManager(conf, bus)
     now = datetime.now(UTC)
-    print(json.dumps([manager.create_lease(request(wish, now)).id for wish in json.load(sys.stdin)]))
+    print(json.dumps([manager.leases.create(request(wish, now)).id for wish in json.load(sys.stdin)]))
     bus.cleanup()
 
 

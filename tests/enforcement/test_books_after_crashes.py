@@ -110,7 +110,7 @@ class House:
 
     def agrees(self) -> None:
         """Nobody pays for leases that do not exist, and all that exist are paid."""
-        leases = {lease.id: lease for lease in self.other.manager.leases(None)}
+        leases = {lease.id: lease for lease in self.other.manager.leases.all(None)}
         paid = {id_: c for id_, c in self.service.books.consumers.items() if not c.ended}
         assert paid.keys() == leases.keys()
         for id_, lease in leases.items():
@@ -122,8 +122,8 @@ class House:
         assert not self.other.store.outbox.due(self.world.clock.now() + timedelta(days=9999), 9)
 
     def clear(self) -> None:
-        for lease in self.other.manager.leases(None):
-            self.other.manager.delete_lease(lease.id)
+        for lease in self.other.manager.leases.all(None):
+            self.other.manager.leases.delete(lease.id)
         self.settle()
         assert not [c for c in self.service.books.consumers.values() if not c.ended]
 
@@ -149,7 +149,7 @@ def grow(house: House, lease: Lease | None) -> None:
 
 def delete(house: House, lease: Lease | None) -> None:
     assert lease
-    house.world.manager.delete_lease(lease.id)
+    house.world.manager.leases.delete(lease.id)
 
 
 REQUESTS: dict[str, tuple[Callable[[House, Lease | None], None], bool | None]] = {

@@ -264,7 +264,7 @@ def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_righ
     survivor.engine.run_due()
     bank.world.clock.by(minutes=2)
     survivor.outbox.run_due()
-    assert survivor.leases("physics") == ()
+    assert survivor.leases.all("physics") == ()
     assert bank.left == 100
 
 

@@ -129,7 +129,7 @@ def test_the_cloud_has_a_url_and_a_name_also_where_there_is_no_keystone(sqlite, 
 def test_all_occasions_are_told_with_the_same_members(world, books):
     lease = world.lease(start=HOUR)
     world.change(lease, end=NOON + 9 * HOUR)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run()
     bodies = {str(notification.occasion): of_notification(notification) for notification in books.told}
     common = {"context", "lease_id", "lease", "occurred_at"}

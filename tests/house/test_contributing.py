@@ -21,7 +21,8 @@ from blazar.api.routes import Part, Route
 from blazar.api.served import Served
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import EventType, LeaseStatus
-from blazar.model.requests import HostChange, ReservationRequest
+from blazar.model.requests import ReservationRequest, ResourceChange
+from blazar.model.resource import HOST
 from blazar.resources import base
 from tests.tables import new_sqlite
 from tests.world import World, a_host
@@ -102,7 +103,7 @@ def test_the_type_of_add_a_resource_type_lives(tmp_path):
     assert (world.now(lease).status, len(held)) == (LeaseStatus.ACTIVE, 2)
     with pytest.raises(InvalidInput, match="desks is 0"):
         world.lease(ReservationRequest("lab:desk", {"desks": 0}))
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     assert desks.occupied == {}
 
 
@@ -124,7 +125,7 @@ def test_the_example_of_add_a_microversion_works(tmp_path):
     names = {}
     exec(source, names)
     world = World(new_sqlite(tmp_path / "blazar.sqlite"))
-    world.manager.update_host("1", HostChange({"gpu": "A100"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100"}))
     rows = {(row.method, row.url) for row in names["NEW"]}
     kept = [replace(part, routes=tuple(r for r in part.routes if (r.method, r.url) not in rows)) for part in BUILTIN]
     served = Served([*kept, Part("new", routes=names["NEW"])], newest=(1, 1))

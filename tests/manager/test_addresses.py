@@ -18,13 +18,13 @@ from blazar.model.errors import (
     NotFound,
 )
 from blazar.model.lease import NO_CONTENT, EventStatus, EventType, LeaseStatus, ReservationStatus
-from blazar.model.requests import FloatingIpRequest, LeaseChange, ReservationChange
-from blazar.model.resource import ResourceKind
+from blazar.model.requests import LeaseChange, ReservationChange
+from blazar.model.resource import FLOATING_IP, HOST, ResourceKind
 from blazar.resources.base import Unusable
 from blazar.resources.floating_ips.registration import AddressRegistration
 from blazar.resources.floating_ips.type import VirtualFloatingIp
 from blazar.resources.hosts.type import HostSettings
-from tests.world import NOON, PROJECT, World, a_host, addresses
+from tests.world import NOON, PROJECT, World, a_host, address_request, addresses
 
 DOWN = CloudUnavailable("the cloud does not answer")
 HOUR = timedelta(hours=1)
@@ -61,7 +61,7 @@ def resized(world: World, lease, index: int = 0, **values):
     if "required" in values:
         values["required_floatingips"] = [ip(n) for n in values.pop("required")]
     change = ReservationChange(lease.reservations[index].id, values)
-    return world.manager.update_lease(lease.id, LeaseChange(reservations=(change,)))
+    return world.manager.leases.update(lease.id, LeaseChange(reservations=(change,)))
 
 
 def start_of(world: World, lease):
@@ -90,8 +90,8 @@ def test_an_address_is_registered_with_its_subnet_and_an_id_of_its_own(a_world):
         "floating_ip_address": "203.0.113.10",
     }
     assert (found.reservable, found.capabilities, found.kind) == (True, {}, KIND)
-    assert world.manager.floating_ips() == (found,)
-    assert world.manager.floating_ip(found.external_id) == found
+    assert world.manager.resources.all(FLOATING_IP) == (found,)
+    assert world.manager.resources.one(FLOATING_IP, found.external_id) == found
     assert world.simulated.network.floating_ips() == ()
 
 
@@ -101,10 +101,10 @@ def test_the_same_address_is_registered_once_however_it_is_written(a_world):
         state.networks["public"].subnets[0].cidr = "2001:db8::/64"
         state.networks["public"].subnets[0].gateway = "2001:db8::1"
         state.networks["public"].subnets[0].pools = []
-    found = world.manager.create_floating_ip(FloatingIpRequest("public", "2001:DB8:0:0::0010"))
+    found = world.manager.resources.register(FLOATING_IP, address_request("public", "2001:DB8:0:0::0010"))
     assert found.attributes["floating_ip_address"] == "2001:db8::10"
     with pytest.raises(Conflict, match="registered already"):
-        world.manager.create_floating_ip(FloatingIpRequest("public", "2001:db8::10"))
+        world.manager.resources.register(FLOATING_IP, address_request("public", "2001:db8::10"))
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_an_address_that_cannot_be_promised_is_not_registered(a_world, network, 
     world.simulated.operators.take_address("public", ip(66))
     created(world, 77, project="art")
     with pytest.raises(error, match=says):
-        world.manager.create_floating_ip(FloatingIpRequest(network, address))
-    assert world.manager.floating_ips() == ()
+        world.manager.resources.register(FLOATING_IP, address_request(network, address))
+    assert world.manager.resources.all(FLOATING_IP) == ()
 
 
 def test_a_subnet_without_a_gateway_has_addresses_all_the_same(a_world):
@@ -149,33 +149,35 @@ def test_a_subnet_without_a_gateway_has_addresses_all_the_same(a_world):
 
 def test_an_address_is_forgotten_only_while_it_is_promised_to_nobody(world):
     lease = world.lease(addresses(required=[10]), start=HOUR)
-    address = next(a for a in world.manager.floating_ips() if a.attributes["floating_ip_address"] == ip(10))
+    address = next(a for a in world.manager.resources.all(FLOATING_IP) if a.attributes["floating_ip_address"] == ip(10))
     with pytest.raises(Conflict, match=f"the floating IP is allocated to lease {lease.id}"):
-        world.manager.delete_floating_ip(address.external_id)
-    assert world.manager.floating_ip(address.external_id).reservable
+        world.manager.resources.unregister(FLOATING_IP, address.external_id)
+    assert world.manager.resources.one(FLOATING_IP, address.external_id).reservable
     world.run_to(NOON + HOUR)
     with pytest.raises(Conflict):
-        world.manager.delete_floating_ip(address.external_id)
+        world.manager.resources.unregister(FLOATING_IP, address.external_id)
     world.run_to(NOON + 3 * HOUR)
     # The lease is still there, as it is after its end; its allocations are not.
     assert world.now(lease).status is LeaseStatus.TERMINATED
-    world.manager.delete_floating_ip(address.external_id)
+    world.manager.resources.unregister(FLOATING_IP, address.external_id)
     with pytest.raises(NotFound, match=f"Floating IP {address.external_id} not found"):
-        world.manager.floating_ip(address.external_id)
+        world.manager.resources.one(FLOATING_IP, address.external_id)
     with pytest.raises(NotFound):
-        world.manager.delete_floating_ip(address.external_id)
+        world.manager.resources.unregister(FLOATING_IP, address.external_id)
     world.register_addresses(10)
 
 
 def test_what_is_promised_of_addresses_is_told_by_address(world):
     lease = world.lease(addresses(required=[12]), start=HOUR)
-    by_address = {p.resource.attributes["floating_ip_address"]: p for p in world.manager.floating_ip_allocations()}
+    by_address = {
+        p.resource.attributes["floating_ip_address"]: p for p in world.manager.resources.allocations(FLOATING_IP)
+    }
     assert len(by_address) == 10
     (only,) = by_address[ip(12)].allocations
     assert (only.lease_id, only.window) == (lease.id, lease.window)
     id_ = by_address[ip(12)].resource.external_id
-    assert world.manager.floating_ip_allocations(floating_ip_id=id_) == (by_address[ip(12)],)
-    assert world.manager.host_allocations() == ()
+    assert world.manager.resources.allocations(FLOATING_IP, resource_id=id_) == (by_address[ip(12)],)
+    assert world.manager.resources.allocations(HOST) == ()
 
 
 # Parameters
@@ -227,7 +229,7 @@ def test_the_parameters_are_kept_as_clients_know_them(world):
 def test_what_makes_no_sense_is_refused_and_the_field_named(world, wrong, says):
     with pytest.raises(InvalidInput, match=says):
         world.lease(addresses(**wrong), start=HOUR)
-    assert world.manager.leases(None) == ()
+    assert world.manager.leases.all(None) == ()
 
 
 def test_a_request_for_too_many_is_refused_with_the_number_available(world):
@@ -309,7 +311,7 @@ def test_hosts_and_addresses_of_one_lease_come_and_go_together(a_world):
     assert set(in_cloud(world)) == {10, 11}
     with pytest.raises(NotEnoughResources):
         world.lease(a_host(), addresses(1))
-    assert len(world.manager.leases(None)) == 1
+    assert len(world.manager.leases.all(None)) == 1
     world.run_to(NOON + 2 * HOUR)
     assert (world.now(lease).status, in_cloud(world)) == (LeaseStatus.TERMINATED, {})
 
@@ -364,11 +366,11 @@ def test_a_lease_that_is_deleted_after_a_crash_in_its_start_leaves_nothing(world
     assert len(in_cloud(world)) >= number - 1
     world.clock.by(minutes=1)
     world.manager = world.another_manager()
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run()
     world.clock.by(minutes=1)
     world.run()
-    assert (world.manager.leases(None), in_cloud(world)) == ((), {})
+    assert (world.manager.leases.all(None), in_cloud(world)) == ((), {})
 
 
 def test_an_address_that_another_project_has_is_not_touched_and_the_others_are_there(world):
@@ -382,7 +384,7 @@ def test_an_address_that_another_project_has_is_not_touched_and_the_others_are_t
     assert in_cloud(world)[11] == theirs
     names = {r.id: r.name for r in world.store.resources.of_kind(KIND)}
     assert [names[id_] for id_ in raised.value.reasons] == ["203.0.113.11 on network public"]
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run()
     assert set(in_cloud(world).values()) == {theirs}
 
@@ -392,7 +394,7 @@ def test_an_address_that_the_project_has_by_other_means_is_not_touched_either(wo
     theirs = created(world, 10)
     with pytest.raises(Unusable):
         start_of(world, lease)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run()
     assert in_cloud(world) == {10: theirs}
 
@@ -543,13 +545,13 @@ def test_a_pending_lease_that_is_deleted_deletes_nothing_of_the_one_before(world
     world.run()
     pending = world.lease(addresses(required=[10]), start=3 * HOUR)
     before = in_cloud(world)
-    world.manager.delete_lease(pending.id)
+    world.manager.leases.delete(pending.id)
     world.run()
     assert in_cloud(world) == before
     assert before[10].project_id == "art"
     # The same of one and the same project.
     own = world.lease(addresses(required=[10]), start=3 * HOUR, project="art")
-    world.manager.delete_lease(own.id)
+    world.manager.leases.delete(own.id)
     world.run()
     assert in_cloud(world) == before
     assert world.now(active).status is LeaseStatus.ACTIVE

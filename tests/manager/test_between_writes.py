@@ -86,7 +86,7 @@ OPERATIONS = {
     ),
     "start": (pending, lambda world, lease: (world.clock.to(NOON + HOUR), world.manager.engine.run_due())),
     "end": (active, lambda world, lease: (world.clock.to(NOON + 4 * HOUR), world.manager.engine.run_due())),
-    "delete": (active, lambda world, lease: world.manager.delete_lease(lease.id)),
+    "delete": (active, lambda world, lease: world.manager.leases.delete(lease.id)),
 }
 DIES, STANDS_STILL, DELETED = TURNS = ("dies", "stands still", "stands still, and the lease is deleted")
 FAST = {("create", DIES, "after")}
@@ -104,7 +104,7 @@ def failing(world: World, survivor, operation: str, turn: str, between: Callable
         if turn == DELETED:
             for found in store.leases.of_project(None):
                 with suppress(BlazarError):
-                    survivor.delete_lease(found.id)
+                    survivor.leases.delete(found.id)
         world.clock.by(seconds=PAUSE.total_seconds())
         survivor.engine.run_due()
         survivor.outbox.run_due()

@@ -28,7 +28,7 @@ def empty(world: World, project: str = "physics", hours: float = 1):
     wanted = LeaseRequest(
         name="empty", user_id="curie", project_id=project, start=NOW, end=NOON + hours * HOUR, before_end=None
     )
-    return world.manager.create_lease(wanted)
+    return world.manager.leases.create(wanted)
 
 
 def refusal(make) -> str:
@@ -43,7 +43,7 @@ def test_a_project_has_so_many_leases_and_no_more_until_one_ends_or_is_deleted(e
     said = refusal(lambda: empty(world))
     assert said.startswith("the project has 2 leases that have not ended; the limit is 2 (leases_per_project)")
     assert empty(world, project="art")
-    world.manager.delete_lease(first.id)
+    world.manager.leases.delete(first.id)
     assert empty(world)
     assert refusal(lambda: world.lease(a_host()))
     world.run_to(NOON + 2 * HOUR)

@@ -77,14 +77,14 @@ def test_what_changes_after_a_burst_was_read_is_not_overwritten(world):
 
     def between():
         world.change(first, end=NOON + 3 * HOUR)
-        world.manager.delete_lease(second.id)
+        world.manager.leases.delete(second.id)
 
     assert sorted(start(world, between=between)) == [False, False, True]
     assert start(world) == [True]
     assert world.now(first).window.end == NOON + 3 * HOUR
     assert {world.now(lease).status for lease in (first, third)} == {LeaseStatus.ACTIVE}
     with pytest.raises(NotFound):
-        world.manager.lease(second.id)
+        world.manager.leases.one(second.id)
 
 
 def test_who_has_not_left_is_waited_for_in_a_burst_too(world):

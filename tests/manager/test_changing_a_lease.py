@@ -26,7 +26,7 @@ ALL = {"node-1", "node-2", "node-3"}
 
 def test_nothing_to_change_changes_nothing(world):
     lease = world.lease()
-    assert world.manager.update_lease(lease.id, LeaseChange()) == world.now(lease)
+    assert world.manager.leases.update(lease.id, LeaseChange()) == world.now(lease)
 
 
 def test_a_lease_can_be_renamed_also_after_its_end(world):
@@ -368,9 +368,9 @@ def test_a_lease_that_is_being_started_cannot_be_changed(world):
 
 def test_what_does_not_exist_is_not_found(world):
     with pytest.raises(NotFound):
-        world.manager.update_lease("no-such-lease", LeaseChange(name="x"))
+        world.manager.leases.update("no-such-lease", LeaseChange(name="x"))
     with pytest.raises(NotFound):
-        world.manager.delete_lease("no-such-lease")
+        world.manager.leases.delete("no-such-lease")
 
 
 @pytest.mark.parametrize("fails", [False, True])

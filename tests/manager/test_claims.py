@@ -214,7 +214,7 @@ def test_who_comes_too_late_with_a_change_disturbs_no_later_one_with_the_same_ev
     def meanwhile():
         other.engine.run_due()
         change = ReservationChange(lease.reservations[0].id, parameters={"min": 3, "max": 3})
-        other.update_lease(lease.id, LeaseChange(reservations=(change,)))
+        other.leases.update(lease.id, LeaseChange(reservations=(change,)))
 
     held_up(world, "add_host", phase, meanwhile)
     with pytest.raises((ClaimLost, WrongState)):
@@ -258,7 +258,7 @@ def has_read_ahead(world, lease, stand_still):
 
 def deletes(world, lease, stand_still):
     other = world.another_manager(store=StandsStill(world.store, stand_still))
-    other.delete_lease(lease.id)
+    other.leases.delete(lease.id)
 
 
 @pytest.mark.parametrize("act", [looks_at_the_start, has_read_ahead, deletes])
@@ -394,10 +394,10 @@ def test_a_request_without_a_place_to_wait_is_refused_at_once(a_world, monkeypat
         if name == "add_host" and not told:
             with ExitStack() as places:
                 for _ in range(MOST_OF_PROJECT):
-                    places.enter_context(world.manager._leases.patience.waiting.place("physics"))
+                    places.enter_context(world.manager.leases.patience.waiting.place("physics"))
                 with pytest.raises(WrongState, match="it can be changed when that has finished"):
                     world.change(lease, end=NOON + 5 * HOUR)
-                world.manager.delete_lease(lease.id)
+                world.manager.leases.delete(lease.id)
             told.append(world.now(lease).status)
 
     def never(seconds):
@@ -420,7 +420,7 @@ def test_a_lease_with_an_active_and_a_failed_part_grows_and_starts_once_more(wor
         "virtual:instance": "error",
     }
     host = failed.reservations[0].id
-    grown = world.manager.update_lease(
+    grown = world.manager.leases.update(
         lease.id, LeaseChange(reservations=(ReservationChange(host, {"min": 2, "max": 2}),))
     )
     assert grown.status in (LeaseStatus.PENDING, LeaseStatus.ERROR)
@@ -448,7 +448,7 @@ def once(world: World, call: str, act) -> None:
 @pytest.mark.parametrize("call", ["create_flavor", "delete_flavor", "create_server_group", "set_aggregate_metadata"])
 def test_a_lease_that_is_deleted_while_its_change_is_prepared_leaves_nothing(world, call):
     lease = world.lease(instances(2, vcpus=2), start=HOUR)
-    once(world, call, lambda: world.manager.delete_lease(lease.id))
+    once(world, call, lambda: world.manager.leases.delete(lease.id))
     with pytest.raises(WrongState):
         world.resize(lease, vcpus=4, affinity=True)
     world.run_to(world.clock.now() + MINUTE)
@@ -523,7 +523,7 @@ def test_whatever_is_changed_in_whatever_state_a_lease_settles_and_ends(a_world,
         if index < len(lease.reservations)
     )
     with suppress(InvalidInput, Conflict):
-        world.manager.update_lease(lease.id, LeaseChange(reservations=parts, **CHANGES.get(change, {})))
+        world.manager.leases.update(lease.id, LeaseChange(reservations=parts, **CHANGES.get(change, {})))
     assert world.now(lease).status in lifecycle.STABLE
     world.run()
     world.run_to(world.now(lease).window.end + 10 * MINUTE)
@@ -557,7 +557,7 @@ def test_after_a_deletion_of_what_was_starting_its_hosts_can_be_booked_at_once(a
     world.faults.on_call = hook
     world.clock.to(NOON + HOUR)
     world.manager.start()
-    deletion = threading.Thread(target=lambda: world.manager.delete_lease(lease.id))
+    deletion = threading.Thread(target=lambda: world.manager.leases.delete(lease.id))
     try:
         assert reached.wait(20)
         deletion.start()

@@ -54,7 +54,7 @@ def world(sqlite, books) -> World:
 
 
 def nothing_is_there(world: World) -> bool:
-    return not world.manager.leases(None) and not world.reservation_aggregates()
+    return not world.manager.leases.all(None) and not world.reservation_aggregates()
 
 
 def outstanding(world: World) -> int:
@@ -213,7 +213,7 @@ def test_a_manager_that_takes_over_an_accepted_creation_reverses_it(engine, book
     with pytest.raises(Killed):
         world.lease()
     books.meanwhile = lambda: None
-    assert len(world.manager.leases(None)) == 1
+    assert len(world.manager.leases.all(None)) == 1
     world.clock.by(minutes=1)
     survivor.engine.run_due()
     assert nothing_is_there(world)
@@ -250,8 +250,8 @@ def test_a_manager_that_takes_over_an_accepted_change_reverses_it(engine, books)
 def test_a_lease_that_is_deleted_while_it_is_being_accepted_has_ended(world, books):
     def delete() -> None:
         books.meanwhile = lambda: None
-        (lease,) = world.manager.leases(None)
-        world.manager.delete_lease(lease.id)
+        (lease,) = world.manager.leases.all(None)
+        world.manager.leases.delete(lease.id)
 
     books.meanwhile = delete
     with pytest.raises(WrongState):
@@ -268,7 +268,7 @@ def test_a_lease_that_is_deleted_while_its_change_is_being_accepted_has_ended_af
 
     def delete() -> None:
         books.meanwhile = lambda: None
-        world.manager.delete_lease(lease.id)
+        world.manager.leases.delete(lease.id)
         world.manager.outbox.run_due()
         assert "on-end" not in books.heard
 
@@ -319,7 +319,7 @@ def test_who_was_slower_than_its_claim_leaves_what_another_has_settled(world, bo
     with pytest.raises(EnforcementUnavailable):
         world.change(lease, end=NOON + 9 * HOUR)
     books.objects.clear()
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.clock.by(minutes=2)
     world.run()
     assert books.heard == ["commit-create", "commit-update", "commit-update", "on-end"]

@@ -114,10 +114,10 @@ def test_a_manager_killed_at_any_step_of_a_deletion_another_finishes_it(world, p
     for step in itertools.count(1):
         lease = a_mixed_lease(world)
         world.run_to(lease.window.start)
-        died = dies(world, lambda it=lease.id: world.manager.delete_lease(it), step, phase)
+        died = dies(world, lambda it=lease.id: world.manager.leases.delete(it), step, phase)
         world.run_to(world.clock.now() + MINUTE)
         with pytest.raises(NotFound):
-            world.manager.lease(lease.id)
+            world.manager.leases.one(lease.id)
         nothing_is_left(world)
         if not died:
             break
@@ -247,7 +247,7 @@ def test_no_number_of_starts_of_one_project_keeps_that_of_another_waiting(a_worl
 
 def test_a_lease_without_reservations_starts_in_one_write(a_world):
     world = a_world(hosts=0)
-    lease = world.manager.create_lease(LeaseRequest("empty", "curie", "physics", NOON + HOUR, NOON + 2 * HOUR))
+    lease = world.manager.leases.create(LeaseRequest("empty", "curie", "physics", NOON + HOUR, NOON + 2 * HOUR))
     world.clock.to(NOON + HOUR)
     with counted(world.engine) as statements:
         event = next(event for event in world.store.events.due(NOON + HOUR, 9) if event.starts)
@@ -263,11 +263,11 @@ def test_a_deletion_is_tried_again_until_nothing_is_left(world):
     lease = world.lease(a_host(2), instances())
     world.run()
     world.faults.fail_before("remove_host", CloudRefused("not now"), times=5)
-    world.manager.delete_lease(lease.id)
-    assert world.manager.lease(lease.id).status is LeaseStatus.DELETING
+    world.manager.leases.delete(lease.id)
+    assert world.manager.leases.one(lease.id).status is LeaseStatus.DELETING
     world.run_to(NOON + 30 * MINUTE)
     with pytest.raises(NotFound):
-        world.manager.lease(lease.id)
+        world.manager.leases.one(lease.id)
     assert {e.status for e in world.now(lease).events} <= {EventStatus.DONE, EventStatus.UNDONE}
     nothing_is_left(world)
 
@@ -279,8 +279,8 @@ def test_a_lease_can_be_deleted_while_its_end_keeps_failing(world):
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert world.now(lease).status is LeaseStatus.TERMINATING
     world.faults.clear()
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run()
     with pytest.raises(NotFound):
-        world.manager.lease(lease.id)
+        world.manager.leases.one(lease.id)
     nothing_is_left(world)

@@ -31,6 +31,7 @@ from blazar.model.errors import (
 )
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import NOW, Actor, ReservationChange
+from blazar.model.resource import FLOATING_IP
 from blazar.store.tables import leases, outbox
 from tests.statements import counted
 from tests.world import NOON, World, a_host, addresses, instances
@@ -193,7 +194,7 @@ def test_a_denial_after_a_lost_race_counts(world, books):
     books.says = snatch
     with pytest.raises(UsageDenied):
         world.lease(a_host(1), name="mine")
-    assert [lease.name for lease in world.manager.leases(None)] == ["snatched"]
+    assert [lease.name for lease in world.manager.leases.all(None)] == ["snatched"]
 
 
 def test_filters_are_asked_in_their_order_and_the_first_that_objects_decides(sqlite):
@@ -282,7 +283,7 @@ def test_limits_count_what_the_project_has_and_nothing_of_others(sqlite):
     lease = world.lease(a_host(1), start=2 * HOUR)
     with pytest.raises(UsageDenied):
         world.resize(lease, min=2, max=2)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.lease(a_host(3), start=3 * HOUR)
 
 
@@ -299,7 +300,7 @@ def test_a_limit_on_servers_at_one_time_holds_over_leases_and_changes(engine):
     world.resize(lease, amount=5)
     with pytest.raises(UsageDenied, match="0 are left"):
         world.lease(instances(1, vcpus=1), start=HOUR)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.lease(instances(5, vcpus=1), start=HOUR)
 
 
@@ -334,7 +335,7 @@ def test_filters_see_the_addresses_that_a_reservation_is_to_have(world, books):
     body = of_question(question)["lease"]["reservations"]
     assert [len(reservation["allocations"]) for reservation in body] == [1, 2]
     shown = sorted(body[1]["allocations"], key=lambda a: a["floating_ip_address"])
-    first, _ = world.manager.floating_ips()
+    first, _ = world.manager.resources.all(FLOATING_IP)
     assert shown[0] == {
         "id": first.external_id,
         "floating_network_id": "public",
@@ -359,7 +360,7 @@ def test_addresses_are_limited_at_a_time_and_by_the_hour_and_are_no_hosts(engine
         world.lease(addresses(2), start=2 * HOUR)
     with pytest.raises(UsageDenied, match=r"take 12 floatingip-hours .* 10 are left"):
         world.lease(addresses(3), start=9 * HOUR, hours=4)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.lease(addresses(3), start=9 * HOUR, hours=4)
 
 
@@ -397,7 +398,7 @@ def test_of_two_requests_at_once_for_the_rest_of_a_limit_one_is_denied(engine):
 
     with ThreadPoolExecutor(2) as pool:
         assert sorted(pool.map(ask, (here, there))) == [0, 2]
-    assert len(here.manager.leases("physics")) == 2
+    assert len(here.manager.leases.all("physics")) == 2
 
 
 def test_the_first_two_bookings_of_a_project_can_meet_as_well(engine):
@@ -415,7 +416,7 @@ def test_the_first_two_bookings_of_a_project_can_meet_as_well(engine):
     here.enforcement.check = meet
     with pytest.raises(UsageDenied):
         here.lease()
-    assert [lease.id for lease in here.manager.leases("physics")] == [first[0].id]
+    assert [lease.id for lease in here.manager.leases.all("physics")] == [first[0].id]
 
 
 def test_a_lease_that_is_getting_more_for_longer_counts_with_all_of_it_meanwhile(engine):
@@ -467,7 +468,7 @@ def test_what_was_booked_changed_and_ended_is_told_in_this_order_once(world, boo
     world.resize(lease, min=2, max=2)
     world.run_to(NOON + 3 * HOUR)
     world.run_to(NOON + 5 * HOUR)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run_to(NOON + 6 * HOUR)
     assert books.heard == ["commit-create", "commit-update", "commit-update", "on-end"]
     created, moved, grown, ended = books.told
@@ -488,7 +489,7 @@ def test_what_was_booked_changed_and_ended_is_told_in_this_order_once(world, boo
 
 def test_a_lease_deleted_before_its_start_has_ended(world, books):
     lease = world.lease(start=HOUR)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run()
     assert books.heard == ["commit-create", "on-end"]
     assert books.told[-1].view.hosts == 1
@@ -509,7 +510,7 @@ def test_a_lease_in_error_that_is_deleted_has_ended_once(world, books):
     lease = world.lease()
     world.run()
     assert world.now(lease).status is LeaseStatus.ERROR
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run_to(NOON + 3 * HOUR)
     assert books.heard == ["commit-create", "on-end"]
 
@@ -521,7 +522,7 @@ def test_a_lease_whose_teardown_fails_again_and_again_ends_once_and_at_once(worl
     world.run_to(NOON + 2 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATING
     assert books.heard == ["commit-create", "on-end"]
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run_to(NOON + 4 * HOUR)
     assert world.pool() == {"node-1", "node-2", "node-3"}
     assert books.heard == ["commit-create", "on-end"]
@@ -568,8 +569,8 @@ def test_a_lease_deleted_while_it_was_created_is_told_of_neither_way(world, book
     def delete(name, phase):
         if name == "create_aggregate" and phase == "after":
             world.faults.on_call = None
-            (lease,) = world.manager.leases(None)
-            world.manager.delete_lease(lease.id)
+            (lease,) = world.manager.leases.all(None)
+            world.manager.leases.delete(lease.id)
 
     world.faults.on_call = delete
     with pytest.raises(WrongState):
@@ -603,9 +604,9 @@ def test_who_does_not_listen_delays_no_lease_and_is_told_again(world, books):
 def test_news_of_one_lease_keep_their_order_and_those_of_others_do_not_wait(world, books):
     books.deaf = 1
     first = world.lease()
-    world.manager.delete_lease(first.id)
+    world.manager.leases.delete(first.id)
     second = world.lease()
-    world.manager.delete_lease(second.id)
+    world.manager.leases.delete(second.id)
     world.run()
     assert [(n.view.lease.id, str(n.occasion)) for n in books.told] == [
         (second.id, "commit-create"),
@@ -651,7 +652,7 @@ def test_what_is_refused_for_good_is_told_once_and_the_next_follows(world, books
     books.deaf = 1
     lease = world.lease(start=HOUR)
     books.notify = notify
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run_to(NOON + DAY)
     assert books.heard == ["commit-create", "on-end"]
 
@@ -671,7 +672,7 @@ def test_an_end_does_not_wait_long_behind_what_fails_where_the_service_can_be_re
     lease = world.lease(start=HOUR)
     world.run()
     world.clock.by(minutes=2)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     for _ in range(30):
         world.run()
         world.clock.by(minutes=1)
@@ -870,7 +871,7 @@ def test_what_was_given_back_early_counts_only_until_then(engine):
     world.run()
     assert hours_left(world) == 100
     world.run_to(NOON + 10 * HOUR)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run()
     assert world.now(lease).deleted_at is not None
     assert hours_left(world) == 180
@@ -889,7 +890,7 @@ def test_what_was_deleted_before_it_began_never_counted(engine):
     assert hours_left(world) == 100
     world.resize(lease, min=1, max=1)
     assert hours_left(world) == 150
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     assert hours_left(world) == 200
 
 
@@ -921,7 +922,7 @@ def test_servers_that_a_lease_has_more_or_fewer_of_count_for_as_long_as_it_has_t
     world.resize(lease, amount=1)
     assert rest() == str(300 - 20 - 40 - 30)
     world.run_to(NOON + 51 * HOUR)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run()
     assert rest() == str(300 - 20 - 40 - 30)
 
@@ -931,7 +932,7 @@ def test_a_lease_that_is_being_deleted_counts_until_now(sqlite):
     lease = world.lease(a_host(2), hours=50)
     world.run_to(NOON + 10 * HOUR)
     world.faults.fail_before("remove_host", DOWN, times=99)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     assert world.now(lease).status is LeaseStatus.DELETING
     assert hours_left(world) == 180
 
@@ -950,7 +951,7 @@ def test_of_two_requests_at_once_for_the_rest_of_a_budget_one_is_denied(engine):
     here.enforcement.check = meet
     with pytest.raises(UsageDenied, match="4 are left for it"):
         here.lease(hours=6)
-    assert len(here.manager.leases("physics")) == 1
+    assert len(here.manager.leases.all("physics")) == 1
 
 
 def test_a_lease_that_is_getting_more_for_longer_counts_at_that_time_meanwhile(engine):
@@ -986,5 +987,5 @@ def test_the_cost_of_a_budget_does_not_grow_with_leases_past_and_to_come(sqlite)
     for number in range(20):
         lease = world.lease(start=(number + 10) * HOUR)
         if number % 2:
-            world.manager.delete_lease(lease.id)
+            world.manager.leases.delete(lease.id)
     assert cost() == few

@@ -61,9 +61,9 @@ def test_what_a_dead_manager_was_doing_with_a_lease_is_dropped_when_that_is_dele
     with pytest.raises(Killed):
         world.lease() if deed == "create" else world.resize(lease, min=2, max=2)
     world.faults.on_call = None
-    (lease,) = world.manager.leases(None)
+    (lease,) = world.manager.leases.all(None)
     # Its claim is still good, so that the deletion has to wait.
-    world.another_manager().delete_lease(lease.id)
+    world.another_manager().leases.delete(lease.id)
     world.run_to(world.clock.now() + 2 * TTL)
     assert world.now(lease).deleted_at is not None
     check_at_rest(world.store, world.simulated, now=world.clock.now())

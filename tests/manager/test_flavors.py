@@ -11,7 +11,8 @@ import pytest
 from blazar.clouds.ports import Flavor
 from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import LeaseStatus
-from blazar.model.requests import HostChange
+from blazar.model.requests import ResourceChange
+from blazar.model.resource import HOST
 from blazar.resources.hosts.type import HostSettings
 from tests.manager.test_instances import boot, class_of, id_of, promised, slots
 from tests.world import NOON, PROJECT, World, a_host, flavored, instances, of_hosts
@@ -230,9 +231,12 @@ def test_all_types_share_one_calendar(world):
 
 def test_capabilities_of_a_host_change_whatever_flavor_is_reserved_on_it(shop):
     world = shop(state=of_hosts({}), hosts=1)
-    world.manager.update_host("1", HostChange({"rack": "r1", "ram": "x"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"rack": "r1", "ram": "x"}))
     world.lease(flavored(1), start=HOUR)
-    assert world.manager.update_host("1", HostChange({"rack": "r2", "ram": "y"})).capabilities["rack"] == "r2"
+    assert (
+        world.manager.resources.change(HOST, "1", ResourceChange({"rack": "r2", "ram": "y"})).capabilities["rack"]
+        == "r2"
+    )
 
 
 # Life
@@ -255,7 +259,7 @@ def test_from_request_to_release(world):
 
 def test_a_lease_that_is_deleted_before_its_start_leaves_nothing(world):
     lease = world.lease(flavored(3, affinity=True), start=HOUR)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     nothing_is_left(world)
 
 

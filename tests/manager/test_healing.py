@@ -14,10 +14,10 @@ from blazar.clouds.simulated import of_size
 from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudUnavailable, Conflict, NotEnoughResources, NotFound, StaleLease, WrongState
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
-from blazar.model.requests import FloatingIpRequest, HostChange
-from blazar.model.resource import ResourceKind
+from blazar.model.requests import ResourceChange
+from blazar.model.resource import FLOATING_IP, HOST, ResourceKind
 from tests.statements import counted
-from tests.world import NOON, World, a_host, addresses, flavored, instances
+from tests.world import NOON, World, a_host, address_request, addresses, flavored, instances
 
 HOUR = timedelta(hours=1)
 ON_NODE_1 = '["==", "$hypervisor_hostname", "node-1"]'
@@ -37,7 +37,7 @@ def flags(world: World, lease) -> tuple[bool, bool, bool]:
 
 def hosts_by_reservation(world: World, lease) -> list[str]:
     """Return the one host that each reservation of a lease holds."""
-    names = {host.id: host.name for host in world.manager.hosts()}
+    names = {host.id: host.name for host in world.manager.resources.all(HOST)}
     held = {a.reservation_id: names[a.resource_id] for a in world.store.calendar.of_lease(lease.id)}
     return [held[reservation.id] for reservation in lease.reservations]
 
@@ -75,7 +75,7 @@ def test_one_missed_look_reshuffles_nothing(world):
 def test_a_failed_host_takes_no_new_lease_and_says_why(world, trouble, reason):
     getattr(world.simulated.operators, trouble)("node-1")
     look(world)
-    host = world.manager.host("1")
+    host = world.manager.resources.one(HOST, "1")
     assert (host.reservable, host.failure, host.failed_since, host.disabled) == (False, reason, NOON, False)
     with pytest.raises(NotEnoughResources):
         world.lease(a_host(3))
@@ -86,10 +86,10 @@ def test_a_host_in_no_pool_counts_as_failed_until_it_is_back_in_one(world):
     freepool = world.simulated.compute.aggregate("freepool")
     world.simulated.compute.remove_host(freepool.id, "node-1")
     look(world)
-    assert "freepool" in world.manager.host("1").failure
+    assert "freepool" in world.manager.resources.one(HOST, "1").failure
     world.simulated.compute.add_host(freepool.id, "node-1")
     look(world)
-    assert world.manager.host("1").reservable
+    assert world.manager.resources.one(HOST, "1").reservable
 
 
 def test_a_host_is_well_again_when_it_was_seen_so_twice(world):
@@ -97,9 +97,9 @@ def test_a_host_is_well_again_when_it_was_seen_so_twice(world):
     look(world)
     world.simulated.operators.host_up("node-1")
     look(world, 1)
-    assert not world.manager.host("1").reservable
+    assert not world.manager.resources.one(HOST, "1").reservable
     look(world, 1)
-    host = world.manager.host("1")
+    host = world.manager.resources.one(HOST, "1")
     assert (host.reservable, host.failure, host.failed_since) == (True, None, None)
 
 
@@ -107,17 +107,17 @@ def test_what_was_said_of_a_host_needs_no_second_look(world):
     world.simulated.operators.host_disabled("node-1")
     world.manager.monitor.hint("node-1")
     look(world, 1)
-    assert not world.manager.host("1").reservable
+    assert not world.manager.resources.one(HOST, "1").reservable
     world.simulated.operators.host_enabled("node-1")
     world.manager.monitor.hint("node-1")
     look(world, 1)
-    assert world.manager.host("1").reservable
+    assert world.manager.resources.one(HOST, "1").reservable
 
 
 def test_a_cloud_that_does_not_answer_says_nothing_of_its_hosts_and_that_is_said_once(world, caplog):
     world.faults.fail_before("hypervisors", CloudUnavailable("Nova is away"), times=4)
     look(world, 4)
-    assert all(host.reservable for host in world.manager.hosts())
+    assert all(host.reservable for host in world.manager.resources.all(HOST))
     assert caplog.text.count("Nova is away") == 1
 
 
@@ -125,7 +125,7 @@ def test_a_list_without_any_of_our_hosts_is_not_believed(world, caplog):
     for number in (1, 2, 3):
         world.simulated.operators.host_vanishes(f"node-{number}")
     look(world, 3)
-    assert all(host.reservable for host in world.manager.hosts())
+    assert all(host.reservable for host in world.manager.resources.all(HOST))
     assert "ignored as unreliable" in caplog.text
 
 
@@ -144,13 +144,13 @@ def test_a_quiet_look_costs_a_few_statements_whatever_the_number_of_hosts(a_worl
 def test_the_monitor_records_changes_of_a_host_in_the_cloud(world):
     world.lease()
     world.run()
-    zones = {host.name: host.attributes["availability_zone"] for host in world.manager.hosts()}
+    zones = {host.name: host.attributes["availability_zone"] for host in world.manager.resources.all(HOST)}
     with world.simulated.change_state() as state:
         state.hosts["1"].vcpus = 8
     look(world, 1)
-    assert world.manager.host("1").attributes["vcpus"] == 8
+    assert world.manager.resources.one(HOST, "1").attributes["vcpus"] == 8
     # Not the zone of the reservation that a host is in.
-    assert {host.name: host.attributes["availability_zone"] for host in world.manager.hosts()} == zones
+    assert {host.name: host.attributes["availability_zone"] for host in world.manager.resources.all(HOST)} == zones
 
 
 # Before the start
@@ -219,7 +219,7 @@ def test_a_host_that_becomes_free_takes_the_place_of_one_that_is_missing(a_world
     world.simulated.operators.host_down(host)
     look(world)
     assert flags(world, lease)[0]
-    world.manager.delete_lease(other.id)
+    world.manager.leases.delete(other.id)
     world.manager.monitor.heal()
     assert flags(world, lease) == (False, False, False)
     assert world.hosts_of(lease) != {host}
@@ -326,7 +326,7 @@ def test_slots_for_which_there_is_no_room_are_missing_and_the_others_move(a_worl
     world.simulated.operators.host_down("node-1")
     look(world)
     count = {a.resource_id: a.count for a in world.store.calendar.of_lease(lease.id)}
-    assert count == {world.manager.host("1").id: 1, world.manager.host("2").id: 4}
+    assert count == {world.manager.resources.one(HOST, "1").id: 1, world.manager.resources.one(HOST, "2").id: 4}
     assert flags(world, lease) == (True, False, True)
 
 
@@ -395,7 +395,7 @@ def test_what_cannot_be_handed_over_is_exchanged_at_the_start(world):
     assert start.status is EventStatus.DONE
     assert host in start.reason
     assert flags(world, lease) == (False, False, False)
-    assert not next(h for h in world.manager.hosts() if h.name == host).reservable
+    assert not next(h for h in world.manager.resources.all(HOST) if h.name == host).reservable
 
 
 @pytest.mark.parametrize("room", [a_host(3), instances(3, vcpus=15, affinity=False)], ids=["hosts", "instances"])
@@ -414,7 +414,7 @@ def test_a_start_does_without_what_nothing_can_take_the_place_of_and_brings_it_i
     world.simulated.operators.host_returns(gone)
     look(world)
     assert flags(world, lease)[0], "it is in no pool yet"
-    assert world.manager.refresh_host("2").reservable
+    assert world.manager.resources.refresh(HOST, "2").reservable
     world.manager.monitor.heal()
     assert world.pool(reservation) == {"node-1", "node-2", "node-3"}
     assert flags(world, lease) == (False, False, False)
@@ -449,7 +449,7 @@ def test_a_lease_that_holds_a_vanished_host_ends(world):
 def lined(world):
     """A world with three addresses."""
     for number in (10, 11, 12):
-        world.manager.create_floating_ip(FloatingIpRequest("public", f"203.0.113.{number}"))
+        world.manager.resources.register(FLOATING_IP, address_request("public", f"203.0.113.{number}"))
     return world
 
 
@@ -499,7 +499,7 @@ def test_an_address_that_came_into_an_allocation_pool_is_exchanged_before_the_st
     address = lost.split()[0]
     lined.simulated.operators.change_subnet("public", pools=[[address, address]])
     look(lined, 2)
-    (failed,) = [a for a in lined.manager.floating_ips() if not a.reservable]
+    (failed,) = [a for a in lined.manager.resources.all(FLOATING_IP) if not a.reservable]
     assert (failed.name, "allocation pool" in failed.failure) == (lost, True)
     assert len(lined.hosts_of(lease)) == 2
     assert lost not in lined.hosts_of(lease)
@@ -526,7 +526,7 @@ def test_addresses_in_use_by_their_reservation_are_where_they_belong(lined):
     lease = lined.lease(addresses(3))
     lined.run()
     look(lined, 3)
-    assert all(a.reservable for a in lined.manager.floating_ips())
+    assert all(a.reservable for a in lined.manager.resources.all(FLOATING_IP))
     assert flags(lined, lease) == (False, False, False)
 
 
@@ -634,7 +634,9 @@ def test_a_host_that_is_lost_while_leases_are_healed_is_promised_to_none_of_them
     world = a_world(hosts=6, settings=Settings(heal_active=True, claim_ttl=timedelta(seconds=30)))
     leases = [world.lease() for _ in range(2)]
     world.run()
-    free = {host.name for host in world.manager.hosts()} - {name for lease in leases for name in world.hosts_of(lease)}
+    free = {host.name for host in world.manager.resources.all(HOST)} - {
+        name for lease in leases for name in world.hosts_of(lease)
+    }
     all_fail(world)
 
     def lose_all_but_one(name: str, phase: str) -> None:
@@ -647,7 +649,7 @@ def test_a_host_that_is_lost_while_leases_are_healed_is_promised_to_none_of_them
 
     world.faults.on_call = lose_all_but_one
     world.manager.monitor.heal()
-    lost = {host.name for host in world.manager.hosts() if "down" in (host.failure or "")}
+    lost = {host.name for host in world.manager.resources.all(HOST) if "down" in (host.failure or "")}
     assert len(lost) == 2
     assert all(world.hosts_of(lease) <= free - lost for lease in leases)
 
@@ -737,7 +739,7 @@ def test_managers_that_heal_at_the_same_time_book_nothing_twice_and_tell_of_it_o
         world.simulated.operators.host_down(name)
     for name in sorted(world.hosts_of(full))[:2]:
         world.simulated.operators.host_down(name)
-    world.manager.delete_lease(leases.pop().id)
+    world.manager.leases.delete(leases.pop().id)
     look(world, 1)
     begin = threading.Barrier(4)
 
@@ -757,7 +759,7 @@ def test_managers_that_heal_at_the_same_time_book_nothing_twice_and_tell_of_it_o
     assert len(promised) == len(set(promised))
     # Four hosts are down, and one was free: of five that are well and taken nobody lost any.
     missing = [lease for lease in (*leases, full) if flags(world, lease)[0]]
-    assert sum(world.manager.host(str(n)).failure is not None for n in range(1, 10)) == 4
+    assert sum(world.manager.resources.one(HOST, str(n)).failure is not None for n in range(1, 10)) == 4
     assert told(world) == ["lease.degraded"] * len(missing)
     assert all(flags(world, lease) == (True, False, True) for lease in missing)
 
@@ -801,8 +803,8 @@ def test_a_pass_costs_one_statement_where_there_is_nothing_to_heal_and_some_for_
 def test_a_disabled_host_keeps_its_leases_and_takes_no_more(world):
     lease = world.lease(start=HOUR)
     (host,) = world.hosts_of(lease)
-    id_ = next(h.external_id for h in world.manager.hosts() if h.name == host)
-    shown = world.manager.update_host(id_, HostChange({}, disabled=True))
+    id_ = next(h.external_id for h in world.manager.resources.all(HOST) if h.name == host)
+    shown = world.manager.resources.change(HOST, id_, ResourceChange({}, disabled=True))
     assert (shown.reservable, shown.disabled) == (False, True)
     look(world)
     assert world.hosts_of(lease) == {host}
@@ -811,32 +813,32 @@ def test_a_disabled_host_keeps_its_leases_and_takes_no_more(world):
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert not world.now(lease).degraded
-    assert world.manager.update_host(id_, HostChange({}, disabled=False)).reservable
+    assert world.manager.resources.change(HOST, id_, ResourceChange({}, disabled=False)).reservable
 
 
 def test_what_the_monitor_finds_does_not_undo_what_the_operator_said(world):
-    world.manager.update_host("1", HostChange({}, disabled=True))
+    world.manager.resources.change(HOST, "1", ResourceChange({}, disabled=True))
     world.simulated.operators.host_down("node-1")
     look(world)
     world.simulated.operators.host_up("node-1")
     look(world)
-    host = world.manager.host("1")
+    host = world.manager.resources.one(HOST, "1")
     assert (host.reservable, host.disabled, host.failure) == (False, True, None)
 
 
 def test_a_host_for_some_projects_is_not_there_for_others(world):
-    world.manager.update_host("1", HostChange({}, open_to=("chemistry",), sets_projects=True))
+    world.manager.resources.change(HOST, "1", ResourceChange({}, open_to=("chemistry",), sets_projects=True))
     with pytest.raises(NotEnoughResources, match="2 match"):
         world.lease(a_host(3))
     assert world.hosts_of(world.lease(a_host(3), project="chemistry", start=9 * HOUR)) == {"node-1", "node-2", "node-3"}
     lease = world.lease(instances(1), start=3 * HOUR)
     assert "node-1" not in world.hosts_of(lease)
-    world.manager.update_host("1", HostChange({}, sets_projects=True))
+    world.manager.resources.change(HOST, "1", ResourceChange({}, sets_projects=True))
     world.lease(a_host(3))
 
 
 def test_healing_gives_nobody_a_host_that_is_not_for_them(world):
-    world.manager.update_host("1", HostChange({}, open_to=("chemistry",), sets_projects=True))
+    world.manager.resources.change(HOST, "1", ResourceChange({}, open_to=("chemistry",), sets_projects=True))
     lease = world.lease(a_host(2), start=HOUR)
     world.simulated.operators.host_down("node-2")
     look(world)
@@ -847,8 +849,8 @@ def test_healing_gives_nobody_a_host_that_is_not_for_them(world):
 def test_a_reservation_that_waits_is_moved_off_a_host(world):
     lease = world.lease(start=HOUR)
     (name,) = world.hosts_of(lease)
-    host = next(h for h in world.manager.hosts() if h.name == name)
-    promised = world.manager.move_reservation(host.external_id, lease.reservations[0].id)
+    host = next(h for h in world.manager.resources.all(HOST) if h.name == name)
+    promised = world.manager.resources.move(HOST, host.external_id, lease.reservations[0].id)
     assert promised.allocations == ()
     assert world.hosts_of(lease) != {name}
     assert flags(world, lease) == (False, False, False)
@@ -859,13 +861,13 @@ def test_one_in_use_is_moved_if_no_server_runs_there(world):
     world.run()
     reservation = lease.reservations[0].id
     (name,) = world.hosts_of(lease)
-    host = next(h for h in world.manager.hosts() if h.name == name)
+    host = next(h for h in world.manager.resources.all(HOST) if h.name == name)
     server = world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=name)
     with pytest.raises(Conflict, match="move or delete them"):
-        world.manager.move_reservation(host.external_id, reservation)
+        world.manager.resources.move(HOST, host.external_id, reservation)
     assert world.hosts_of(lease) == world.pool(reservation) == {name}
     world.simulated.compute.delete_server(server.id)
-    world.manager.move_reservation(host.external_id, reservation)
+    world.manager.resources.move(HOST, host.external_id, reservation)
     assert world.pool(reservation) == world.hosts_of(lease) != {name}
     assert name in world.pool()
     assert world.now(lease).status is LeaseStatus.ACTIVE
@@ -878,9 +880,9 @@ def test_a_lease_whose_end_has_come_is_not_healed_with_what_others_have_by_now(w
     world.clock.to(lease.window.end + timedelta(seconds=20))
     held = world.hosts_of(lease)
     (name,) = held
-    host = next(h for h in world.manager.hosts() if h.name == name)
+    host = next(h for h in world.manager.resources.all(HOST) if h.name == name)
     with pytest.raises(NotEnoughResources, match="nothing else fits"):
-        world.manager.move_reservation(host.external_id, lease.reservations[0].id)
+        world.manager.resources.move(HOST, host.external_id, lease.reservations[0].id)
     world.simulated.operators.host_down(name)
     look(world)
     assert world.hosts_of(lease) == held
@@ -891,7 +893,7 @@ def test_a_reservation_that_starts_while_it_is_moved_is_moved_in_the_cloud_as_we
     lease = world.lease(start=HOUR)
     reservation = lease.reservations[0].id
     (name,) = world.hosts_of(lease)
-    host = next(h for h in world.manager.hosts() if h.name == name)
+    host = next(h for h in world.manager.resources.all(HOST) if h.name == name)
     rebook = world.store.calendar.rebook
 
     def late(*args, **kwargs):
@@ -903,7 +905,7 @@ def test_a_reservation_that_starts_while_it_is_moved_is_moved_in_the_cloud_as_we
 
     monkeypatch.setattr(world.store.calendar, "rebook", late)
     with pytest.raises(Conflict, match="move or delete them") if used else nullcontext():
-        world.manager.move_reservation(host.external_id, reservation)
+        world.manager.resources.move(HOST, host.external_id, reservation)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert world.pool(reservation) == world.hosts_of(lease)
     assert (world.hosts_of(lease) == {name}) is used
@@ -915,7 +917,7 @@ def test_a_move_for_which_there_is_no_room_changes_nothing(world, started):
     world.run()
     before = world.now(lease)
     with pytest.raises(NotEnoughResources, match="nothing else fits"):
-        world.manager.move_reservation("1", lease.reservations[0].id)
+        world.manager.resources.move(HOST, "1", lease.reservations[0].id)
     assert world.now(lease) == before
     assert world.hosts_of(lease) == {"node-1", "node-2", "node-3"}
 
@@ -923,18 +925,18 @@ def test_a_move_for_which_there_is_no_room_changes_nothing(world, started):
 def test_only_what_is_promised_of_a_host_is_moved_off_it(world):
     lease = world.lease(a_host(1, needs=ON_NODE_1), start=HOUR)
     with pytest.raises(NotFound, match="has no allocation on host node-2"):
-        world.manager.move_reservation("2", lease.reservations[0].id)
+        world.manager.resources.move(HOST, "2", lease.reservations[0].id)
     with pytest.raises(NotFound):
-        world.manager.move_reservation("1", "no-such-reservation")
+        world.manager.resources.move(HOST, "1", "no-such-reservation")
     with pytest.raises(NotFound):
-        world.manager.move_reservation("77", lease.reservations[0].id)
+        world.manager.resources.move(HOST, "77", lease.reservations[0].id)
 
 
 def test_to_read_a_host_again_is_a_look_at_it(world):
     world.simulated.operators.host_down("node-1")
-    assert world.manager.refresh_host("1").failure == "its nova-compute is down"
+    assert world.manager.resources.refresh(HOST, "1").failure == "its nova-compute is down"
     world.simulated.operators.host_up("node-1")
-    assert world.manager.refresh_host("1").reservable
+    assert world.manager.resources.refresh(HOST, "1").reservable
 
 
 @pytest.mark.parametrize("room", [a_host(1, needs=ON_NODE_1), instances(1, needs=ON_NODE_1)])
@@ -946,7 +948,7 @@ def test_a_host_that_was_lost_and_is_back_between_two_looks_is_handed_over_again
     assert world.pool(reservation) == {"node-1"}
     world.simulated.operators.host_returns(world.simulated.operators.host_vanishes("node-1"))
     assert world.pool(reservation) == frozenset()
-    assert world.manager.refresh_host("1").reservable
+    assert world.manager.resources.refresh(HOST, "1").reservable
     assert flags(world, lease) == (True, False, True)
     assert flags(world, waiting) == (False, False, False)
     world.manager.monitor.heal()
@@ -968,7 +970,7 @@ def test_a_lease_that_is_busy_while_its_host_comes_back_is_asked_about_again(wor
         return save(*args, **kwargs)
 
     monkeypatch.setattr(world.store.leases, "save", late)
-    world.manager.refresh_host("1")
+    world.manager.resources.refresh(HOST, "1")
     assert flags(world, lease)[0]
 
 
@@ -1010,7 +1012,7 @@ def test_a_host_whose_aggregate_was_deleted_by_hand_is_handed_over_again_when_it
     aggregate = world.simulated.compute.aggregate(lease.reservations[0].id)
     world.simulated.compute.remove_host(aggregate.id, "node-1")
     world.simulated.compute.delete_aggregate(aggregate.id)
-    world.manager.refresh_host("1")
+    world.manager.resources.refresh(HOST, "1")
     assert flags(world, lease) == (True, False, True)
     world.manager.monitor.heal()
     assert world.pool(lease.reservations[0].id) == {"node-1"}
@@ -1045,7 +1047,7 @@ def test_what_a_lease_lacks_that_is_being_changed_is_noted_when_that_is_over(wor
         if (call, when) == ("add_host", "after"):
             world.faults.on_call = None
             lost_and_back(world, name)
-            seen.append(other.refresh_host(host_id))
+            seen.append(other.resources.refresh(HOST, host_id))
 
     world.faults.on_call = hook
     world.resize(lease, min=2, max=2)
@@ -1079,7 +1081,7 @@ def test_what_is_in_use_of_a_lease_in_error_is_healed(world):
     assert not world.now(lease).reservations[0].missing_resources
     lost_and_back(world, "node-1")
     look(world)
-    world.manager.refresh_host("1")
+    world.manager.resources.refresh(HOST, "1")
     world.manager.monitor.heal()
     now = world.now(lease)
     assert world.pool(lease.reservations[0].id) == {"node-1"}
@@ -1092,9 +1094,9 @@ def test_what_is_in_use_of_a_lease_in_error_is_healed(world):
 def test_what_is_in_use_of_a_lease_in_error_is_moved_and_what_failed_is_not(world):
     lease = partly_failed(world)
     with pytest.raises(NotEnoughResources, match="nothing else fits"):
-        world.manager.move_reservation("1", lease.reservations[0].id)
+        world.manager.resources.move(HOST, "1", lease.reservations[0].id)
     with pytest.raises(WrongState, match="error"):
-        world.manager.move_reservation("2", lease.reservations[1].id)
+        world.manager.resources.move(HOST, "2", lease.reservations[1].id)
     assert world.now(lease) == lease
 
 
@@ -1105,7 +1107,7 @@ def test_a_host_is_read_again_though_a_lease_that_needs_it_waits_to_start(a_worl
     world.run_to(NOON + HOUR)
     assert world.now(lease).status is LeaseStatus.STARTING
     lost_and_back(world, "node-1")
-    assert world.manager.refresh_host("1").reservable
+    assert world.manager.resources.refresh(HOST, "1").reservable
     world.simulated.compute.delete_server(stranger.id)
     world.run_to(NOON + HOUR + timedelta(minutes=5))
     assert world.now(lease).status is LeaseStatus.ACTIVE
@@ -1119,12 +1121,12 @@ def test_where_the_cloud_has_no_freepool_nothing_counts_as_lost(world):
         freepool = next(key for key, aggregate in state.aggregates.items() if aggregate.name == "freepool")
         kept = state.aggregates.pop(freepool)
     with pytest.raises(NotFound, match="freepool"):
-        world.manager.refresh_host("1")
+        world.manager.resources.refresh(HOST, "1")
     look(world)
     assert flags(world, lease) == (False, False, False)
     with world.simulated.change_state() as state:
         state.aggregates[freepool] = kept
-    assert world.manager.refresh_host("1").reservable
+    assert world.manager.resources.refresh(HOST, "1").reservable
     assert told(world) == []
 
 
@@ -1137,7 +1139,7 @@ def in_vain(world: World):
     world.run()
     lost_and_back(world, "node-1")
     stranger = world.simulated.users.boot_server("stranger", host="node-1", project_id="art", user_id="u")
-    world.manager.refresh_host("1")
+    world.manager.resources.refresh(HOST, "1")
     return world.now(lease), stranger
 
 
@@ -1183,7 +1185,7 @@ def test_it_rests_ten_minutes_at_most_and_begins_again_after_it_succeeded(world)
     assert flags(world, lease) == (False, False, False)
     lost_and_back(world, "node-1")
     world.simulated.users.boot_server("stranger", host="node-1", project_id="art", user_id="u")
-    world.manager.refresh_host("1")
+    world.manager.resources.refresh(HOST, "1")
     assert tries(world, lease, world.manager, timedelta(seconds=12)) == [timedelta(0), timedelta(seconds=5)]
 
 
@@ -1193,7 +1195,7 @@ def test_an_operator_who_reads_the_host_again_need_not_wait(world):
     world.simulated.compute.delete_server(stranger.id)
     world.manager.monitor.heal()
     assert flags(world, lease) == (True, False, True)
-    world.manager.refresh_host("1")
+    world.manager.resources.refresh(HOST, "1")
     world.manager.monitor.run_once()
     assert world.pool(lease.reservations[0].id) == {"node-1"}
     assert flags(world, lease) == (False, False, False)
@@ -1206,31 +1208,31 @@ def test_what_no_monitor_looks_at_is_tried_again_after_an_hour(a_world):
     world.simulated.compute.remove_host(freepool.id, "node-1")
     world.run()
     assert world.now(lease).status is LeaseStatus.ERROR
-    assert not world.manager.host("1").reservable
+    assert not world.manager.resources.one(HOST, "1").reservable
     world.manager.monitor.heal()
-    assert not world.manager.host("1").reservable
+    assert not world.manager.resources.one(HOST, "1").reservable
     world.clock.by(hours=1)
     world.manager.monitor.heal()
-    assert world.manager.host("1").reservable
+    assert world.manager.resources.one(HOST, "1").reservable
 
 
 def test_a_host_that_the_cloud_has_lost_can_be_deleted(world):
     world.simulated.operators.host_vanishes("node-1")
-    world.manager.delete_host("1")
-    assert [host.name for host in world.manager.hosts()] == ["node-2", "node-3"]
+    world.manager.resources.unregister(HOST, "1")
+    assert [host.name for host in world.manager.resources.all(HOST)] == ["node-2", "node-3"]
 
 
 def test_a_lost_host_that_is_promised_stays_as_it_was(world):
     lease = world.lease(a_host(3), start=HOUR)
     world.simulated.operators.host_vanishes("node-1")
     with pytest.raises(Conflict, match=lease.id):
-        world.manager.delete_host("1")
-    world.manager.delete_lease(lease.id)
+        world.manager.resources.unregister(HOST, "1")
+    world.manager.leases.delete(lease.id)
     world.faults.fail_before("servers_on", CloudUnavailable("away"))
     with pytest.raises(CloudUnavailable):
-        world.manager.delete_host("1")
-    assert world.manager.host("1").name == "node-1"
-    world.manager.delete_host("1")
+        world.manager.resources.unregister(HOST, "1")
+    assert world.manager.resources.one(HOST, "1").name == "node-1"
+    world.manager.resources.unregister(HOST, "1")
 
 
 def test_nothing_is_promised_of_what_has_failed_since_it_was_read(world, monkeypatch):

@@ -7,8 +7,9 @@ import pytest
 
 from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound, StoreUnavailable
 from blazar.model.lease import LeaseStatus
-from blazar.model.requests import Actor, HostChange, HostRequest, ReservationChange
-from tests.world import NOON, World, a_host, instances, of_hosts
+from blazar.model.requests import Actor, ReservationChange, ResourceChange
+from blazar.model.resource import HOST
+from tests.world import NOON, World, a_host, host_request, instances, of_hosts
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_node_1_is_not_node_10(bare):
 
 
 def test_the_id_wins_over_the_name(bare):
-    assert bare.manager.create_host(HostRequest(name="node-1", id="7", capabilities={})).name == "node-7"
+    assert bare.manager.resources.register(HOST, host_request(name="node-1", id="7", capabilities={})).name == "node-7"
 
 
 def test_a_host_can_be_registered_once(bare):
@@ -84,8 +85,8 @@ def test_a_cloud_without_a_freepool_is_told_how_to_get_one(a_world):
 
 def test_a_host_leaves_and_may_come_back(bare):
     host = bare.register("node-1", gpu="A100")
-    bare.manager.delete_host(host.external_id)
-    assert bare.manager.hosts() == ()
+    bare.manager.resources.unregister(HOST, host.external_id)
+    assert bare.manager.resources.all(HOST) == ()
     assert bare.pool() == frozenset()
     provider = bare.simulated.placement.reservation_provider("node-1")
     assert bare.register("node-1").capabilities == {}
@@ -95,49 +96,49 @@ def test_a_host_leaves_and_may_come_back(bare):
 def test_a_host_that_leaves_keeps_its_provider_because_nova_cannot_bear_to_see_it_vanish(bare):
     host = bare.register("node-1")
     provider = bare.simulated.placement.reservation_provider("node-1")
-    bare.manager.delete_host(host.external_id)
+    bare.manager.resources.unregister(HOST, host.external_id)
     assert bare.simulated.placement.reservation_provider("node-1") == provider
 
 
 def test_a_host_that_is_promised_cannot_leave(world):
     lease = world.lease(a_host(3), start=timedelta(days=3))
     with pytest.raises(Conflict, match=lease.id):
-        world.manager.delete_host("1")
-    world.manager.delete_lease(lease.id)
-    world.manager.delete_host("1")
+        world.manager.resources.unregister(HOST, "1")
+    world.manager.leases.delete(lease.id)
+    world.manager.resources.unregister(HOST, "1")
 
 
 def test_a_removal_that_fails_half_way_leaves_the_host_as_it_was_or_can_be_repeated(world):
     world.faults.fail_before("remove_host", CloudUnavailable("lost"))
     with pytest.raises(CloudUnavailable):
-        world.manager.delete_host("1")
-    assert world.manager.host("1").reservable
+        world.manager.resources.unregister(HOST, "1")
+    assert world.manager.resources.one(HOST, "1").reservable
     assert world.pool() == {"node-1", "node-2", "node-3"}
-    world.manager.delete_host("1")
+    world.manager.resources.unregister(HOST, "1")
     assert world.pool() == {"node-2", "node-3"}
 
 
 def test_capabilities_are_added_changed_and_taken_away(world):
-    world.manager.update_host("1", HostChange({"gpu": "A100", "rack": "r1"}))
-    changed = world.manager.update_host("1", HostChange({"gpu": "H100", "rack": None}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100", "rack": "r1"}))
+    changed = world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "H100", "rack": None}))
     assert changed.capabilities == {"gpu": "H100"}
 
 
 def test_a_capability_that_a_live_reservation_asks_for_cannot_be_changed(world):
-    world.manager.update_host("1", HostChange({"gpu": "A100", "rack": "r1"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100", "rack": "r1"}))
     lease = world.lease(a_host(needs='["==", "$gpu", "A100"]'), start=timedelta(hours=1))
     for value in ("H100", None):
         with pytest.raises(Conflict, match="gpu cannot be changed"):
-            world.manager.update_host("1", HostChange({"gpu": value, "rack": "r2"}))
-    assert world.manager.host("1").capabilities == {"gpu": "A100", "rack": "r1"}
-    world.manager.update_host("1", HostChange({"rack": "r2"}))
-    world.manager.delete_lease(lease.id)
-    world.manager.update_host("1", HostChange({"gpu": "H100"}))
+            world.manager.resources.change(HOST, "1", ResourceChange({"gpu": value, "rack": "r2"}))
+    assert world.manager.resources.one(HOST, "1").capabilities == {"gpu": "A100", "rack": "r1"}
+    world.manager.resources.change(HOST, "1", ResourceChange({"rack": "r2"}))
+    world.manager.leases.delete(lease.id)
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "H100"}))
 
 
 @pytest.mark.parametrize("who", ["a new lease", "a lease that is changed"])
 def test_a_capability_that_is_asked_for_in_the_last_moment_cannot_be_changed(world, monkeypatch, who):
-    world.manager.update_host("1", HostChange({"gpu": "A100"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100"}))
     needs = '["==", "$gpu", "A100"]'
     kept = world.lease(a_host(3), start=timedelta(hours=1)) if who == "a lease that is changed" else None
     change = world.store.resources.change
@@ -151,18 +152,18 @@ def test_a_capability_that_is_asked_for_in_the_last_moment_cannot_be_changed(wor
 
     monkeypatch.setattr(world.store.resources, "change", late)
     with pytest.raises(Conflict, match="gpu cannot be changed"):
-        world.manager.update_host("1", HostChange({"gpu": None}))
-    assert world.manager.host("1").capabilities == {"gpu": "A100"}
+        world.manager.resources.change(HOST, "1", ResourceChange({"gpu": None}))
+    assert world.manager.resources.one(HOST, "1").capabilities == {"gpu": "A100"}
 
 
 def test_a_lease_that_asks_for_a_capability_in_the_moment_in_which_it_changes_is_refused(world, monkeypatch):
-    world.manager.update_host("1", HostChange({"gpu": "A100"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100"}))
     lease = world.lease(a_host(3), start=timedelta(hours=1))
-    rebook, changes = world.store.calendar.rebook, iter([HostChange({"gpu": "H100"})])
+    rebook, changes = world.store.calendar.rebook, iter([ResourceChange({"gpu": "H100"})])
 
     def late(*args, **options):
         for change in changes:
-            world.manager.update_host("1", change)
+            world.manager.resources.change(HOST, "1", change)
         return rebook(*args, **options)
 
     monkeypatch.setattr(world.store.calendar, "rebook", late)
@@ -172,19 +173,19 @@ def test_a_lease_that_asks_for_a_capability_in_the_moment_in_which_it_changes_is
 
 
 def test_properties_show_values_and_can_be_private(world):
-    world.manager.update_host("1", HostChange({"gpu": "A100", "rack": "r1"}))
-    world.manager.update_host("2", HostChange({"gpu": "H100"}))
-    world.manager.set_host_property("rack", private=True)
-    shown = world.manager.host_properties(include_private=False)
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100", "rack": "r1"}))
+    world.manager.resources.change(HOST, "2", ResourceChange({"gpu": "H100"}))
+    world.manager.resources.set_property(HOST, "rack", private=True)
+    shown = world.manager.resources.properties(HOST, include_private=False)
     assert [(p.property.name, p.values) for p in shown] == [("gpu", ("A100", "H100"))]
-    assert [p.property.name for p in world.manager.host_properties(include_private=True)] == ["gpu", "rack"]
+    assert [p.property.name for p in world.manager.resources.properties(HOST, include_private=True)] == ["gpu", "rack"]
     with pytest.raises(NotFound):
-        world.manager.set_host_property("nothing", private=True)
+        world.manager.resources.set_property(HOST, "nothing", private=True)
 
 
 def test_requirements_compare_numbers_as_numbers_and_refuse_what_no_host_has(world):
-    world.manager.update_host("1", HostChange({"gpus": "16"}))
-    world.manager.update_host("2", HostChange({"gpus": "8"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpus": "16"}))
+    world.manager.resources.change(HOST, "2", ResourceChange({"gpus": "8"}))
     lease = world.lease(a_host(1, 9, needs='[">=", "$gpus", "10"]'))
     assert world.hosts_of(lease) == {"node-1"}
     with pytest.raises(InvalidInput, match=r"\$colour"):
@@ -195,12 +196,12 @@ def test_requirements_compare_numbers_as_numbers_and_refuse_what_no_host_has(wor
 
 def test_a_requirement_never_meets_text_with_text_where_numbers_are_told(world):
     for host, gpus in (("1", "16"), ("2", "8"), ("3", "100")):
-        world.manager.update_host(host, HostChange({"gpus": gpus}))
+        world.manager.resources.change(HOST, host, ResourceChange({"gpus": gpus}))
     assert world.hosts_of(world.lease(a_host(1, 9, needs='[">=", "$gpus", "8"]'))) == {"node-1", "node-2", "node-3"}
 
 
 def test_a_search_is_silent(world, capfd):
-    world.manager.update_host("1", HostChange({"gpus": "16"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpus": "16"}))
     world.lease(a_host(needs='["and", [">=", "$gpus", "10"], [">=", "$vcpus", "1"]]'))
     assert tuple(capfd.readouterr()) == ("", "")
 
@@ -209,23 +210,23 @@ PRIVATE = r"\$rack, which no host has"
 
 
 def test_a_private_capability_can_be_asked_for_by_operators_only(world):
-    world.manager.update_host("1", HostChange({"rack": "r1", "gpu": "A100"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"rack": "r1", "gpu": "A100"}))
     in_rack = a_host(needs='["and", ["==", "$gpu", "A100"], ["==", "$rack", "r1"]]')
-    world.manager.set_host_property("rack", private=True)
+    world.manager.resources.set_property(HOST, "rack", private=True)
     with pytest.raises(InvalidInput, match=PRIVATE):
         world.lease(in_rack)
     with pytest.raises(InvalidInput, match=PRIVATE):
         world.lease(instances(needs='["!=", "$rack", "r1"]'))
     assert world.hosts_of(world.lease(in_rack, operator=True)) == {"node-1"}
-    world.manager.set_host_property("rack", private=False)
+    world.manager.resources.set_property(HOST, "rack", private=False)
     assert world.hosts_of(world.lease(in_rack, start=timedelta(hours=9))) == {"node-1"}
 
 
 def test_what_was_granted_with_a_capability_can_still_be_changed_when_that_is_private(world):
-    world.manager.update_host("1", HostChange({"rack": "r1", "hall": "h1"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"rack": "r1", "hall": "h1"}))
     lease = world.lease(a_host(needs='["==", "$rack", "r1"]'), start=timedelta(hours=1))
     for name in ("rack", "hall"):
-        world.manager.set_host_property(name, private=True)
+        world.manager.resources.set_property(HOST, name, private=True)
     moved = world.change(lease, end=NOON + timedelta(hours=9))
     assert moved.window.end == NOON + timedelta(hours=9)
     in_hall = ReservationChange(lease.reservations[0].id, {"resource_properties": '["==", "$hall", "h1"]'})
@@ -237,32 +238,32 @@ def test_what_was_granted_with_a_capability_can_still_be_changed_when_that_is_pr
 
 def test_allocations_are_listed_by_host(world):
     lease = world.lease(a_host(2), start=timedelta(hours=1))
-    listed = {a.resource.name: [x.lease_id for x in a.allocations] for a in world.manager.host_allocations()}
+    listed = {a.resource.name: [x.lease_id for x in a.allocations] for a in world.manager.resources.allocations(HOST)}
     assert sorted(map(len, listed.values())) == [0, 1, 1]
-    narrowed = world.manager.host_allocations(lease_id="nobodys")
+    narrowed = world.manager.resources.allocations(HOST, lease_id="nobodys")
     assert len(narrowed) == 3
     assert all(not a.allocations for a in narrowed)
     with pytest.raises(NotFound):
-        world.manager.host_allocations(host_id="99")
+        world.manager.resources.allocations(HOST, resource_id="99")
     world.run_to(NOON + timedelta(hours=9))
-    assert all(not a.allocations for a in world.manager.host_allocations(lease_id=lease.id))
+    assert all(not a.allocations for a in world.manager.resources.allocations(HOST, lease_id=lease.id))
 
 
 def test_hosts_are_the_same_on_every_database(engine):
     world = World(engine, hosts=2)
-    world.manager.update_host("1", HostChange({"gpu": "ä" * 1000, "Gpu": "1"}))
-    assert world.manager.host("1").capabilities == {"Gpu": "1", "gpu": "ä" * 1000}
+    world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "ä" * 1000, "Gpu": "1"}))
+    assert world.manager.resources.one(HOST, "1").capabilities == {"Gpu": "1", "gpu": "ä" * 1000}
     with pytest.raises(Conflict):
         world.register("node-1")
-    world.manager.delete_host("1")
+    world.manager.resources.unregister(HOST, "1")
     world.register("node-1")
-    assert [host.name for host in world.manager.hosts()] == ["node-2", "node-1"]
+    assert [host.name for host in world.manager.resources.all(HOST)] == ["node-2", "node-1"]
 
 
 def test_a_host_has_the_capacity_that_placement_tells_and_shows_the_sizes_of_its_hypervisor(a_world):
     inventories = {"VCPU": {"allocation_ratio": 4.0}, "MEMORY_MB": {"reserved": 512}, "CUSTOM_GPU": {"total": 2}}
     world = a_world(state=of_hosts({"inventories": inventories, "traits": ["HW_CPU_X86_AVX2"]}), hosts=1)
-    host = world.manager.host("1")
+    host = world.manager.resources.one(HOST, "1")
     assert dict(host.capacity) == {"VCPU": 64, "MEMORY_MB": 65024, "DISK_GB": 400, "CUSTOM_GPU": 2}
     assert host.traits == {"HW_CPU_X86_AVX2"}
     assert host.limits["VCPU"].most == 16
@@ -284,7 +285,7 @@ def resize(world, name, **sizes):
 
 
 def test_a_refresh_writes_what_the_cloud_tells_by_now(world):
-    before = {host.external_id: host for host in world.manager.hosts()}
+    before = {host.external_id: host for host in world.manager.resources.all(HOST)}
     assert world.host_service.refresh_all() == frozenset()
     resize(world, "node-1", vcpus=4, traits=["HW_CPU_X86_AVX2"])
     resize(world, "node-3", memory_mb=1024)
@@ -293,8 +294,8 @@ def test_a_refresh_writes_what_the_cloud_tells_by_now(world):
     assert (host.attributes["vcpus"], host.capacity.get("VCPU"), host.traits) == (4, 4, {"HW_CPU_X86_AVX2"})
     assert host.updated_at == world.clock.now()
     assert world.host_service.refresh_all() == {"3"}
-    assert world.manager.host("3").capacity.get("MEMORY_MB") == 1024
-    assert world.manager.host("2") == before["2"]
+    assert world.manager.resources.one(HOST, "3").capacity.get("MEMORY_MB") == 1024
+    assert world.manager.resources.one(HOST, "2") == before["2"]
 
 
 def test_a_refresh_costs_two_calls_for_any_number_of_hosts(world):
@@ -306,12 +307,12 @@ def test_a_refresh_costs_two_calls_for_any_number_of_hosts(world):
 
 
 def test_a_host_that_the_cloud_does_not_tell_of_stays_as_it_was(world, monkeypatch):
-    before = world.manager.hosts()
+    before = world.manager.resources.all(HOST)
     monkeypatch.setattr(world.simulated.compute, "hypervisors", lambda: ())
     assert world.host_service.refresh_all() == frozenset()
     monkeypatch.setattr(world.simulated.placement, "inventories", lambda _: {})
     assert world.host_service.refresh("1", on_return=lambda *_: None) == before[0]
-    assert world.manager.hosts() == before
+    assert world.manager.resources.all(HOST) == before
     with pytest.raises(NotFound):
         world.host_service.refresh("99", on_return=lambda *_: None)
 
@@ -341,13 +342,13 @@ def test_a_host_that_is_read_again_while_it_is_being_deleted_stays_out_of_the_fr
     retire = world.store.resources.retire
 
     def late(*arguments, **more):
-        world.manager.refresh_host("1")
+        world.manager.resources.refresh(HOST, "1")
         retire(*arguments, **more)
 
     monkeypatch.setattr(world.store.resources, "retire", late)
-    world.manager.delete_host("1")
+    world.manager.resources.unregister(HOST, "1")
     assert world.pool() == {"node-2", "node-3"}
-    assert [host.name for host in world.manager.hosts()] == ["node-2", "node-3"]
+    assert [host.name for host in world.manager.resources.all(HOST)] == ["node-2", "node-3"]
 
 
 def test_so_does_one_that_is_deleted_while_it_is_read_again(world):
@@ -356,11 +357,11 @@ def test_so_does_one_that_is_deleted_while_it_is_read_again(world):
     def hook(name, when):
         if (name, when) == ("add_host", "before"):
             world.faults.on_call = None
-            world.manager.delete_host("1")
+            world.manager.resources.unregister(HOST, "1")
 
     world.faults.on_call = hook
     with pytest.raises(NotFound):
-        world.manager.refresh_host("1")
+        world.manager.resources.refresh(HOST, "1")
     assert world.pool() == {"node-2", "node-3"}
 
 
@@ -372,6 +373,6 @@ def test_a_host_is_deleted_also_if_the_last_look_at_the_freepool_fails(world, mo
         world.faults.fail_before("aggregates", CloudUnavailable("away"))
 
     monkeypatch.setattr(world.store.resources, "retire", late)
-    world.manager.delete_host("1")
+    world.manager.resources.unregister(HOST, "1")
     assert "node-1" in caplog.text
-    assert [host.name for host in world.manager.hosts()] == ["node-2", "node-3"]
+    assert [host.name for host in world.manager.resources.all(HOST)] == ["node-2", "node-3"]

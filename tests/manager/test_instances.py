@@ -13,6 +13,7 @@ from blazar.clouds.ports import ReservedCapacity
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationChange
+from blazar.model.resource import HOST
 from blazar.resources.hosts.type import HostSettings
 from tests.promises import check_promises
 from tests.statements import counted
@@ -355,10 +356,10 @@ def test_a_deleted_lease_leaves_nothing_whether_it_had_started_or_not(world):
     waiting, running = world.lease(instances(affinity=True), start=HOUR), world.lease(instances(affinity=True))
     world.run()
     boot(world, running)
-    world.manager.delete_lease(waiting.id)
-    world.manager.delete_lease(running.id)
+    world.manager.leases.delete(waiting.id)
+    world.manager.leases.delete(running.id)
     world.run()
-    assert world.manager.leases(None) == ()
+    assert world.manager.leases.all(None) == ()
     assert world.simulated.operators.list_servers() == ()
     nothing_is_left(world)
 
@@ -385,7 +386,7 @@ def test_a_creation_that_the_cloud_does_not_finish_leaves_nothing_behind(world, 
     getattr(world.faults, f"fail_{phase}")(call, DOWN)
     with pytest.raises(CloudUnavailable):
         world.lease(instances(2, affinity=True))
-    assert world.manager.leases(None) == ()
+    assert world.manager.leases.all(None) == ()
     nothing_is_left(world)
 
 
@@ -403,7 +404,7 @@ def test_a_later_reservation_that_fails_takes_with_it_what_was_made_for_the_earl
         world.lease(instances(2, affinity=True), a_host(), instances(1, affinity=False))
     world.faults.on_call = None
     assert len(made) == 3
-    assert world.manager.leases(None) == ()
+    assert world.manager.leases.all(None) == ()
     nothing_is_left(world)
     world.lease(a_host(3))
 
@@ -661,8 +662,8 @@ def test_an_end_finds_what_the_reservation_left_on_a_host_that_it_was_moved_from
     with world.simulated.change_state() as state:
         for aggregate in state.aggregates.values():
             aggregate.hosts = [host for host in aggregate.hosts if host != name]
-    host = next(h for h in world.manager.hosts() if h.name == name)
-    world.manager.move_reservation(host.external_id, id_of(lease))
+    host = next(h for h in world.manager.resources.all(HOST) if h.name == name)
+    world.manager.resources.move(HOST, host.external_id, id_of(lease))
     assert set(promised(world, lease)) != {name}
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert world.now(lease).status is LeaseStatus.TERMINATED

@@ -68,7 +68,7 @@ def test_at_the_end_servers_are_deleted_and_hosts_return_to_the_freepool_and_the
 
 
 def test_a_lease_without_reservations_goes_through_its_whole_life(world):
-    lease = world.manager.create_lease(LeaseRequest("empty", "curie", "physics", NOW, NOON + 2 * HOUR))
+    lease = world.manager.leases.create(LeaseRequest("empty", "curie", "physics", NOW, NOON + 2 * HOUR))
     world.run()
     assert world.now(lease).status is LeaseStatus.ACTIVE
     world.run_to(NOON + 2 * HOUR)
@@ -128,7 +128,7 @@ def test_a_host_is_free_again_in_the_minute_in_which_its_lease_was_deleted(a_wor
     lease = world.lease()
     world.clock.by(seconds=40)
     world.run()
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     assert world.lease().status is LeaseStatus.PENDING
     world.run()
 
@@ -248,7 +248,7 @@ def test_a_creation_that_the_cloud_refuses_leaves_nothing_behind(world):
     world.faults.fail_before("create_aggregate", DOWN)
     with pytest.raises(CloudUnavailable, match="does not answer"):
         world.lease(a_host(3))
-    assert world.manager.leases(None) == ()
+    assert world.manager.leases.all(None) == ()
     assert world.reservation_aggregates() == []
     assert len(world.hosts_of(world.lease(a_host(3)))) == 3
 
@@ -273,7 +273,7 @@ def test_a_second_reservation_that_fails_takes_the_first_one_with_it(world):
     with pytest.raises(CloudUnavailable):
         world.lease(a_host(), a_host())
     assert world.reservation_aggregates() == []
-    assert world.manager.leases(None) == ()
+    assert world.manager.leases.all(None) == ()
 
 
 def test_two_reservations_of_one_lease_never_share_the_last_host(world):
@@ -299,15 +299,15 @@ def test_a_creation_that_nobody_finished_is_undone_by_any_manager(world):
     with pytest.raises(Crash):
         world.lease()
     world.faults.on_call = None
-    (lease,) = world.manager.leases(None)
+    (lease,) = world.manager.leases.all(None)
     assert lease.status is LeaseStatus.CREATING
 
     survivor = world.another_manager()
     survivor.engine.run_due()
-    assert len(world.manager.leases(None)) == 1
+    assert len(world.manager.leases.all(None)) == 1
     world.clock.by(seconds=31)
     survivor.engine.run_due()
-    assert world.manager.leases(None) == ()
+    assert world.manager.leases.all(None) == ()
     assert world.reservation_aggregates() == []
     assert len(world.hosts_of(world.lease(a_host(3)))) == 3
 
@@ -315,9 +315,9 @@ def test_a_creation_that_nobody_finished_is_undone_by_any_manager(world):
 def test_a_deleted_lease_is_not_found_but_stays_on_record(world):
     lease = world.lease()
     world.run()
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     with pytest.raises(NotFound, match=f"{{'lease_id': '{lease.id}'}} not found"):
-        world.manager.lease(lease.id)
+        world.manager.leases.one(lease.id)
     assert [past.id for past in world.store.leases.past()] == [lease.id]
     assert world.pool() == {"node-1", "node-2", "node-3"}
 
@@ -328,12 +328,12 @@ def test_a_deletion_that_takes_time_goes_on_in_the_background_visibly(world):
     world.run()
     (host,) = world.hosts_of(lease)
     world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=host)
-    world.manager.delete_lease(lease.id)
-    assert world.manager.lease(lease.id).status is LeaseStatus.DELETING
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
+    assert world.manager.leases.one(lease.id).status is LeaseStatus.DELETING
+    world.manager.leases.delete(lease.id)
     world.run_to(NOON + timedelta(minutes=4))
     with pytest.raises(NotFound):
-        world.manager.lease(lease.id)
+        world.manager.leases.one(lease.id)
     assert world.pool() == {"node-1", "node-2", "node-3"}
 
 
@@ -343,8 +343,8 @@ def test_a_lease_can_be_deleted_while_its_start_keeps_failing(world):
     world.run()
     assert world.now(lease).status is LeaseStatus.STARTING
     world.faults.clear()
-    world.manager.delete_lease(lease.id)
-    assert world.manager.leases(None) == ()
+    world.manager.leases.delete(lease.id)
+    assert world.manager.leases.all(None) == ()
     assert world.pool() == {"node-1", "node-2", "node-3"}
 
 
@@ -477,7 +477,7 @@ def test_the_world_is_told_what_happens_in_the_words_it_knows(world):
     world.run()
     world.change(lease, end=NOON + 3 * HOUR)
     world.run_to(NOON + 3 * HOUR)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     assert [(kind, str(told.status)) for kind, told in world.notifier.told] == [
         ("lease.create", "PENDING"),
         ("lease.event.start_lease", "ACTIVE"),
@@ -498,6 +498,6 @@ def test_the_life_of_a_lease_is_the_same_on_every_database(engine):
     world.run_to(NOON + 4 * HOUR)
     assert world.now(lease).status is LeaseStatus.TERMINATED
     assert world.pool() == {"node-1", "node-2", "node-3"}
-    world.manager.delete_lease(lease.id)
-    assert world.manager.leases("physics") == ()
+    world.manager.leases.delete(lease.id)
+    assert world.manager.leases.all("physics") == ()
     assert len(world.store.leases.past()) == 1

@@ -12,7 +12,7 @@ from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content, EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationRequest
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST, ResourceKind
 from blazar.resources.base import Done, Given, Progress, Task
 from blazar.resources.complete import CompleteType
 from tests.world import NOON, World
@@ -138,6 +138,6 @@ def test_a_method_that_returns_nothing_is_named(world, method):
 def test_an_undo_starts_it_with_what_it_had_if_it_was_in_use(world, bench, status):
     lease = world.lease(benches(1), start=HOUR)
     reservation = replace(lease.reservations[0], status=status)
-    hosts = tuple(host for host in world.manager.hosts() if host.name == "node-3")
+    hosts = tuple(host for host in world.manager.resources.all(HOST) if host.name == "node-3")
     assert CompleteType(bench).restore(Task(lease, reservation, hosts), ()) == Done()
     assert bench.in_use_by == ({reservation.id: ["node-3"]} if status is ReservationStatus.ACTIVE else {})

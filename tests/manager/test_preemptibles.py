@@ -11,6 +11,7 @@ from blazar.clouds.ports import Flavor, Server
 from blazar.model.amounts import Amounts
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict
 from blazar.model.lease import EventType, LeaseStatus
+from blazar.model.resource import HOST
 from blazar.resources.preemptibles import is_preemptible, surplus, takes
 from tests.world import NOON, World, a_host, instances
 
@@ -142,7 +143,7 @@ def test_a_lease_that_goes_before_it_got_its_host_leaves_that_open_again(world):
     world.run()
     with pytest.raises(Conflict):
         world.simulated.users.boot_preemptible("late", host=host)
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run()
     assert world.now(lease).deleted_at is not None
     assert closed(world) == []
@@ -286,7 +287,7 @@ def test_a_manager_that_dies_between_two_steps_leaves_no_host_closed(world):
         world.faults.on_call = None
         assert world.now(lease).status is LeaseStatus.ACTIVE
         assert (names(world), closed(world)) == (set(), [])
-        world.manager.delete_lease(lease.id)
+        world.manager.leases.delete(lease.id)
         world.run()
         if left[0] > 0:
             break
@@ -329,7 +330,7 @@ def spot(world: World, name: str, vcpus: int, *, host: str = "node-1", age: int 
 @pytest.fixture
 def one(sqlite) -> World:
     world = World(sqlite, hosts=1)
-    (host,) = world.manager.hosts()
+    (host,) = world.manager.resources.all(HOST)
     assert host.capacity.get("VCPU") == 32
     return world
 

@@ -15,6 +15,7 @@ from blazar.manager.common.settings import Settings
 from blazar.manager.health import service_updates
 from blazar.model.clock import SystemClock
 from blazar.model.errors import CloudUnavailable, Contention, InvalidInput
+from blazar.model.resource import HOST
 from tests.conftest import RABBITMQ
 from tests.manager.test_notifications import a_configuration
 from tests.openstack import eventually
@@ -83,7 +84,7 @@ def test_a_burst_of_notifications_is_one_look(a_world):
             world.simulated.operators.host_disabled(f"node-{number}")
             for _ in range(20):
                 monitor.hint(f"node-{number}")
-        eventually(lambda: not any(host.reservable for host in world.manager.hosts()), patience=5)
+        eventually(lambda: not any(host.reservable for host in world.manager.resources.all(HOST)), patience=5)
         assert world.faults.calls["hypervisors"] - before <= 2
     finally:
         monitor.stop()
@@ -106,9 +107,9 @@ def test_the_thread_looks_by_itself_and_outlives_what_goes_wrong(a_world, monkey
     world.simulated.operators.host_down("node-1")
     monitor.start()
     try:
-        eventually(lambda: not world.manager.host("1").reservable, patience=5)
+        eventually(lambda: not world.manager.resources.one(HOST, "1").reservable, patience=5)
         world.simulated.operators.host_up("node-1")
-        eventually(lambda: world.manager.host("1").reservable, patience=5)
+        eventually(lambda: world.manager.resources.one(HOST, "1").reservable, patience=5)
     finally:
         monitor.stop()
     assert "a bug" in caplog.text
@@ -151,7 +152,7 @@ def test_what_a_busy_lease_lacks_is_looked_at_again_soon_also_without_polling(a_
     monitor = world.manager.monitor
     monitor.start()
     try:
-        assert world.manager.refresh_host(name.removeprefix("node-")).reservable
+        assert world.manager.resources.refresh(HOST, name.removeprefix("node-")).reservable
         eventually(lambda: world.pool(lease.reservations[0].id) == {name}, patience=5)
     finally:
         monitor.stop()
@@ -165,7 +166,7 @@ def test_what_was_exchanged_in_vain_is_tried_again_when_it_has_rested(a_world, m
     (name,) = world.hosts_of(lease)
     world.simulated.operators.host_returns(world.simulated.operators.host_vanishes(name))
     stranger = world.simulated.users.boot_server("stranger", host=name, project_id="art", user_id="u")
-    world.manager.refresh_host(name.removeprefix("node-"))
+    world.manager.resources.refresh(HOST, name.removeprefix("node-"))
     assert world.manager.monitor.heal() == 1
     world.simulated.compute.delete_server(stranger.id)
     monitor = world.manager.monitor
@@ -181,6 +182,6 @@ def test_what_was_said_while_nova_did_not_answer_is_looked_at_when_it_does(world
     world.simulated.operators.host_disabled("node-1")
     world.manager.monitor.hint("node-1")
     world.manager.monitor.run_once()
-    assert world.manager.host("1").reservable
+    assert world.manager.resources.one(HOST, "1").reservable
     world.manager.monitor.run_once()
-    assert not world.manager.host("1").reservable
+    assert not world.manager.resources.one(HOST, "1").reservable

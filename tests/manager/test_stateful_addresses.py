@@ -74,18 +74,18 @@ class AddressLife(RuleBasedStateMachine):
         before = self.world.now_of(lease)
         in_use = {f.id for f in self.floating_ips() if f.attached}
         change = ReservationChange(before.reservations[0].id, values)
-        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(reservations=(change,))))
+        self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(reservations=(change,))))
         # Whatever came of it: nobody's connection was cut.
         assert in_use <= {f.id for f in self.floating_ips()}
 
     @rule(lease=leases, minutes=st.integers(-60, 200))
     def change_the_end(self, lease: str, minutes: int) -> None:
         end = self.world.now_of(lease).window.end + timedelta(minutes=minutes)
-        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(end=end)))
+        self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(end=end)))
 
     @rule(lease=leases)
     def delete(self, lease: str) -> None:
-        self.attempt(lambda: self.world.manager.delete_lease(lease))
+        self.attempt(lambda: self.world.manager.leases.delete(lease))
 
     @rule(number=numbers, attached=st.booleans())
     def use(self, number: int, attached: bool) -> None:
@@ -217,7 +217,7 @@ class AddressLife(RuleBasedStateMachine):
         world.faults.on_call = None
         world.manager = world.another_manager()
         world.run_to(world.clock.now() + timedelta(days=3))
-        for lease in world.manager.leases(None):
+        for lease in world.manager.leases.all(None):
             over = {ReservationStatus.DELETED}
             assert (lease.status, {r.status for r in lease.reservations}) == (LeaseStatus.TERMINATED, over), lease
             assert lease.event(EventType.END).due_at is None

@@ -21,7 +21,7 @@ from blazar.manager.lease import lifecycle
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST, ResourceKind
 from blazar.resources.instances.reservation_flavor import resource_class
 from blazar.resources.preemptibles import SPEC, is_preemptible
 from tests.promises import check_promises
@@ -128,7 +128,7 @@ class Life(RuleBasedStateMachine):
     def resize_instances(self, lease: str, amount: int, more: dict[str, object]) -> None:
         reservation = self.world.now_of(lease).reservations[0].id
         change = ReservationChange(reservation, {"amount": amount, **more})
-        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(reservations=(change,))))
+        self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(reservations=(change,))))
 
     @rule(lease=leases, shelved=st.booleans())
     def boot_with_the_flavor(self, lease: str, shelved: bool) -> None:
@@ -142,33 +142,33 @@ class Life(RuleBasedStateMachine):
     @rule(lease=leases, minutes=st.integers(-60, 200))
     def change_the_end(self, lease: str, minutes: int) -> None:
         end = self.world.now_of(lease).window.end + timedelta(minutes=minutes)
-        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(end=end)))
+        self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(end=end)))
 
     @rule(lease=leases, minutes=st.integers(-60, 200))
     def move(self, lease: str, minutes: int) -> None:
         window = self.world.now_of(lease).window
         shift = timedelta(minutes=minutes)
         change = LeaseChange(start=window.start + shift, end=window.end + shift)
-        self.attempt(lambda: self.world.manager.update_lease(lease, change))
+        self.attempt(lambda: self.world.manager.leases.update(lease, change))
 
     @rule(lease=leases, minimum=st.integers(1, 3), more=st.integers(0, 2))
     def resize(self, lease: str, minimum: int, more: int) -> None:
         reservation = self.world.now_of(lease).reservations[0].id
         change = ReservationChange(reservation, {"min": minimum, "max": minimum + more})
-        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(reservations=(change,))))
+        self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(reservations=(change,))))
 
     @rule(lease=leases)
     def end_now(self, lease: str) -> None:
-        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(end=NOW)))
+        self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(end=NOW)))
 
     @rule(lease=leases)
     def delete(self, lease: str) -> None:
-        self.attempt(lambda: self.world.manager.delete_lease(lease))
+        self.attempt(lambda: self.world.manager.leases.delete(lease))
 
     @rule(lease=leases, action=st.sampled_from(["none", "snapshot", "migration"]))
     def choose_an_action(self, lease: str, action: str) -> None:
         change = ReservationChange(self.world.now_of(lease).reservations[0].id, {"before_end_action": action})
-        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(reservations=(change,))))
+        self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(reservations=(change,))))
 
     @rule(lease=leases, locked=st.booleans(), status=st.sampled_from(["ACTIVE", "SHUTOFF", "ERROR"]))
     def boot(self, lease: str, locked: bool, status: str) -> None:
@@ -254,7 +254,7 @@ class Life(RuleBasedStateMachine):
         name, state = self.away.popitem()
         self.world.simulated.operators.host_returns(state)
         number = name.removeprefix("node-")
-        self.attempt(lambda: self.world.manager.refresh_host(number))
+        self.attempt(lambda: self.world.manager.resources.refresh(HOST, number))
 
     @rule(name=st.sampled_from(["", "node-1", "node-2"]))
     def the_monitor_looks(self, name: str) -> None:
@@ -277,7 +277,7 @@ class Life(RuleBasedStateMachine):
         world.manager.monitor.heal()
         self.unsettled &= self.away.keys()
         sick = self.failing()
-        for lease in world.manager.leases(None):
+        for lease in world.manager.leases.all(None):
             if lease.status not in (LeaseStatus.PENDING, LeaseStatus.ACTIVE):
                 continue
             if lifecycle.live_claim(lease, world.clock.now()) is not None:
@@ -302,7 +302,7 @@ class Life(RuleBasedStateMachine):
 
     def nothing_is_going_on(self) -> bool:
         calm = (LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.TERMINATED)
-        return all(lease.status in calm for lease in self.world.manager.leases(None))
+        return all(lease.status in calm for lease in self.world.manager.leases.all(None))
 
     def attempt(self, act: object) -> Lease | None:
         """Do something that may be refused, or during which the manager may die; then another one goes on."""
@@ -342,7 +342,7 @@ class Life(RuleBasedStateMachine):
             return
         active = {
             reservation.id
-            for lease in self.world.manager.leases(None)
+            for lease in self.world.manager.leases.all(None)
             if lease.status is LeaseStatus.ACTIVE
             for reservation in lease.reservations
         }
@@ -356,7 +356,8 @@ class Life(RuleBasedStateMachine):
                     slots.get(resource_class(f.id), 0) * f.vcpus for f in state.flavors.values() if f.id in active
                 ]
                 spots = sum(server.vcpus for server in there if server.host == host.service_name)
-                assert not any(promised) or sum(promised) + spots <= host.vcpus, (host, promised, spots)
+                capacity = host.vcpus * host.inventories.get("VCPU", {}).get("allocation_ratio", 1)
+                assert not any(promised) or sum(promised) + spots <= capacity, (host, promised, spots)
 
     @invariant()
     def every_host_is_in_exactly_one_pool(self) -> None:
@@ -374,7 +375,7 @@ class Life(RuleBasedStateMachine):
     def leases_move_as_the_table_says(self) -> None:
         if not hasattr(self, "world"):
             return
-        for lease in self.world.manager.leases(None):
+        for lease in self.world.manager.leases.all(None):
             before = self.seen.get(lease.id)
             if before is not None and before is not lease.status:
                 assert lease.status in reachable(before), (before, lease.status)
@@ -397,20 +398,20 @@ class Life(RuleBasedStateMachine):
         world.manager = world.another_manager()
         for name, state in self.away.items():
             world.simulated.operators.host_returns(state)
-            world.manager.refresh_host(name.removeprefix("node-"))
+            world.manager.resources.refresh(HOST, name.removeprefix("node-"))
         for number in range(1, HOSTS + 1):
             world.simulated.operators.host_up(f"node-{number}")
             world.simulated.operators.host_enabled(f"node-{number}")
         self.away.clear()
         world.run_to(world.clock.now() + timedelta(minutes=10))
         self.all_is_quiet()
-        assert all(host.reservable for host in world.manager.hosts())
+        assert all(host.reservable for host in world.manager.resources.all(HOST))
         self.leases_move_as_the_table_says()
         world.run_to(world.clock.now() + timedelta(days=3))
-        for lease in world.manager.leases(None):
+        for lease in world.manager.leases.all(None):
             assert lease.status is LeaseStatus.TERMINATED, (lease.status, lease.events)
             assert lease.event(EventType.END).status is EventStatus.DONE
-        for lease in (*world.store.leases.past(), *world.manager.leases(None)):
+        for lease in (*world.store.leases.past(), *world.manager.leases.all(None)):
             whole = world.store.leases.one(lease.id, including_deleted=True)
             assert all(e.status is not EventStatus.IN_PROGRESS and e.due_at is None for e in whole.events), whole
         assert world.reservation_aggregates() == []

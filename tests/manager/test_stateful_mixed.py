@@ -85,7 +85,7 @@ class Mixed(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         self.world.run_to(self.world.clock.now() + timedelta(days=2))
-        assert {lease.status for lease in self.world.manager.leases(None)} <= {LeaseStatus.TERMINATED}
+        assert {lease.status for lease in self.world.manager.leases.all(None)} <= {LeaseStatus.TERMINATED}
         assert not any(self.world.store.calendar.live(kind) for kind in ResourceKind)
         assert self.world.pool() == {f"node-{number}" for number in range(1, HOSTS + 1)}
         assert self.world.reservation_aggregates() == []
@@ -119,7 +119,7 @@ class Mixed(RuleBasedStateMachine):
 
     @rule(lease=leases)
     def delete(self, lease: str) -> None:
-        self.attempt(lambda: self.world.manager.delete_lease(lease))
+        self.attempt(lambda: self.world.manager.leases.delete(lease))
 
     @rule(minutes=st.sampled_from([0, 1, 15, 30, 60, 180]))
     def time_passes(self, minutes: int) -> None:
@@ -133,10 +133,10 @@ class Mixed(RuleBasedStateMachine):
     @invariant()
     def no_lease_is_spoiled(self) -> None:
         if hasattr(self, "world"):
-            assert LeaseStatus.ERROR not in {lease.status for lease in self.world.manager.leases(None)}
+            assert LeaseStatus.ERROR not in {lease.status for lease in self.world.manager.leases.all(None)}
 
     def change(self, lease: str, **values: object) -> None:
-        self.attempt(lambda: self.world.manager.update_lease(lease, LeaseChange(**values)))
+        self.attempt(lambda: self.world.manager.leases.update(lease, LeaseChange(**values)))
 
     def attempt(self, act: object) -> Lease | None:
         """Do what may be refused, as a user's mistake or for want of room, and for nothing else."""

@@ -11,6 +11,7 @@ import pytest
 from blazar.clouds.ports import Flavor
 from blazar.manager.common.settings import Settings
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
+from blazar.model.resource import FLOATING_IP, HOST
 from blazar.resources.aggregates.reservations import CLOSED
 from blazar.resources.floating_ips.registration import BLAZAR, mark
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
@@ -30,7 +31,7 @@ def a_lease_that_is_over(world: World, *rooms, deleted: bool = False):
     lease = world.lease(*rooms)
     world.run()
     if deleted:
-        world.manager.delete_lease(lease.id)
+        world.manager.leases.delete(lease.id)
         world.run()
     else:
         world.run_to(lease.window.end + MINUTE)
@@ -148,7 +149,7 @@ def test_what_is_left_is_ended_although_the_lease_is_deleted_before_that_is_done
     world.simulated.compute.create_aggregate(reservation, f"blazar_{reservation}", {})
     world.faults.fail_before("delete_aggregate", ConnectionError("no"))
     assert swept(world) == 1
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.run_to(world.clock.now() + MINUTE)
     assert world.now(lease).deleted_at is not None
     swept(world)
@@ -221,9 +222,9 @@ def test_a_host_is_well_only_in_the_aggregate_of_a_reservation_that_holds_it(wor
     lease = world.lease(a_host())
     world.run()
     world.manager.monitor.run_once()
-    assert all(host.failure is None for host in world.manager.hosts())
+    assert all(host.failure is None for host in world.manager.resources.all(HOST))
     (held,) = world.hosts_of(lease)
-    other = next(host.name for host in world.manager.hosts() if host.name != held)
+    other = next(host.name for host in world.manager.resources.all(HOST) if host.name != held)
     cloud = world.simulated
     pool = cloud.compute.aggregate(lease.reservations[0].id)
     for aggregate in cloud.compute.aggregates():
@@ -232,7 +233,7 @@ def test_a_host_is_well_only_in_the_aggregate_of_a_reservation_that_holds_it(wor
     cloud.compute.add_host(pool.id, other)
     for _ in range(2):
         world.manager.monitor.run_once()
-    failures = {host.name: host.failure for host in world.manager.hosts()}
+    failures = {host.name: host.failure for host in world.manager.resources.all(HOST)}
     assert "does not hold it" in failures[other]
     assert failures[held] is None
 
@@ -242,7 +243,7 @@ def test_an_address_is_well_only_as_a_floating_ip_of_a_reservation_that_holds_it
     lease = world.lease(addresses())
     world.run()
     (held,) = world.hosts_of(lease)
-    free = next(a for a in world.manager.floating_ips() if a.name != held)
+    free = next(a for a in world.manager.resources.all(FLOATING_IP) if a.name != held)
     sign = mark(lease.reservations[0].id)
     cloud = world.simulated
     stray = cloud.network.create_floating_ip(
@@ -255,6 +256,6 @@ def test_an_address_is_well_only_as_a_floating_ip_of_a_reservation_that_holds_it
     cloud.network.tag_floating_ip(stray.id, {BLAZAR, sign})
     for _ in range(2):
         world.manager.monitor.run_once()
-    failures = {address.name: address.failure for address in world.manager.floating_ips()}
+    failures = {address.name: address.failure for address in world.manager.resources.all(FLOATING_IP)}
     assert failures[free.name]
     assert failures[held] is None

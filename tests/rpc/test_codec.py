@@ -8,21 +8,32 @@ import contextlib
 import inspect
 import json
 import zlib
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blazar.clouds.openstack.service import VersionMissing
+from blazar.manager.requests.leases import LeaseService
+from blazar.manager.requests.resources import ResourceService
 from blazar.model import errors
 from blazar.model.errors import BlazarError, CloudRefused, NotFound
 from blazar.rpc import codec
-from blazar.rpc.client import RemoteManager
-from blazar.rpc.interface import Manager
+from blazar.rpc.interface import NOUNS, Manager
 from tests.rpc.values import ANSWERS, ARGUMENTS
 
 KINDS = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, BlazarError)]
 CALLS = sorted(codec.CALLS)
+MANAGER = {"leases": LeaseService, "resources": ResourceService}
+"""What the manager has for each part of the interface; the server makes calls with arguments by name."""
+
+
+def hints_of(protocol: type) -> dict[str, dict[str, Any]]:
+    """Return the type hints of the properties of a protocol."""
+    return {
+        name: get_type_hints(member.fget) for name, member in vars(protocol).items() if isinstance(member, property)
+    }
 
 
 def same(one: object, other: object) -> bool:
@@ -31,16 +42,25 @@ def same(one: object, other: object) -> bool:
 
 
 def test_every_call_of_the_interface_can_be_made_and_no_other():
-    members = {name for name, member in vars(Manager).items() if inspect.isfunction(member) and name[0] != "_"}
-    assert codec.CALLS == members == set(ARGUMENTS) == set(ANSWERS)
+    parts = {name: hint["return"] for name, hint in hints_of(Manager).items()}
+    assert parts == NOUNS
+    members = {f"{noun}.{name}" for noun, part in parts.items() for name in vars(part) if name[0] != "_"}
+    assert codec.CALLS.keys() == members == set(ARGUMENTS) == set(ANSWERS)
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_from_afar_is_made_as_one_nearby(call):
-    def shape(owner: type) -> list[tuple[str, object, object]]:
-        return [(p.name, p.kind, p.default) for p in inspect.signature(getattr(owner, call)).parameters.values()]
+    def shape(method: Any) -> list[tuple[str, object, object]]:
+        return [(p.name, p.kind, p.default) for p in inspect.signature(method).parameters.values()]
 
-    assert shape(RemoteManager) == shape(Manager)
+    noun, name = call.split(".")
+    assert shape(getattr(MANAGER[noun], name)) == shape(codec.CALLS[call])
+
+
+def test_the_arguments_of_a_call_are_named_as_in_the_interface():
+    assert codec.named("leases.update", ("x",), {"change": None}) == {"lease_id": "x", "change": None}
+    with pytest.raises(TypeError, match="lease"):
+        codec.named("leases.update", (), {"lease": "x", "change": None})
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -64,43 +84,60 @@ def test_an_answer_arrives_as_it_was_given(call, data):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_an_error_arrives_as_what_it_is(kind):
     with pytest.raises(kind) as raised:
-        codec.decode_answer("lease", codec.encode_error(kind("what was wrong: ü\n")))
+        codec.decode_answer("leases.one", codec.encode_error(kind("what was wrong: ü\n")))
     assert (type(raised.value), raised.value.message) == (kind, "what was wrong: ü\n")
 
 
 def test_an_error_that_only_the_manager_knows_arrives_as_the_nearest_that_all_know():
     with pytest.raises(CloudRefused, match="too old") as raised:
-        codec.decode_answer("lease", codec.encode_error(VersionMissing("Nova is too old")))
+        codec.decode_answer("leases.one", codec.encode_error(VersionMissing("Nova is too old")))
     assert type(raised.value) is CloudRefused
 
 
 def test_an_error_that_nobody_knows_is_a_bug_and_no_code_of_that_name_is_run():
     with pytest.raises(BlazarError) as raised:
-        codec.decode_answer("lease", {"error": "SystemExit", "message": "1"})
+        codec.decode_answer("leases.one", {"error": "SystemExit", "message": "1"})
     assert type(raised.value) is BlazarError
 
 
 def test_a_long_text_travels_packed():
     ids = [f"{number:036}" for number in range(5000)]
-    sent = codec.encode_arguments("leases_by_id", {"lease_ids": ids})
+    sent = codec.encode_arguments("leases.by_id", {"lease_ids": ids})
     assert len(sent["lease_ids"]) < codec.LONG
-    assert codec.decode_arguments("leases_by_id", sent) == {"lease_ids": ids}
+    assert codec.decode_arguments("leases.by_id", sent) == {"lease_ids": ids}
 
 
 def test_a_text_that_looks_packed_is_not_taken_for_it():
-    sent = codec.encode_arguments("lease", {"lease_id": "z:abc"})
-    assert codec.decode_arguments("lease", sent) == {"lease_id": "z:abc"}
+    sent = codec.encode_arguments("leases.one", {"lease_id": "z:abc"})
+    assert codec.decode_arguments("leases.one", sent) == {"lease_id": "z:abc"}
 
 
 def test_a_packed_text_that_unpacks_without_end_is_not_unpacked(monkeypatch):
     monkeypatch.setattr(codec, "MOST", 1000)
     bomb = "z:" + base64.b64encode(zlib.compress(b'"' + b"a" * 2000 + b'"')).decode()
     with pytest.raises(codec.Garbled, match="too long when decompressed"):
-        codec.decode_arguments("lease", {"lease_id": bomb})
+        codec.decode_arguments("leases.one", {"lease_id": bomb})
 
 
 @pytest.mark.parametrize(
-    "call", ["start", "engine", "__init__", "__class__", "_leases", "", "lease ", "LEASE", None, 5, ["lease"]], ids=repr
+    "call",
+    [
+        "start",
+        "engine",
+        "__init__",
+        "__class__",
+        "_leases",
+        "",
+        "leases.one ",
+        "LEASES.ONE",
+        "leases",
+        "leases.__class__",
+        "claims.stop",
+        None,
+        5,
+        ["leases.one"],
+    ],
+    ids=repr,
 )
 def test_there_is_no_other_call(call):
     with pytest.raises(codec.Garbled, match="there is no call"):
@@ -134,22 +171,22 @@ def test_there_is_no_other_call(call):
 )
 def test_garbled_arguments_are_refused(arguments):
     with pytest.raises(codec.Garbled):
-        codec.decode_arguments("lease", arguments)
+        codec.decode_arguments("leases.one", arguments)
 
 
 @pytest.mark.parametrize(
     ("call", "name", "text"),
     [
-        ("create_lease", "request", "{}"),
-        ("create_lease", "request", '{"name": "n"}'),
-        ("update_lease", "change", '{"start": "soon"}'),
-        ("host_properties", "include_private", '"perhaps"'),
-        ("leases_by_id", "lease_ids", '"abc"'),
-        ("create_host", "request", '{"name": null, "id": null, "capabilities": {"gpu": 5}}'),
+        ("leases.create", "request", "{}"),
+        ("leases.create", "request", '{"name": "n"}'),
+        ("leases.update", "change", '{"start": "soon"}'),
+        ("resources.properties", "include_private", '"perhaps"'),
+        ("leases.by_id", "lease_ids", '"abc"'),
+        ("resources.register", "request", '{"given": {}, "capabilities": {"gpu": 5}}'),
     ],
 )
 def test_values_that_the_interface_does_not_have_are_refused(call, name, text):
-    others = {"lease_id": '"x"'} if call == "update_lease" else {}
+    others = dict.fromkeys(codec.needed(call) - {name}, '"x"')
     with pytest.raises(codec.Garbled, match=f"{name} of {call}"):
         codec.decode_arguments(call, {name: text, **others})
 
@@ -161,14 +198,14 @@ def test_values_that_the_interface_does_not_have_are_refused(call, name, text):
 )
 def test_a_garbled_answer_is_refused(message):
     with pytest.raises(codec.Garbled):
-        codec.decode_answer("lease", message)
+        codec.decode_answer("leases.one", message)
 
 
 def test_a_window_that_cannot_be_is_refused():
     text = '{"id":"a","name":"","user_id":"","project_id":"","status":"PENDING","created_at":"2030-01-01T00:00:00Z",'
     backwards = '"window":{"start":"2030-01-02T00:00:00Z","end":"2030-01-01T00:00:00Z"}}'
     with pytest.raises(codec.Garbled, match="is not after the start"):
-        codec.decode_answer("lease", {"answer": text + backwards})
+        codec.decode_answer("leases.one", {"answer": text + backwards})
 
 
 @settings(max_examples=200)
@@ -180,10 +217,10 @@ def test_whatever_arrives_is_a_value_or_garbled(call, text):
 
 def test_what_is_told_of_a_garbled_message_holds_nothing_of_its_content():
     with pytest.raises(codec.Garbled) as refused:
-        codec.decode_arguments("create_lease", {"request": '{"name": {"pass": "geheim"}}'})
+        codec.decode_arguments("leases.create", {"request": '{"name": {"pass": "geheim"}}'})
     assert "geheim" not in str(refused.value)
 
 
 def test_an_error_without_a_sentence_is_still_that_error():
     with pytest.raises(NotFound, match="no reason given"):
-        codec.decode_answer("lease", {"error": "NotFound"})
+        codec.decode_answer("leases.one", {"error": "NotFound"})

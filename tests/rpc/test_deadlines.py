@@ -15,6 +15,7 @@ from blazar.context import awaited, check_awaited
 from blazar.manager.lease.booking import Booking
 from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
 from blazar.model.requests import LeaseChange, LeaseRequest
+from blazar.model.resource import HOST
 from blazar.rpc import client, codec
 from blazar.rpc.client import RemoteManager
 from blazar.rpc.server import Endpoint
@@ -95,7 +96,7 @@ def test_a_request_that_lay_with_a_stopped_manager_is_not_carried_out_when_it_go
     assert len(world.store.leases.of_project(None)) == len(before) + 1
 
 
-@pytest.mark.parametrize("call", sorted(codec.CALLS - {"leases"}))
+@pytest.mark.parametrize("call", sorted(codec.CALLS.keys() - {"leases.all"}))
 def test_no_call_begins_after_its_deadline(call, monkeypatch):
     begun = []
     manager = type("Manager", (), {"__getattr__": lambda self, name: lambda **_: begun.append(name)})()
@@ -122,9 +123,9 @@ def test_a_manager_that_stops_between_beginning_and_booking_does_not_book(a_worl
 
     world: World = a_world(filters=[Slow()])
     _, remote = wire_to(Endpoint(world.manager, world.clock))
-    remote.hosts()
+    remote.resources.all(HOST)
     with pytest.raises(TooLate, match="nothing was done"):
-        remote.create_lease(wish())
+        remote.leases.create(wish())
     assert world.store.leases.of_project(None) == ()
 
 
@@ -132,7 +133,7 @@ def test_a_manager_that_stops_between_beginning_and_booking_does_not_book(a_worl
 def test_how_far_the_clocks_of_two_machines_differ_does_not_matter(world, wire_to, years):
     world.clock.instant = NOON.replace(year=NOON.year + years)
     wire, remote = wire_to(Endpoint(world.manager, world.clock))
-    assert len(remote.hosts()) == 3
+    assert len(remote.resources.all(HOST)) == 3
     deadline = datetime.fromtimestamp(float(wire.sent[-1]["deadline"]), UTC)
     assert deadline == world.clock.now() + timedelta(seconds=TIMEOUT)
 
@@ -140,8 +141,8 @@ def test_how_far_the_clocks_of_two_machines_differ_does_not_matter(world, wire_t
 def test_no_request_but_the_first_question_goes_out_without_a_deadline(world, wire_to):
     wire, remote = wire_to(Endpoint(world.manager, world.clock))
     remote._connect()
-    remote.create_lease(wish())
-    remote.leases(None)
+    remote.leases.create(wish())
+    remote.leases.all(None)
     assert ["deadline" in context for context in wire.sent] == [False, *[True] * (len(wire.sent) - 1)]
 
 
@@ -149,16 +150,16 @@ def test_when_nobody_answers_the_first_question_nothing_else_is_asked_for(world,
     wire, remote = wire_to(Endpoint(world.manager, world.clock))
     wire.stops = True
     with pytest.raises(NothingDone, match="nothing was done"):
-        remote.create_lease(wish())
-    assert {call for _, call, _ in wire.held} == {"host_properties"}
+        remote.leases.create(wish())
+    assert {call for _, call, _ in wire.held} == {"resources.properties"}
 
 
 def test_a_clock_that_was_set_back_or_forth_is_learnt_with_the_next_answer(world, wire_to):
     _, remote = wire_to(Endpoint(world.manager, world.clock))
-    remote.hosts()
+    remote.resources.all(HOST)
     for days in (1, -2):
         world.clock.by(days=days)
-        assert len(remote.hosts()) == 3
+        assert len(remote.resources.all(HOST)) == 3
 
 
 def test_a_manager_of_an_earlier_version_tells_no_time_and_works_all_the_same(world, wire_to, monkeypatch):
@@ -170,14 +171,14 @@ def test_a_manager_of_an_earlier_version_tells_no_time_and_works_all_the_same(wo
 
     wire, remote = wire_to(Earlier(world.manager, world.clock))
     for _ in range(3):
-        assert len(remote.hosts()) == 3
+        assert len(remote.resources.all(HOST)) == 3
     assert not any("deadline" in context for context in wire.sent)
     assert len(wire.sent) <= 5
 
 
 def test_an_api_of_an_earlier_version_goes_on_after_as_many_items_as_it_has(world):
-    answer = Endpoint(world.manager, world.clock).ask({"skip": "2"}, "hosts", {})
-    assert [host.name for host in codec.decode_answer("hosts", answer)] == ["node-3"]
+    answer = Endpoint(world.manager, world.clock).ask({"skip": "2"}, "resources.all", {"kind": '"host"'})
+    assert [host.name for host in codec.decode_answer("resources.all", answer)] == ["node-3"]
 
 
 def test_a_manager_of_an_earlier_version_is_told_how_many_items_the_api_has(world, wire_to, monkeypatch):
@@ -187,12 +188,14 @@ def test_a_manager_of_an_earlier_version_is_told_how_many_items_the_api_has(worl
 
     _, remote = wire_to(Earlier(world.manager, world.clock))
     monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
-    assert [host.name for host in remote.hosts()] == ["node-1", "node-2", "node-3"]
+    assert [host.name for host in remote.resources.all(HOST)] == ["node-1", "node-2", "node-3"]
 
 
 @pytest.mark.parametrize("text", ["", "soon", "nan", "inf", "-inf", "1e99", None, [], {}], ids=repr)
 def test_a_deadline_that_is_none_keeps_nobody_from_work(world, text):
-    answer = Endpoint(world.manager, world.clock).ask({"deadline": text, "skip": text, "after": text}, "hosts", {})
+    answer = Endpoint(world.manager, world.clock).ask(
+        {"deadline": text, "skip": text, "after": text}, "resources.all", {"kind": '"host"'}
+    )
     assert "answer" in answer
 
 
@@ -243,7 +246,7 @@ def test_work_begun_in_time_is_finished_even_if_nobody_waits(world):
 def test_a_change_that_comes_too_late_leaves_the_lease_as_it_was(a_world, wire_to):
     lease = (world := a_world()).lease(start=timedelta(hours=3))
     _, remote = wire_to(Endpoint(world.manager, world.clock))
-    remote.hosts()
+    remote.resources.all(HOST)
     before = world.now(lease)
     original = Booking.plan
 
@@ -254,9 +257,11 @@ def test_a_change_that_comes_too_late_leaves_the_lease_as_it_was(a_world, wire_t
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Booking, "plan", slow)
         with pytest.raises(TooLate):
-            remote.update_lease(lease.id, LeaseChange(end=lease.window.end + timedelta(hours=1)))
+            remote.leases.update(lease.id, LeaseChange(end=lease.window.end + timedelta(hours=1)))
     assert world.now(lease) == before
-    assert remote.update_lease(lease.id, LeaseChange(end=lease.window.end + timedelta(hours=1))).window != before.window
+    assert (
+        remote.leases.update(lease.id, LeaseChange(end=lease.window.end + timedelta(hours=1))).window != before.window
+    )
 
 
 class Newer:
@@ -277,14 +282,14 @@ def test_a_request_that_no_manager_knows_yet_is_503_and_may_be_sent_again(wire_t
 
 def test_a_request_that_one_manager_does_not_know_is_given_to_the_next(world, wire_to):
     _, remote = wire_to(Newer(), Newer(), Endpoint(world.manager, world.clock))
-    assert len(remote.hosts()) == 3
+    assert len(remote.resources.all(HOST)) == 3
 
 
 @pytest.mark.parametrize("arguments", [{"lease_id": '"x"', "fields": '"name"'}, {}], ids=["one more", "one less"])
 def test_arguments_of_another_version_are_no_bug(world, arguments):
-    answer = Endpoint(world.manager, world.clock).ask({}, "lease", arguments)
+    answer = Endpoint(world.manager, world.clock).ask({}, "leases.one", arguments)
     with pytest.raises(OtherVersion):
-        codec.decode_answer("lease", answer)
+        codec.decode_answer("leases.one", answer)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +309,7 @@ def test_a_server_that_does_not_take_our_questions_at_all_is_one_of_another_vers
 
     monkeypatch.setattr(wire, "call", fail)
     with pytest.raises(OtherVersion):
-        remote.hosts()
+        remote.resources.all(HOST)
 
 
 def test_only_what_was_not_done_invites_another_try(wire_to, world):

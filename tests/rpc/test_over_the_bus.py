@@ -19,7 +19,8 @@ from blazar.context import current, scope
 from blazar.model import errors
 from blazar.model.errors import BlazarError, ManagerUnavailable
 from blazar.model.lease import Lease, LeaseRevision, LeaseStatus
-from blazar.model.requests import HostChange
+from blazar.model.requests import ResourceChange
+from blazar.model.resource import FLOATING_IP, HOST
 from blazar.model.window import Window
 from blazar.rpc import client, codec
 from blazar.rpc.target import NAMESPACE, VERSION, target
@@ -53,7 +54,7 @@ def test_a_lease_is_created_shown_changed_and_deleted(http, near):
 
 
 def test_a_host_is_registered_changed_and_given_back(http, near, world):
-    world.manager.delete_host("3")
+    world.manager.resources.unregister(HOST, "3")
     host = http.post("/v1/os-hosts", json={"name": "node-3", "gpu": "A100"}).json["host"]
     assert near.get("/v1/os-hosts/3").json["host"] == host
     assert http.put("/v1/os-hosts/3", json={"gpu": None, "rack": "r1"}).json["host"]["rack"] == "r1"
@@ -106,7 +107,7 @@ def test_an_error_of_each_kind_arrives_with_its_status_and_sentence(http, near, 
     def fail(*_, **__):
         raise kind("what was wrong, and what would do")
 
-    monkeypatch.setattr(world.manager, "update_lease", fail)
+    monkeypatch.setattr(world.manager.leases, "update", fail)
     url = f"/v1/leases/{world.lease().id}"
     answer = http.put(url, json={"name": "renamed"})
     assert answer.status_code == kind.status
@@ -118,7 +119,7 @@ def test_a_bug_of_the_manager_is_a_500_with_nothing_of_its_inside(http, near, wo
     def fail(*_, **__):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(world.manager, "lease_revisions", fail)
+    monkeypatch.setattr(world.manager.leases, "revisions", fail)
     answer = http.get("/v1/leases")
     assert answer.status_code == 500
     assert answer.data == near.get("/v1/leases").data
@@ -129,7 +130,7 @@ def test_a_bug_of_the_manager_is_a_500_with_nothing_of_its_inside(http, near, wo
 
 
 def test_a_bug_is_logged_at_both_ends_under_one_id(http, world, monkeypatch, caplog):
-    monkeypatch.setattr(world.manager, "lease_revisions", lambda **_: 1 / 0)
+    monkeypatch.setattr(world.manager.leases, "revisions", lambda **_: 1 / 0)
     answer = http.get("/v1/leases")
     ends = {
         r.name: r.getMessage() for r in caplog.records if answer.headers["x-openstack-request-id"] in r.getMessage()
@@ -144,7 +145,7 @@ def test_the_global_request_id_goes_along(http, world, monkeypatch):
         seen.append(current().request_id)
         return ()
 
-    monkeypatch.setattr(world.manager, "lease_revisions", look)
+    monkeypatch.setattr(world.manager.leases, "revisions", look)
     global_id = "req-11111111-2222-3333-4444-555555555555"
     http.get("/v1/leases", headers={"X-OpenStack-Request-ID": global_id})
     own = http.get("/v1/leases").headers["x-openstack-request-id"]
@@ -154,7 +155,7 @@ def test_the_global_request_id_goes_along(http, world, monkeypatch):
 def test_a_call_leaves_no_scope_behind_in_its_thread(serve, world, monkeypatch):
     remote = serve(world.manager)
     with scope(request_id="req-one"):
-        remote.hosts()
+        remote.resources.all(HOST)
     assert current().request_id is None
 
 
@@ -162,15 +163,19 @@ def test_a_call_leaves_no_scope_behind_in_its_thread(serve, world, monkeypatch):
 class Shelf:
     """A manager of nothing but leases, that notes how many were asked for at a time."""
 
-    leases: dict[str, Lease]
+    known: dict[str, Lease]
     asked: list[int] = field(default_factory=list)
 
-    def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
-        return tuple(LeaseRevision(lease.id, 0) for lease in self.leases.values())
+    @property
+    def leases(self) -> Shelf:
+        return self
 
-    def leases_by_id(self, lease_ids: Any) -> tuple[Lease, ...]:
+    def revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
+        return tuple(LeaseRevision(lease.id, 0) for lease in self.known.values())
+
+    def by_id(self, lease_ids: Any) -> tuple[Lease, ...]:
         self.asked.append(len(lease_ids))
-        return tuple(self.leases[i] for i in reversed(lease_ids) if i in self.leases)
+        return tuple(self.known[i] for i in reversed(lease_ids) if i in self.known)
 
 
 def shelf(count: int) -> Shelf:
@@ -184,14 +189,14 @@ def test_a_long_list_comes_in_pages_and_in_order(serve):
     many = shelf(1201)
     http = client_of(app_of(serve(many)))
     listed = http.get("/v1/leases").json["leases"]
-    assert [lease["id"] for lease in listed] == list(many.leases)
+    assert [lease["id"] for lease in listed] == list(many.known)
     assert many.asked == [500, 500, 201]
 
 
 @pytest.mark.parametrize("fitting", [1, 3, 600])
 def test_a_list_comes_in_messages_that_are_bounded_by_their_bytes_and_in_order(serve, monkeypatch, fitting):
     some = shelf(7 if fitting == 1 else 1201)
-    size = len(codec.encode_answer("lease", next(iter(some.leases.values())))["answer"])
+    size = len(codec.encode_answer("leases.one", next(iter(some.known.values())))["answer"])
     monkeypatch.setattr(codec, "MOST_IN_ONE", fitting * (size + 3))
     answers = []
     original = codec.encode_answer
@@ -201,11 +206,11 @@ def test_a_list_comes_in_messages_that_are_bounded_by_their_bytes_and_in_order(s
         return answers[-1][1]
 
     monkeypatch.setattr(codec, "encode_answer", note)
-    assert serve(some).leases(None) == tuple(some.leases.values())
-    lists = [codec.decode_answer(call, message) for call, message in answers if call == "leases_by_id"]
+    assert serve(some).leases.all(None) == tuple(some.known.values())
+    lists = [codec.decode_answer(call, message) for call, message in answers if call == "leases.by_id"]
     assert max(len(leases) for leases in lists) <= fitting
     # What did not fit is not read again and again.
-    assert sum(some.asked) <= 2 * len(some.leases) + 500
+    assert sum(some.asked) <= 2 * len(some.known) + 500
 
 
 @pytest.mark.parametrize("path", ["/v1/os-hosts", "/v1/os-hosts/allocations", "/v1/os-hosts/properties"])
@@ -219,44 +224,69 @@ def test_every_list_may_come_in_several_messages(http, near, monkeypatch, path):
 class Losing:
     """A manager of which one list loses an item after two messages."""
 
-    def __init__(self, manager: Any, call: str, gone: int) -> None:
+    def __init__(self, manager: Any, call: str, arguments: dict[str, Any], gone: int) -> None:
         self._manager = manager
-        self._call = call
+        self._call = (call, arguments)
         self._gone = gone
         self._told = 0
 
-    def __getattr__(self, call: str) -> Any:
-        def answer(**arguments: Any) -> Any:
-            items = getattr(self._manager, call)(**arguments)
-            if (call, arguments) != (self._call, LISTS[self._call]):
-                return items
-            self._told += 1
-            return items if self._told <= 2 else items[: self._gone] + items[self._gone + 1 :]
+    @property
+    def leases(self) -> Any:
+        return LosingPart(self, "leases")
 
-        return answer
+    @property
+    def resources(self) -> Any:
+        return LosingPart(self, "resources")
+
+    def answer(self, call: str, arguments: dict[str, Any]) -> Any:
+        items = call_of(self._manager, call)(**arguments)
+        if (call, arguments) != self._call:
+            return items
+        self._told += 1
+        return items if self._told <= 2 else items[: self._gone] + items[self._gone + 1 :]
 
 
-LISTS = {
-    "lease_revisions": {"project_id": None},
-    "hosts": {},
-    "host_allocations": {"host_id": None, "lease_id": None, "reservation_id": None},
-    "host_properties": {"include_private": True},
-    "floating_ips": {},
-    "floating_ip_allocations": {"floating_ip_id": None, "lease_id": None, "reservation_id": None},
-}
+@dataclass(frozen=True)
+class LosingPart:
+    """The calls of a ``Losing`` manager about one noun."""
+
+    manager: Losing
+    noun: str
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda **arguments: self.manager.answer(f"{self.noun}.{name}", arguments)
+
+
+def call_of(manager: Any, call: str) -> Any:
+    """Return the method of a manager that a call names."""
+    noun, name = call.split(".")
+    return getattr(getattr(manager, noun), name)
+
+
+ALL = {"resource_id": None, "lease_id": None, "reservation_id": None}
+LISTS: list[tuple[str, dict[str, Any]]] = [
+    ("leases.revisions", {"project_id": None}),
+    ("resources.all", {"kind": HOST}),
+    ("resources.allocations", {"kind": HOST, **ALL}),
+    ("resources.properties", {"kind": HOST, "include_private": True}),
+    ("resources.all", {"kind": FLOATING_IP}),
+    ("resources.allocations", {"kind": FLOATING_IP, **ALL}),
+]
 
 
 @pytest.mark.parametrize("gone", [0, 1], ids=["told long ago", "told last"])
-@pytest.mark.parametrize("call", LISTS)
-def test_an_item_that_goes_while_a_list_is_read_takes_no_other_with_it(serve, world, monkeypatch, call, gone):
+@pytest.mark.parametrize(("call", "arguments"), LISTS)
+def test_an_item_that_goes_while_a_list_is_read_takes_no_other_with_it(
+    serve, world, monkeypatch, call, arguments, gone
+):
     world.register_addresses(*range(40, 44))
     for number in range(4):
         world.lease(start=timedelta(hours=number))
-        world.manager.update_host("1", HostChange({f"rack{number}": "r1"}))
-    whole = list(getattr(world.manager, call)(**LISTS[call]))
-    remote = serve(Losing(world.manager, call, gone))
+        world.manager.resources.change(HOST, "1", ResourceChange({f"rack{number}": "r1"}))
+    whole = list(call_of(world.manager, call)(**arguments))
+    remote = serve(Losing(world.manager, call, arguments, gone))
     monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
-    listed = list(getattr(remote, call)(**LISTS[call]))
+    listed = list(call_of(remote, call)(**arguments))
     assert len(whole) >= 3
     assert [item for item in listed if item != whole[gone]] == whole[:gone] + whole[gone + 1 :]
 
@@ -264,14 +294,14 @@ def test_an_item_that_goes_while_a_list_is_read_takes_no_other_with_it(serve, wo
 def test_a_lease_that_goes_while_a_list_is_read_is_left_out(serve):
     some = shelf(3)
     gone = LeaseRevision("gone", 0)
-    original = some.lease_revisions
-    some.lease_revisions = lambda project_id: (gone, *original(project_id))
-    assert serve(some).leases(None) == tuple(some.leases.values())
+    original = some.revisions
+    some.revisions = lambda project_id: (gone, *original(project_id))
+    assert serve(some).leases.all(None) == tuple(some.known.values())
 
 
 def test_an_empty_list_is_asked_for_once(serve):
     none = shelf(0)
-    assert serve(none).leases("p") == ()
+    assert serve(none).leases.all("p") == ()
     assert none.asked == []
 
 
@@ -318,7 +348,7 @@ def test_what_a_driver_raises_of_its_own_is_503(bus: Bus, monkeypatch):
 
     monkeypatch.setattr(bus.remote._client, "call", fail)
     with pytest.raises(ManagerUnavailable, match="message bus cannot be reached"):
-        bus.remote.hosts()
+        bus.remote.resources.all(HOST)
 
 
 @pytest.mark.parametrize("message", [{}, {"answer": "?"}, ["x"], None, {"error": 1}], ids=repr)
@@ -326,7 +356,7 @@ def test_an_answer_that_is_garbled_is_503(bus: Bus, monkeypatch, message):
     remote = bus.remote
     monkeypatch.setattr(remote._client, "call", lambda *_, **__: message)
     with pytest.raises(ManagerUnavailable, match="cannot be understood"):
-        remote.lease(NOBODY)
+        remote.leases.one(NOBODY)
 
 
 @pytest.fixture
@@ -349,10 +379,12 @@ def test_the_server_has_no_other_method(raw, method):
 @pytest.mark.parametrize(("namespace", "version"), [("manager.api", "1.0"), (NAMESPACE, "1.0"), (NAMESPACE, "3.0")])
 def test_the_server_speaks_no_other_version(raw, namespace, version):
     with pytest.raises(oslo_messaging.UnsupportedVersion):
-        raw("ask", namespace=namespace, version=version, call="hosts", arguments={})
+        raw("ask", namespace=namespace, version=version, call="resources.all", arguments={})
 
 
-@pytest.mark.parametrize("call", ["start", "engine", "claims", "__class__", "_leases", "stop"])
+@pytest.mark.parametrize(
+    "call", ["start", "engine", "claims", "__class__", "_leases", "stop", "claims.stop", "leases.__class__"]
+)
 def test_what_is_no_call_of_the_interface_is_not_made(raw, call, caplog):
     answer = raw("ask", call=call, arguments={})
     assert answer["error"] == "OtherVersion"
@@ -362,7 +394,7 @@ def test_what_is_no_call_of_the_interface_is_not_made(raw, call, caplog):
 
 @pytest.mark.parametrize("arguments", [None, [], {"lease_id": 5}, {"lease_id": "no JSON"}, {}, {"x": '"y"'}], ids=repr)
 def test_arguments_that_are_garbled_are_a_message_in_the_log_and_no_traceback(raw, arguments, caplog):
-    answer = raw("ask", call="lease", arguments=arguments)
+    answer = raw("ask", call="leases.one", arguments=arguments)
     assert answer["error"] == "OtherVersion"
     (record,) = [r for r in caplog.records if r.name == "blazar.rpc.server"]
     assert (record.levelno, record.exc_info) == (logging.ERROR, None)
@@ -378,8 +410,8 @@ def test_what_travels_is_plain_data(bus: Bus, remote, monkeypatch):
         return answer
 
     monkeypatch.setattr(remote._client, "call", note)
-    remote.hosts()
-    assert remote.host("1").name == "node-1"
+    remote.resources.all(HOST)
+    assert remote.resources.one(HOST, "1").name == "node-1"
     assert json.loads(json.dumps(sent)) == [list(one) for one in sent]
     assert all(isinstance(text, str) for _, _, answer in sent for text in answer.values())
 

@@ -68,11 +68,11 @@ def racer(url: str, cloud_file: Path, barrier: object, pipe: Connection) -> None
         try:
             match kind:
                 case "create":
-                    world.manager.create_lease(argument)
+                    world.manager.leases.create(argument)
                 case "update":
-                    world.manager.update_lease(*argument)
+                    world.manager.leases.update(*argument)
                 case "delete":
-                    world.manager.delete_lease(argument)
+                    world.manager.leases.delete(argument)
             pipe.send((kind, "done"))
         except BlazarError as error:
             pipe.send((kind, error.status))
@@ -133,16 +133,16 @@ def test_nothing_is_promised_twice_however_many_want_it(database_url, tmp_path):
 
 def one_round(world: World, pipes: list[Connection], start: datetime) -> Counter[object]:
     """Leave one host free, let it be raced for while another becomes free, and look at what came of it."""
-    fixed = world.manager.create_lease(replace(request(start, "grows"), reservations=(a_host(2),)))
-    ending = world.manager.create_lease(request(start, "ends"))
-    earlier = [world.manager.create_lease(request(start - HOUR, "prolongs")) for _ in range(3)]
+    fixed = world.manager.leases.create(replace(request(start, "grows"), reservations=(a_host(2),)))
+    ending = world.manager.leases.create(request(start, "ends"))
+    earlier = [world.manager.leases.create(request(start - HOUR, "prolongs")) for _ in range(3)]
     growth = ReservationChange(fixed.reservations[0].id, {"min": 3, "max": 3})
     orders = [("create", request(start + timedelta(minutes=number), f"racer {number}")) for number in range(11)]
     orders += [("update", (lease.id, LeaseChange(end=start + HOUR))) for lease in earlier]
     orders += [("update", (fixed.id, LeaseChange(reservations=(growth,)))), ("delete", ending.id)]
     outcomes = run(pipes, orders)
 
-    leases = world.manager.leases(None)
+    leases = world.manager.leases.all(None)
     assert {lease.status for lease in leases} == {LeaseStatus.PENDING}
     assert sum(lease.name.startswith("racer") for lease in leases) == outcomes["create", "done"]
     nobody_shares(world)
@@ -151,7 +151,7 @@ def one_round(world: World, pipes: list[Connection], start: datetime) -> Counter
     in_window = {a.resource_id for a in allocations(world) if a.window.start >= start or a.window.end > start}
     assert len(in_window) in (HOSTS - 1, HOSTS)
     for lease in leases:
-        world.manager.delete_lease(lease.id)
+        world.manager.leases.delete(lease.id)
     assert world.reservation_aggregates() == []
     return outcomes
 
@@ -193,12 +193,12 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
         change = ReservationChange(of.reservations[0].id, values)
         return "update", (of.id, LeaseChange(reservations=(change,)))
 
-    crowd = world.manager.create_lease(lease(start, "grows", instances(2, vcpus=4)))
-    apart = world.manager.create_lease(lease(start, "grows apart", flavored(1, "small", affinity=False)))
-    reached = world.manager.create_lease(lease(start, "grows addresses", addresses(1)))
-    ending = world.manager.create_lease(lease(start, "ends", a_host(1), addresses(1)))
+    crowd = world.manager.leases.create(lease(start, "grows", instances(2, vcpus=4)))
+    apart = world.manager.leases.create(lease(start, "grows apart", flavored(1, "small", affinity=False)))
+    reached = world.manager.leases.create(lease(start, "grows addresses", addresses(1)))
+    ending = world.manager.leases.create(lease(start, "ends", a_host(1), addresses(1)))
     earlier = [
-        world.manager.create_lease(lease(start - HOUR, "prolongs", *rooms))
+        world.manager.leases.create(lease(start - HOUR, "prolongs", *rooms))
         for rooms in (
             (instances(2, vcpus=8),),
             (instances(2, vcpus=8, affinity=False), addresses(1)),
@@ -225,7 +225,7 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
     orders += [("delete", ending.id)]
     outcomes = run(pipes, orders)
 
-    leases = world.manager.leases(None)
+    leases = world.manager.leases.all(None)
     assert {one.status for one in leases} == {LeaseStatus.PENDING}
     assert sum(one.name.startswith("racer") for one in leases) == outcomes["create", "done"]
     check_promises(world.store, since=NOON)
@@ -237,7 +237,7 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
             assert least <= held[reservation.id] <= most, one
     only_theirs_is_in_the_cloud(world, leases)
     for one in leases:
-        world.manager.delete_lease(one.id)
+        world.manager.leases.delete(one.id)
     only_theirs_is_in_the_cloud(world, ())
     return outcomes
 

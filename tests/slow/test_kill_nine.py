@@ -32,14 +32,12 @@ from blazar.model.errors import BlazarError
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, Reservation
 from blazar.model.requests import (
     NOW,
-    FloatingIpRequest,
-    HostRequest,
     LeaseChange,
     LeaseRequest,
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import FLOATING_IP, HOST, ResourceKind
 from blazar.resources.floating_ips.registration import AddressRegistration, mark
 from blazar.resources.floating_ips.type import VirtualFloatingIp
 from blazar.resources.hosts.registration import HostRegistration
@@ -52,7 +50,7 @@ from blazar.store.store import Store
 from blazar.store.tables import events
 from tests.enforcement.conftest import TOKEN, Service, example
 from tests.oracle import check_at_rest
-from tests.world import RecordingNotifier, a_host, addresses, flavored, instances
+from tests.world import RecordingNotifier, a_host, address_request, addresses, flavored, host_request, instances
 
 pytestmark = pytest.mark.slow
 
@@ -159,7 +157,7 @@ def use(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random, bus
 
 
 def one_wish(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random) -> None:
-    leases = [lease for lease in manager.leases(None) if lease.status in (LeaseStatus.ACTIVE, LeaseStatus.PENDING)]
+    leases = [lease for lease in manager.leases.all(None) if lease.status in (LeaseStatus.ACTIVE, LeaseStatus.PENDING)]
     active = [lease for lease in leases if lease.status is LeaseStatus.ACTIVE]
     wish = dice.random()
     if wish < 0.30 or not leases:
@@ -167,18 +165,18 @@ def one_wish(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random
         # Shorter than an hour, so that the warning, with snapshots, comes at the start.
         end = now + timedelta(minutes=dice.randint(2, 50))
         rooms = tuple(dice.choice(ROOMS)(dice) for _ in range(dice.choice((1, 1, 2))))
-        manager.create_lease(LeaseRequest("a lease", "curie", "physics", NOW, end, reservations=rooms))
+        manager.leases.create(LeaseRequest("a lease", "curie", "physics", NOW, end, reservations=rooms))
     elif wish < 0.42 and active:
         for reservation in dice.choice(active).reservations:
             make_use_of(cloud, reservation)
     elif wish < 0.60 and active:
         lease = dice.choice(active)
         growth = tuple(ReservationChange(r.id, GROWTH[r.resource_type](dice)) for r in lease.reservations)
-        manager.update_lease(lease.id, LeaseChange(reservations=growth))
+        manager.leases.update(lease.id, LeaseChange(reservations=growth))
     elif wish < 0.92 and active:
-        manager.update_lease(dice.choice(active).id, LeaseChange(end=NOW))
+        manager.leases.update(dice.choice(active).id, LeaseChange(end=NOW))
     else:
-        manager.delete_lease(dice.choice(leases).id)
+        manager.leases.delete(dice.choice(leases).id)
 
 
 def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
@@ -210,9 +208,9 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_nothing_is_lost(po
     upgrade(engine)
     first = a_manager(postgresql_url, cloud_file, service.url)
     for number in range(1, HOSTS + 1):
-        first.create_host(HostRequest(name=f"node-{number}", id=None, capabilities={}))
+        first.resources.register(HOST, host_request(name=f"node-{number}", id=None, capabilities={}))
     for number in ADDRESSES:
-        first.create_floating_ip(FloatingIpRequest("public", f"203.0.113.{number}"))
+        first.resources.register(FLOATING_IP, address_request("public", f"203.0.113.{number}"))
     for flavor in OFFERED:
         simulated(cloud_file).operators.offer_flavor(flavor)
     engine.dispose()

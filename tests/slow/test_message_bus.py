@@ -31,6 +31,7 @@ from blazar.cmd import config
 from blazar.model.errors import ManagerUnavailable
 from blazar.model.lease import Content, Lease, LeaseRevision, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.requests import LeaseRequest
+from blazar.model.resource import HOST
 from blazar.model.window import Window
 from blazar.rpc import server as rpc
 from blazar.rpc.client import RemoteManager
@@ -81,7 +82,7 @@ def serve(conf: cfg.ConfigOpts) -> Iterator[Callable[..., RemoteManager]]:
         servers.append(server)
         remote = RemoteManager(conf, way)
         conf.set_override("rpc_response_timeout", timeout)
-        remote.host_properties(include_private=False)
+        remote.resources.properties(HOST, include_private=False)
         return remote
 
     yield begin
@@ -114,10 +115,14 @@ class Hotel:
         self.begun = threading.Semaphore(0)
         self.go_on = threading.Event()
 
-    def host_properties(self, **_: Any) -> tuple[()]:
+    @property
+    def resources(self) -> Hotel:
+        return self
+
+    def properties(self, **_: Any) -> tuple[()]:
         return ()
 
-    def hosts(self) -> tuple[()]:
+    def all(self, kind: str) -> tuple[()]:
         self.begun.release()
         self.go_on.wait(60)
         return ()
@@ -126,7 +131,7 @@ class Hotel:
 def test_a_busy_manager_leaves_requests_to_others(serve, topic):
     hotel = Hotel()
     remote = serve(hotel, threads=1)
-    callers = [threading.Thread(target=remote.hosts, daemon=True) for _ in range(12)]
+    callers = [threading.Thread(target=remote.resources.all, args=(HOST,), daemon=True) for _ in range(12)]
     for caller in callers:
         caller.start()
     assert hotel.begun.acquire(timeout=20)
@@ -159,7 +164,7 @@ def stopped_at_will(tmp_path: Path, topic: str, conf: cfg.ConfigOpts) -> Iterato
 def test_what_a_stopped_manager_held_is_not_carried_out_when_it_goes_on(stopped_at_will, conf, tmp_path):
     remote = RemoteManager(conf, transport(conf))
     wish = LeaseRequest("one wish", "u", "p", NOON + timedelta(hours=1), NOON + timedelta(hours=2), None, (a_host(),))
-    assert remote.leases(None) == ()
+    assert remote.leases.all(None) == ()
     stopped_at_will.send_signal(signal.SIGSTOP)
     callers = [threading.Thread(target=refused, args=(remote, wish)) for _ in range(3)]
     for caller in callers:
@@ -171,17 +176,17 @@ def test_what_a_stopped_manager_held_is_not_carried_out_when_it_goes_on(stopped_
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         with contextlib.suppress(ManagerUnavailable):
-            remote.hosts()
+            remote.resources.all(HOST)
             break
     time.sleep(1)
-    assert remote.leases(None) == ()
-    assert remote.create_lease(wish).name == "one wish"
-    assert len(remote.leases(None)) == 1
+    assert remote.leases.all(None) == ()
+    assert remote.leases.create(wish).name == "one wish"
+    assert len(remote.leases.all(None)) == 1
 
 
 def refused(remote: RemoteManager, wish: LeaseRequest) -> None:
     with pytest.raises(ManagerUnavailable):
-        remote.create_lease(wish)
+        remote.leases.create(wish)
 
 
 class Shelf:
@@ -209,13 +214,21 @@ class Shelf:
 
         self._leases = {str(number): lease(number) for number in range(count)}
 
-    def host_properties(self, **_: Any) -> tuple[()]:
+    @property
+    def leases(self) -> Any:
+        return self
+
+    @property
+    def resources(self) -> Any:
+        return self
+
+    def properties(self, **_: Any) -> tuple[()]:
         return ()
 
-    def lease_revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
+    def revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
         return tuple(LeaseRevision(lease_id, 0) for lease_id in self._leases)
 
-    def leases_by_id(self, lease_ids: Any) -> tuple[Lease, ...]:
+    def by_id(self, lease_ids: Any) -> tuple[Lease, ...]:
         return tuple(self._leases[lease_id] for lease_id in lease_ids)
 
 

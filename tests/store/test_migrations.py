@@ -148,7 +148,7 @@ def test_db_manage_goes_both_ways(database_url, capsys):
 def test_db_manage_prints_the_record_of_past_leases(sqlite, sqlite_url, capsys):
     world = World(sqlite)
     lease = world.lease(name="past", project="physics")
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     assert main(["--database-url", sqlite_url, "past-leases", "--project", "physics", "--since", "2030-01-01"]) == 0
     assert lease.id in capsys.readouterr().out
     assert main(["--database-url", sqlite_url, "past-leases", "--json", "--until", "2020-01-01"]) == 0

@@ -41,7 +41,7 @@ def past(engine) -> tuple[World, dict[str, str]]:
         world.run_to(NOON + (HOUR if name == "deleted" else 3 * HOUR))
         ids[name] = lease.id
         if name == "deleted":
-            world.manager.delete_lease(lease.id)
+            world.manager.leases.delete(lease.id)
         world.run_to(world.clock.now().replace(hour=12, minute=0) + DAY)
     ids["runs"] = world.lease(a_host(), hours=24 * 30, name="runs").id
     ids["to come"] = world.lease(a_host(), start=10 * DAY, name="to come").id

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from blazar.model.errors import Conflict, NotFound
-from blazar.model.requests import HostChange
+from blazar.model.requests import ResourceChange
 from blazar.model.requirements import parse_requirement
 from blazar.store.engine import WRITES
 from blazar.store.store import Store
@@ -70,13 +70,13 @@ def test_hosts_registered_at_once_with_the_same_new_property_are_all_registered(
 
 def test_hosts_changed_at_once_with_the_same_new_property_are_all_changed(store):
     hosts = [a_host(store, number) for number in range(4)]
-    at_once(4, lambda number: store.resources.change(hosts[number].id, HostChange({"rack": str(number)}), at=NOON))
+    at_once(4, lambda number: store.resources.change(hosts[number].id, ResourceChange({"rack": str(number)}), at=NOON))
     assert {host.capabilities["rack"] for host in store.resources.of_kind(HOST)} == {"0", "1", "2", "3"}
 
 
 def test_capabilities_are_set_and_taken_away_together(store):
     host = a_host(store, 1, gpu="a100", rack="7")
-    changed = store.resources.change(host.id, HostChange({"gpu": None, "rack": "8", "ssd": "yes"}), at=NOON)
+    changed = store.resources.change(host.id, ResourceChange({"gpu": None, "rack": "8", "ssd": "yes"}), at=NOON)
     assert changed.capabilities == {"rack": "8", "ssd": "yes"}
     assert changed == store.resources.one(HOST, "1")
 

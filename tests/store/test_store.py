@@ -13,7 +13,7 @@ import pytest
 from blazar.model.demand import Plan
 from blazar.model.errors import Conflict, StaleCalendar, StaleLease, StoreUnavailable
 from blazar.model.lease import LeaseStatus
-from blazar.model.requests import HostChange
+from blazar.model.requests import ResourceChange
 from blazar.model.requirements import parse_requirement
 from blazar.model.resource import ResourceKind
 from blazar.store.engine import connect
@@ -108,7 +108,7 @@ def test_the_inventory_costs_one_statement_while_nothing_changes(world):
         kept = world.store.resources.catalog(HOST)
         assert world.store.resources.catalog(HOST) is kept
     assert statements.count == 2
-    world.store.resources.change(kept.resources[0].id, HostChange({"gpu": "x"}), at=NOON)
+    world.store.resources.change(kept.resources[0].id, ResourceChange({"gpu": "x"}), at=NOON)
     with_gpu = parse_requirement('["==", "$gpu", "x"]', field="f")
     assert "gpu" in world.store.resources.catalog(HOST).matching(with_gpu)[0].capabilities
 
@@ -119,7 +119,7 @@ def test_a_host_that_is_promised_cannot_be_withdrawn_and_one_that_is_withdrawn_n
     with pytest.raises(Conflict, match=f"allocated to lease {lease.id}; delete"):
         world.store.resources.withdraw(first.id, at=NOON)
     assert world.store.resources.one(HOST, "1").reservable
-    world.manager.delete_lease(lease.id)
+    world.manager.leases.delete(lease.id)
     world.store.resources.withdraw(first.id, at=NOON)
     assert len(world.hosts_of(world.lease(a_host(1, 3)))) == 2
 
@@ -136,7 +136,7 @@ def test_what_is_released_blocks_no_longer_than_the_cleaning_takes(world):
 def test_past_leases_are_kept_for_the_record(world):
     ended, deleted, live = world.lease(hours=1), world.lease(hours=1), world.lease(hours=9)
     world.run_to(NOON + timedelta(hours=1))
-    world.manager.delete_lease(deleted.id)
+    world.manager.leases.delete(deleted.id)
     assert {lease.id for lease in world.store.leases.past()} == {ended.id, deleted.id}
     assert world.store.leases.past("art") == ()
     assert world.store.leases.past(since=NOON + timedelta(hours=2)) == ()

@@ -66,7 +66,7 @@ class RenderedLeases:
 
     def all(self, manager: Manager, project_id: str | None) -> list[bytes]:
         """Return the JSON of a project's leases (None: all leases), oldest first. The caller may modify the list."""
-        wanted = manager.lease_revisions(project_id)
+        wanted = manager.leases.revisions(project_id)
         with self._lock:
             found = {w.id: kept.text for w in wanted if (kept := self._kept.get(w.id)) and kept.revision == w.revision}
             known = self._kept.keys() if project_id is None else self._of_project.get(project_id, set())
@@ -75,7 +75,7 @@ class RenderedLeases:
                     self._drop(lease_id)
         missing = [w.id for w in wanted if w.id not in found]
         if missing:
-            fresh = manager.leases_by_id(missing) if len(missing) <= MOST_BY_ID else manager.leases(project_id)
+            fresh = manager.leases.by_id(missing) if len(missing) <= MOST_BY_ID else manager.leases.all(project_id)
             found |= {lease.id: self._keep(lease) for lease in fresh if lease.id not in found}
         # A lease that was deleted between the two reads is in neither.
         return [found[w.id] for w in wanted if w.id in found]

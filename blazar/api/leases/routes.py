@@ -54,7 +54,7 @@ class Leases:
             )
         wanted = new_lease(body, self._form, call.caller, operator=call.is_operator)
         try:
-            return call.manager.create_lease(wanted)
+            return call.manager.leases.create(wanted)
         except UsageDenied as error:
             # As in the existing Blazar: a filter that refuses a new lease gives 403, a refused update gives 400.
             raise Denied(error.message) from error
@@ -70,13 +70,13 @@ class Leases:
         body = call.body()
         check_text_after(body, lease)
         change = lease_change(body, self._form, call.caller, operator=call.is_operator)
-        return call.manager.update_lease(lease.id, change)
+        return call.manager.leases.update(lease.id, change)
 
     def delete(self, call: Call, lease_id: str) -> None:
         """Delete a lease."""
         lease = self._visible(call, lease_id)
         call.authorize(_target(lease))
-        call.manager.delete_lease(lease.id)
+        call.manager.leases.delete(lease.id)
         for rendered in call.services.rendered.values():
             rendered.drop(lease.id)
 
@@ -85,7 +85,7 @@ class Leases:
         key = identifier(lease_id)
         if key == "-":
             raise _unknown(lease_id)
-        lease = call.manager.lease(key)
+        lease = call.manager.leases.one(key)
         try:
             call.services.policy.check(GET.name, call.caller, _target(lease))
         except Denied:

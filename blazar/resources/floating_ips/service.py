@@ -11,11 +11,12 @@ from blazar.context import scope
 from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.errors import Conflict
-from blazar.model.requests import FloatingIpRequest
+from blazar.model.requests import Registration
 from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind
 from blazar.resources.allocations import promised
 from blazar.resources.floating_ips.registration import (
     ADDRESS,
+    NETWORK,
     AddressRegistration,
     address_text,
     attributes_of,
@@ -43,24 +44,24 @@ class FloatingIpService:
         """Return one address; NotFound."""
         return self._store.resources.one(FLOATING_IP, floating_ip_id)
 
-    def create(self, request: FloatingIpRequest) -> Resource:
+    def register(self, request: Registration) -> Resource:
         """Register an address outside the cloud's allocation pools. InvalidInput, NotFound (subnet), Conflict."""
-        address = address_text(request.address, ADDRESS)
-        name = name_of(request.network_id, address)
+        network_id, address = str(request.given[NETWORK]), address_text(request.given[ADDRESS], ADDRESS)
+        name = name_of(network_id, address)
         if self._store.resources.named(FLOATING_IP, name) is not None:
             raise Conflict(f"{FLOATING_IP.noun} {name} is registered already")
         with scope(limit=self._limit):
-            subnet = self._registration.subnet_for(request.network_id, address)
+            subnet = self._registration.subnet_for(network_id, address)
         return self._store.resources.add(
             FLOATING_IP,
             external_id=str(uuid.uuid4()),
             name=name,
-            details=ResourceDetails(attributes_of(request.network_id, subnet.id, address), ResourceInventory()),
+            details=ResourceDetails(attributes_of(network_id, subnet.id, address), ResourceInventory()),
             capabilities={},
             at=self._clock.now(),
         )
 
-    def delete(self, floating_ip_id: str) -> None:
+    def unregister(self, floating_ip_id: str) -> None:
         """Unregister an address. NotFound; Conflict while it is allocated to a lease."""
         address = self.one(floating_ip_id)
         # First, so that no allocation comes in between; after a crash the address can be deleted again.
@@ -68,13 +69,13 @@ class FloatingIpService:
         self._store.resources.retire(address.id, at=self._clock.now())
 
     def allocations(
-        self, *, floating_ip_id: str | None, lease_id: str | None, reservation_id: str | None
+        self, *, resource_id: str | None, lease_id: str | None, reservation_id: str | None
     ) -> tuple[ResourceAllocations, ...]:
         """Return live allocations by address; for a given lease or reservation, past ones, too."""
         return promised(
             self._store,
             FLOATING_IP,
-            external_id=floating_ip_id,
+            external_id=resource_id,
             lease_id=lease_id,
             reservation_id=reservation_id,
             now=self._clock.now(),

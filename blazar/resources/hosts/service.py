@@ -14,12 +14,12 @@ from blazar.model.allocations import ResourceAllocations
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError, CloudError, Conflict, InvalidInput, NotFound
 from blazar.model.lease import Reservation
-from blazar.model.requests import HostChange, HostRequest
+from blazar.model.requests import Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
 from blazar.resources.allocations import promised
 from blazar.resources.complete import CompleteType, required_properties
 from blazar.resources.hosts.registration import HostRegistration, Standing
-from blazar.resources.parameters import HOST_PROPERTIES
+from blazar.resources.parameters import HOST_PROPERTIES, text_of
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -56,16 +56,17 @@ class HostService:
         """Return one host; NotFound."""
         return self._store.resources.one(HOST, host_id)
 
-    def create(self, request: HostRequest) -> Resource:
+    def register(self, request: Registration) -> Resource:
         """Register a host that runs no servers. If this fails, changes of the cloud are undone."""
         with scope(limit=self._limit):
-            return self._create(request)
+            return self._register(request)
 
-    def _create(self, request: HostRequest) -> Resource:
-        if request.id is None and not request.name:
+    def _register(self, request: Registration) -> Resource:
+        host_id, name = (text_of(request.given, key) for key in ("id", "name"))
+        if host_id is None and not name:
             raise InvalidInput("give name (the hypervisor's hostname) or id (its number in Nova)")
         _check_keys(request.capabilities)
-        hypervisor = self._registration.find(id=request.id, name=request.name)
+        hypervisor = self._registration.find(id=host_id, name=name)
         if self._store.resources.named(HOST, hypervisor.hypervisor_hostname) is not None:
             raise Conflict(f"host {hypervisor.hypervisor_hostname} is registered already")
         self._registration.check_empty(hypervisor.hypervisor_hostname, hypervisor.service_name)
@@ -90,12 +91,12 @@ class HostService:
                 self._registration.ensure_left(hypervisor.service_name)
             raise
 
-    def update(self, host_id: str, change: HostChange) -> Resource:
+    def change(self, host_id: str, change: ResourceChange) -> Resource:
         """Set and remove capabilities, disable or enable, set the projects that may use the host: all or nothing.
 
         Conflict if a live reservation on the host asks for a capability. Allocations of the host stay.
         """
-        if change == HostChange({}):
+        if change == ResourceChange({}):
             raise InvalidInput("nothing to change: give at least one capability as key and value")
         _check_keys(change.capabilities)
         host = self.one(host_id)
@@ -167,12 +168,12 @@ class HostService:
             return hypervisor
         return replace(hypervisor, availability_zone=str(host.attributes["availability_zone"]))
 
-    def delete(self, host_id: str) -> None:
+    def unregister(self, host_id: str) -> None:
         """Unregister a host. Conflict while it is allocated or runs servers; it then stays registered."""
         with scope(limit=self._limit):
-            self._delete(host_id)
+            self._unregister(host_id)
 
-    def _delete(self, host_id: str) -> None:
+    def _unregister(self, host_id: str) -> None:
         host = self.one(host_id)
         service_name = str(host.attributes["service_name"])
         # First, so that no allocation comes in between; after a crash the host can be deleted again.
@@ -187,13 +188,13 @@ class HostService:
         self._leave_again(host.name, service_name)
 
     def allocations(
-        self, *, host_id: str | None, lease_id: str | None, reservation_id: str | None
+        self, *, resource_id: str | None, lease_id: str | None, reservation_id: str | None
     ) -> tuple[ResourceAllocations, ...]:
         """Return live allocations by host; for a given lease or reservation, past ones, too."""
         return promised(
             self._store,
             HOST,
-            external_id=host_id,
+            external_id=resource_id,
             lease_id=lease_id,
             reservation_id=reservation_id,
             now=self._clock.now(),

@@ -10,8 +10,8 @@ from blazar.api.context import Call, identifier
 from blazar.api.kinds.floating_ips.components import COMPONENTS, FIELDS, FLOATING_IP_CREATE, RESERVATIONS, floating_ip
 from blazar.api.routes import ADMIN, READER, Body, Part, Root, Route, Rule, in_path
 from blazar.api.shapes import Json, a_list, an_object, ref
-from blazar.model.requests import FloatingIpRequest
-from blazar.model.resource import Resource, ResourceKind, unknown
+from blazar.model.requests import Registration
+from blazar.model.resource import FLOATING_IP, Resource, ResourceKind, unknown
 
 GET = Rule("blazar:floatingips:get", READER, "List and show the addresses that can be reserved.")
 POST = Rule("blazar:floatingips:post", ADMIN, "Register an address.")
@@ -20,23 +20,23 @@ DELETE = Rule("blazar:floatingips:delete", ADMIN, "Unregister an address.")
 
 def index(call: Call) -> Sequence[Resource]:
     """List addresses."""
-    return call.manager.floating_ips()
+    return call.manager.resources.all(FLOATING_IP)
 
 
 def create(call: Call) -> Resource:
     """Register an address."""
     body = call.body()
-    return call.manager.create_floating_ip(FloatingIpRequest(body["floating_network_id"], body["floating_ip_address"]))
+    return call.manager.resources.register(FLOATING_IP, Registration(body))
 
 
 def show(call: Call, floating_ip_id: str) -> Resource:
     """Show an address."""
-    return call.manager.floating_ip(_id(floating_ip_id))
+    return call.manager.resources.one(FLOATING_IP, _id(floating_ip_id))
 
 
 def delete(call: Call, floating_ip_id: str) -> None:
     """Unregister an address."""
-    call.manager.delete_floating_ip(_id(floating_ip_id))
+    call.manager.resources.unregister(FLOATING_IP, _id(floating_ip_id))
 
 
 def _id(text: str) -> str:

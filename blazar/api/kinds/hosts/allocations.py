@@ -14,6 +14,7 @@ from blazar.api.kinds.hosts.schemas import ALLOCATION_UPDATE
 from blazar.api.routes import ADMIN, Body, Root, Route, Rule, in_query
 from blazar.api.shapes import RESERVATION_ID, Json, a_list, an_object, ref
 from blazar.model.allocations import ResourceAllocations
+from blazar.model.resource import HOST
 
 GET = Rule("blazar:oshosts:get_allocations", ADMIN, "List and show allocations of hosts.")
 MOVE = Rule("blazar:oshosts:reallocate", ADMIN, "Move a reservation to another host.")
@@ -27,19 +28,19 @@ _NARROWING = (
 
 def index(call: Call) -> Sequence[ResourceAllocations]:
     """List the allocations of all hosts."""
-    return call.manager.host_allocations(**_narrowed(call))
+    return call.manager.resources.allocations(HOST, **_narrowed(call))
 
 
 def show(call: Call, host_id: str) -> ResourceAllocations:
     """Show the allocations of one host."""
-    return call.manager.host_allocations(host_id=parsed(host_id), **_narrowed(call))[0]
+    return call.manager.resources.allocations(HOST, resource_id=parsed(host_id), **_narrowed(call))[0]
 
 
 def move(call: Call, host_id: str) -> ResourceAllocations:
     """Move a reservation from this host to another."""
     key = parsed(host_id)
-    call.manager.host(key)
-    return call.manager.move_reservation(key, identifier(call.body()["reservation_id"]))
+    call.manager.resources.one(HOST, key)
+    return call.manager.resources.move(HOST, key, identifier(call.body()["reservation_id"]))
 
 
 def _narrowed(call: Call) -> dict[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from blazar.api.kinds.hosts import render, requests, schemas, v2
 from blazar.api.routes import Body
 from blazar.api.shapes import Json
-from blazar.model.requests import HostChange, HostRequest
+from blazar.model.requests import Registration, ResourceChange
 from blazar.model.resource import Resource
 
 
@@ -25,8 +25,8 @@ class HostFormat:
     created: Body
     changed: Body
     host_id: Callable[[str], str]
-    request: Callable[[Json], HostRequest]
-    change: Callable[[Json], HostChange]
+    request: Callable[[Json], Registration]
+    change: Callable[[Json], ResourceChange]
     shown: Callable[[Resource], Json]
     one: str | None = None
     many: str | None = None

@@ -11,7 +11,7 @@ from blazar.api.kinds.hosts.schemas import PROPERTY_UPDATE
 from blazar.api.routes import ADMIN, Body, Root, Route, Rule, in_path, in_query
 from blazar.api.shapes import Json, a_list, an_object, ref
 from blazar.model.errors import NotFound
-from blazar.model.resource import ResourceProperty
+from blazar.model.resource import HOST, ResourceProperty
 
 GET = Rule("blazar:oshosts:get_resource_properties", ADMIN, "List capabilities.")
 PATCH = Rule("blazar:oshosts:update_resource_properties", ADMIN, "Make a capability public or private.")
@@ -23,7 +23,7 @@ def index(call: Call) -> Sequence[Json]:
     # Any non-empty value counts as true, as in the existing Blazar: clients send True and never False.
     everything = bool(call.query.get("all")) and call.is_operator
     detail = bool(call.query.get("detail"))
-    found = call.manager.host_properties(include_private=everything)
+    found = call.manager.resources.properties(HOST, include_private=everything)
     return [render.property_values(value, detail=detail) for value in found]
 
 
@@ -32,7 +32,7 @@ def update(call: Call, name: str) -> ResourceProperty:
     body = call.body()
     if "\0" in name or len(name) > 255:
         raise NotFound("no host has ever had a property of this name")
-    return call.manager.set_host_property(name, private=body["private"])
+    return call.manager.resources.set_property(HOST, name, private=body["private"])
 
 
 ROUTES = (

@@ -10,7 +10,7 @@ from blazar.api.kinds.hosts import schemas
 from blazar.api.routes import in_path
 from blazar.api.shapes import Json
 from blazar.model.errors import InvalidInput
-from blazar.model.requests import HostChange, HostRequest
+from blazar.model.requests import Registration, ResourceChange
 from blazar.model.resource import ResourceKind, unknown
 
 HOST_ID = in_path("host_id", "the host's id, the number of its hypervisor in Nova")
@@ -61,22 +61,21 @@ def host_id(text: str) -> str:
     return key
 
 
-def request(body: Json) -> HostRequest:
+def request(body: Json) -> Registration:
     """Return the request to register a host."""
     given = {key: value for key, value in body.items() if key not in schemas.HOST_CREATE["properties"]}
-    return HostRequest(
-        body.get("name"),
-        str(int(body["id"])) if "id" in body else None,
+    return Registration(
+        {"name": body.get("name"), "id": str(int(body["id"])) if "id" in body else None},
         capabilities(given),
         disabled=flag(body.get("disabled", False)),
         open_to=projects(body.get("authorized_projects")),
     )
 
 
-def change(body: Json) -> HostChange:
+def change(body: Json) -> ResourceChange:
     """Return the change of a host that the body describes."""
     given = {key: value for key, value in body.items() if key not in schemas.HOST_UPDATE["properties"]}
-    return HostChange(
+    return ResourceChange(
         capability_changes(given),
         disabled=flag(body["disabled"]) if "disabled" in body else None,
         open_to=projects(body.get("authorized_projects")),

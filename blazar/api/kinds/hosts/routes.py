@@ -13,7 +13,7 @@ from blazar.api.kinds.hosts.formats import HostFormat
 from blazar.api.kinds.hosts.requests import HOST_ID
 from blazar.api.routes import ADMIN, Part, Root, Route, Rule
 from blazar.api.shapes import a_list, enclosed, in_envelope, ref
-from blazar.model.resource import Resource
+from blazar.model.resource import HOST, Resource
 
 GET = Rule("blazar:oshosts:get", ADMIN, "List and show hosts.")
 POST = Rule("blazar:oshosts:post", ADMIN, "Register a host.")
@@ -30,29 +30,29 @@ class Hosts:
 
     def index(self, call: Call) -> Sequence[Resource]:
         """List hosts."""
-        return call.manager.hosts()
+        return call.manager.resources.all(HOST)
 
     def create(self, call: Call) -> Resource:
         """Register a host."""
-        return call.manager.create_host(self._form.request(call.body()))
+        return call.manager.resources.register(HOST, self._form.request(call.body()))
 
     def show(self, call: Call, host_id: str) -> Resource:
         """Show a host."""
-        return call.manager.host(self._form.host_id(host_id))
+        return call.manager.resources.one(HOST, self._form.host_id(host_id))
 
     def update(self, call: Call, host_id: str) -> Resource:
         """Set and remove capabilities."""
         key = self._form.host_id(host_id)
-        call.manager.host(key)
-        return call.manager.update_host(key, self._form.change(call.body()))
+        call.manager.resources.one(HOST, key)
+        return call.manager.resources.change(HOST, key, self._form.change(call.body()))
 
     def delete(self, call: Call, host_id: str) -> None:
         """Unregister a host."""
-        call.manager.delete_host(self._form.host_id(host_id))
+        call.manager.resources.unregister(HOST, self._form.host_id(host_id))
 
     def refresh(self, call: Call, host_id: str) -> Resource:
         """Refresh a host's data from the cloud."""
-        return call.manager.refresh_host(self._form.host_id(host_id))
+        return call.manager.resources.refresh(HOST, self._form.host_id(host_id))
 
 
 def _routes(root: Root, form: HostFormat) -> tuple[Route, ...]:

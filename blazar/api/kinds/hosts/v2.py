@@ -11,7 +11,7 @@ from blazar.api.kinds.hosts.requests import capabilities, capability_changes
 from blazar.api.shapes import FLAG, TEXT, Json, an_object
 from blazar.api.validation import Schema
 from blazar.model.errors import InvalidInput
-from blazar.model.requests import HostChange, HostRequest
+from blazar.model.requests import Registration, ResourceChange
 from blazar.model.resource import Resource
 
 HOST_KEYS = (
@@ -104,18 +104,18 @@ def host_id(text: str) -> str:
     return str(int(text))
 
 
-def request(body: Json) -> HostRequest:
+def request(body: Json) -> Registration:
     """Return the request to register a host."""
     names = {body[key] for key in ("name", "hypervisor_hostname") if key in body}
     if len(names) > 1:
         raise InvalidInput("name and hypervisor_hostname are aliases and differ; give one of them")
     given_id = str(int(body["id"])) if "id" in body else None
-    return HostRequest(next(iter(names), None), given_id, capabilities(body.get("extra_capas", {})))
+    return Registration({"name": next(iter(names), None), "id": given_id}, capabilities(body.get("extra_capas", {})))
 
 
-def change(body: Json) -> HostChange:
+def change(body: Json) -> ResourceChange:
     """Return the change of a host that the body describes."""
-    return HostChange(capability_changes(body["extra_capas"]))
+    return ResourceChange(capability_changes(body["extra_capas"]))
 
 
 def host(value: Resource) -> Json:
