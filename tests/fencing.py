@@ -32,8 +32,8 @@ from blazar.model.requests import LeaseChange, ReservationChange, ReservationReq
 from blazar.model.resource import ResourceKind
 from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
+from tests.observed import ObservedStore
 from tests.oracle import ADDRESS, HOST, check_at_rest
-from tests.stores import ObservedStore
 from tests.tables import new_sqlite, sqlite_engine
 from tests.world import NOON, ManualClock, World, a_host, addresses, flavored, instances
 

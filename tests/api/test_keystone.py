@@ -16,6 +16,7 @@ from blazar.context import current
 from tests.api.conftest import app_of
 from tests.api.test_rest_v1 import LEASE
 from tests.cmd.stub import StubCloud
+from tests.observed import FailingManager, ObservedManager
 
 PHYSICS = {"id": "physics", "name": "Physics", "domain": {"id": "default", "name": "Default"}}
 ART = {**PHYSICS, "id": "art"}
@@ -71,7 +72,7 @@ def keystone(monkeypatch) -> dict[str, dict]:
 def a_cloud(world, tmp_path):
     """Make an HTTP client of the API as a cloud serves it, with further lines of configuration."""
 
-    def make(*lines: str, url: str = "http://127.0.0.1:9/v3", wrap=lambda app: app) -> Client:
+    def make(*lines: str, url: str = "http://127.0.0.1:9/v3", wrap=lambda app: app, manager=world.manager) -> Client:
         file = tmp_path / "blazar.conf"
         login = ["auth_type = v3password", f"auth_url = {url}", "username = blazar", "password = geheim"]
         more = [
@@ -81,7 +82,7 @@ def a_cloud(world, tmp_path):
         ]
         file.write_text("\n".join(["[keystone_authtoken]", *login, *more, *lines]), encoding="utf-8")
         conf = config.load(["--config-file", str(file)], program="blazar-test")
-        app = app_of(world.manager, KeystoneIdentity(), auth_uri=None)
+        app = app_of(manager, KeystoneIdentity(), auth_uri=None)
         return Client(wrap(behind_keystone(app, conf)))
 
     return make
@@ -108,8 +109,8 @@ def test_versions_need_no_token(http, path, status, headers):
     assert http.get(path, headers=headers).status_code == status
 
 
-def test_the_health_check_needs_neither_a_token_nor_a_manager(http, world, monkeypatch):
-    monkeypatch.setattr(world.manager.resources, "properties", lambda *_, **__: 1 / 0)
+def test_the_health_check_needs_neither_a_token_nor_a_manager(a_cloud, keystone, world):
+    http = a_cloud(manager=FailingManager(world.manager, {"resources.properties": ZeroDivisionError()}))
     assert http.get("/healthcheck").status_code == 200
     assert http.head("/healthcheck").status_code in (200, 204)
     assert http.get("/healthcheck/more").status_code == 401
@@ -207,9 +208,15 @@ def test_a_service_token_beside_a_valid_token_changes_nothing(http):
         assert http.get("/v1/leases", headers=headers).status_code == 200
 
 
-def test_a_given_request_id_is_passed_on_and_the_answer_has_ours(http, world, monkeypatch):
+def test_a_given_request_id_is_passed_on_and_the_answer_has_ours(a_cloud, keystone, world):
     seen = []
-    monkeypatch.setattr(world.manager.leases, "revisions", lambda _: seen.append(current().request_id) or ())
+
+    def note(name, call, *arguments, **more):
+        if name == "leases.revisions":
+            seen.append(current().request_id)
+        return call(*arguments, **more)
+
+    http = a_cloud(manager=ObservedManager(world.manager, note))
     given = "req-11111111-2222-3333-4444-555555555555"
     answer = http.get("/v1/leases", headers={**of("t-member"), "X-OpenStack-Request-ID": given})
     assert seen == [given]

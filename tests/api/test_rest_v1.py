@@ -14,7 +14,8 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.ports import Flavor
 from blazar.model.errors import StoreUnavailable
 from blazar.model.resource import HOST
-from tests.api.conftest import token
+from tests.api.conftest import app_of, client_of, token
+from tests.observed import FailingManager
 from tests.world import NOON
 
 HOST_RESERVATION = {
@@ -403,22 +404,15 @@ def test_the_version_document_is_served_below_any_mount(http):
         assert answer.json["version"]["links"] == [{"rel": "self", "href": "http://cloud:1234/reservation/v1"}]
 
 
-def test_the_healthcheck_reports_the_state_of_the_service(http, world, monkeypatch):
+def test_the_healthcheck_reports_the_state_of_the_service(http, world):
     assert http.get("/healthcheck").json == {"status": "ok"}
-
-    def fail(*_, **__):
-        raise StoreUnavailable("the database does not answer")
-
-    monkeypatch.setattr(world.manager.resources, "properties", fail)
-    answer = http.get("/healthcheck")
+    gone = StoreUnavailable("the database does not answer")
+    answer = client_of(app_of(FailingManager(world.manager, {"resources.properties": gone}))).get("/healthcheck")
     assert (answer.status_code, answer.json["status"]) == (503, "failing")
 
 
-def test_an_internal_error_is_a_500_without_details(http, world, monkeypatch, caplog):
-    def fail(_):
-        raise RuntimeError("secret detail")
-
-    monkeypatch.setattr(world.manager.leases, "revisions", fail)
+def test_an_internal_error_is_a_500_without_details(world, caplog):
+    http = client_of(app_of(FailingManager(world.manager, {"leases.revisions": RuntimeError("secret detail")})))
     answer = http.get("/v1/leases")
     assert answer.status_code == 500
     assert answer.json == {

@@ -13,7 +13,8 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.api.parts import installed
 from blazar.api.served import Served
 from blazar.model.errors import InvalidInput, StoreUnavailable
-from tests.api.conftest import client_of, token
+from tests.api.conftest import app_of, client_of, token
+from tests.observed import FailingManager
 from tests.world import NOON
 
 HOST_RESERVATION = {
@@ -237,22 +238,17 @@ def test_an_unknown_url_has_the_error_shape_of_version_2(http):
     assert refused.headers["Allow"]
 
 
-def test_an_internal_error_is_a_500_without_details(http, world, monkeypatch, caplog):
-    def fail(_):
-        raise RuntimeError("secret detail")
-
-    monkeypatch.setattr(world.manager.leases, "one", fail)
+def test_an_internal_error_is_a_500_without_details(world, caplog):
+    http = client_of(app_of(FailingManager(world.manager, {"leases.one": RuntimeError("secret detail")})))
     answer = http.get("/v2/leases/x")
     assert answer.status_code == 500
     assert answer.json == {"error_code": 500, "error_message": "Internal Server Error", "error_name": 500}
     assert "secret detail" in caplog.text
 
 
-def test_an_unreachable_database_is_503(http, world, monkeypatch):
-    def fail(_):
-        raise StoreUnavailable("the database does not answer")
-
-    monkeypatch.setattr(world.manager.resources, "all", fail)
+def test_an_unreachable_database_is_503(world):
+    gone = StoreUnavailable("the database does not answer")
+    http = client_of(app_of(FailingManager(world.manager, {"resources.all": gone})))
     answer = http.get("/v2/os-hosts")
     assert (answer.status_code, answer.json["error_name"]) == (503, 503)
 

@@ -31,7 +31,7 @@ from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.store.events import DueEvent, EventStore
 from blazar.store.store import Store
 from tests.manager.test_crashes import nothing_is_left
-from tests.stores import ObservedStore
+from tests.observed import ObservedStore
 from tests.world import NOON, World, a_host, instances
 
 HOUR = timedelta(hours=1)

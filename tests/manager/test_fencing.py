@@ -18,8 +18,8 @@ from blazar.model.clock import SystemClock
 from blazar.model.errors import StoreUnavailable
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from tests.fencing import HASTY, SETTINGS, STORIES, TTL, Template, Turn, calls_of, staged, tell, template, until
+from tests.observed import ObservedStore
 from tests.oracle import check_at_rest
-from tests.stores import ObservedStore
 from tests.world import World, a_host, instances
 
 

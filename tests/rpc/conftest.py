@@ -7,12 +7,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 from oslo_config import cfg
+from oslo_messaging.transport import RPCTransport
 
 from blazar.cmd import config
 from blazar.rpc import server as rpc
@@ -33,6 +35,21 @@ class Seat:
         return getattr(self.manager, name)
 
 
+class Wire:
+    """A driver of the message bus with the test in between.
+
+    ``around`` gets what sends a message on its way and returns the answer, the context and the message.
+    """
+
+    def __init__(self, bus: Bus, around: Callable[..., Any]) -> None:
+        self.conf = bus.conf
+        self._driver = bus.transport._driver
+        self._around = around
+
+    def send(self, target: Any, context: dict[str, Any], message: dict[str, Any], **more: Any) -> Any:
+        return self._around(partial(self._driver.send, target, context, message, **more), context, message)
+
+
 @dataclass(frozen=True)
 class Bus:
     """A message bus in memory on which one server listens, and callers wait for a second."""
@@ -41,6 +58,10 @@ class Bus:
     transport: Any
     seat: Seat
     remote: RemoteManager
+
+    def wired(self, around: Callable[..., Any]) -> RemoteManager:
+        """Return what another API sees, whose messages go through a function of the test as those of a ``Wire``."""
+        return RemoteManager(self.conf, RPCTransport(Wire(self, around)))
 
 
 @pytest.fixture(scope="module")

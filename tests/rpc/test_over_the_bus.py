@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,6 +28,7 @@ from blazar.rpc import client, codec
 from blazar.rpc.target import NAMESPACE, VERSION, target
 from tests.api.conftest import app_of, client_of, token
 from tests.api.test_rest_v1 import HOST_RESERVATION, LEASE
+from tests.observed import FailingManager, ObservedManager
 from tests.rpc.conftest import Bus
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BlazarError)]
@@ -103,11 +106,9 @@ def test_a_users_mistake_is_told_in_the_same_words(http, near, method, path, bod
 
 
 @pytest.mark.parametrize("kind", [*KINDS, VersionMissing], ids=lambda kind: kind.__name__)
-def test_an_error_of_each_kind_arrives_with_its_status_and_sentence(http, near, world, monkeypatch, kind):
-    def fail(*_, **__):
-        raise kind("what was wrong, and what would do")
-
-    monkeypatch.setattr(world.manager.leases, "update", fail)
+def test_an_error_of_each_kind_arrives_with_its_status_and_sentence(serve, world, kind):
+    manager = FailingManager(world.manager, {"leases.update": kind("what was wrong, and what would do")})
+    near, http = (client_of(app_of(each)) for each in (manager, serve(manager)))
     url = f"/v1/leases/{world.lease().id}"
     answer = http.put(url, json={"name": "renamed"})
     assert answer.status_code == kind.status
@@ -115,11 +116,9 @@ def test_an_error_of_each_kind_arrives_with_its_status_and_sentence(http, near, 
     assert answer.data == near.put(url, json={"name": "renamed"}).data
 
 
-def test_a_bug_of_the_manager_is_a_500_with_nothing_of_its_inside(http, near, world, monkeypatch, caplog):
-    def fail(*_, **__):
-        raise RuntimeError("secret detail")
-
-    monkeypatch.setattr(world.manager.leases, "revisions", fail)
+def test_a_bug_of_the_manager_is_a_500_with_nothing_of_its_inside(serve, world, caplog):
+    manager = FailingManager(world.manager, {"leases.revisions": RuntimeError("secret detail")})
+    near, http = (client_of(app_of(each)) for each in (manager, serve(manager)))
     answer = http.get("/v1/leases")
     assert answer.status_code == 500
     assert answer.data == near.get("/v1/leases").data
@@ -129,30 +128,31 @@ def test_a_bug_of_the_manager_is_a_500_with_nothing_of_its_inside(http, near, wo
     assert [record.exc_info[0] for record in logged] == [RuntimeError]
 
 
-def test_a_bug_is_logged_at_both_ends_under_one_id(http, world, monkeypatch, caplog):
-    monkeypatch.setattr(world.manager.leases, "revisions", lambda **_: 1 / 0)
-    answer = http.get("/v1/leases")
+def test_a_bug_is_logged_at_both_ends_under_one_id(serve, world, caplog):
+    manager = FailingManager(world.manager, {"leases.revisions": ZeroDivisionError()})
+    answer = client_of(app_of(serve(manager))).get("/v1/leases")
     ends = {
         r.name: r.getMessage() for r in caplog.records if answer.headers["x-openstack-request-id"] in r.getMessage()
     }
     assert set(ends) == {"blazar.rpc.server", "blazar.api.errors"}
 
 
-def test_the_global_request_id_goes_along(http, world, monkeypatch):
+def test_the_global_request_id_goes_along(serve, world):
     seen = []
 
-    def look(**_):
-        seen.append(current().request_id)
-        return ()
+    def note(name, call, **arguments):
+        if name == "leases.revisions":
+            seen.append(current().request_id)
+        return call(**arguments)
 
-    monkeypatch.setattr(world.manager.leases, "revisions", look)
+    http = client_of(app_of(serve(ObservedManager(world.manager, note))))
     global_id = "req-11111111-2222-3333-4444-555555555555"
     http.get("/v1/leases", headers={"X-OpenStack-Request-ID": global_id})
     own = http.get("/v1/leases").headers["x-openstack-request-id"]
     assert seen == [global_id, own]
 
 
-def test_a_call_leaves_no_scope_behind_in_its_thread(serve, world, monkeypatch):
+def test_a_call_leaves_no_scope_behind_in_its_thread(serve, world):
     remote = serve(world.manager)
     with scope(request_id="req-one"):
         remote.resources.all(HOST)
@@ -221,40 +221,17 @@ def test_every_list_may_come_in_several_messages(http, near, monkeypatch, path):
     assert http.get(path).data == whole
 
 
-class Losing:
-    """A manager of which one list loses an item after two messages."""
+def losing(manager: Any, call: str, arguments: dict[str, Any], gone: int) -> ObservedManager:
+    """Return a manager of which one list loses an item after two messages."""
+    messages = itertools.count(1)
 
-    def __init__(self, manager: Any, call: str, arguments: dict[str, Any], gone: int) -> None:
-        self._manager = manager
-        self._call = (call, arguments)
-        self._gone = gone
-        self._told = 0
-
-    @property
-    def leases(self) -> Any:
-        return LosingPart(self, "leases")
-
-    @property
-    def resources(self) -> Any:
-        return LosingPart(self, "resources")
-
-    def answer(self, call: str, arguments: dict[str, Any]) -> Any:
-        items = call_of(self._manager, call)(**arguments)
-        if (call, arguments) != self._call:
+    def lose(name: str, ask: Callable[..., Any], **given: Any) -> Any:
+        items = ask(**given)
+        if (name, given) != (call, arguments) or next(messages) <= 2:
             return items
-        self._told += 1
-        return items if self._told <= 2 else items[: self._gone] + items[self._gone + 1 :]
+        return items[:gone] + items[gone + 1 :]
 
-
-@dataclass(frozen=True)
-class LosingPart:
-    """The calls of a ``Losing`` manager about one noun."""
-
-    manager: Losing
-    noun: str
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda **arguments: self.manager.answer(f"{self.noun}.{name}", arguments)
+    return ObservedManager(manager, lose)
 
 
 def call_of(manager: Any, call: str) -> Any:
@@ -284,7 +261,7 @@ def test_an_item_that_goes_while_a_list_is_read_takes_no_other_with_it(
         world.lease(start=timedelta(hours=number))
         world.manager.resources.change(HOST, "1", ResourceChange({f"rack{number}": "r1"}))
     whole = list(call_of(world.manager, call)(**arguments))
-    remote = serve(Losing(world.manager, call, arguments, gone))
+    remote = serve(losing(world.manager, call, arguments, gone))
     monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
     listed = list(call_of(remote, call)(**arguments))
     assert len(whole) >= 3
@@ -314,49 +291,46 @@ def test_when_no_manager_listens_it_is_503_with_a_sentence(unheard):
     assert time.monotonic() - began < 5
 
 
-def test_a_message_bus_in_trouble_is_503_without_its_words(bus: Bus, monkeypatch, caplog):
-    remote = bus.remote
-
-    def fail(*_: Any, **__: Any) -> None:
+def test_a_message_bus_in_trouble_is_503_without_its_words(bus: Bus, caplog):
+    def fail(*_: Any) -> None:
         raise oslo_messaging.MessageDeliveryFailure("amqp://guest:geheim@bus is gone")
 
-    monkeypatch.setattr(remote._client, "call", fail)
-    answer = client_of(app_of(remote)).get("/v1/leases")
+    answer = client_of(app_of(bus.wired(fail))).get("/v1/leases")
     assert answer.status_code == 503
     assert answer.json["error_message"] == "the message bus cannot be reached; please try again"
     assert "is gone" in caplog.text
 
 
 def test_a_message_bus_that_was_never_there_keeps_nobody_waiting(bus: Bus, monkeypatch):
-    monkeypatch.setattr(client, "PATIENCE", 0.05)
     back = threading.Event()
-    remote = client.RemoteManager(bus.conf, bus.transport)
-    monkeypatch.setattr(remote, "_connect", back.wait)
-    http = client_of(app_of(remote))
-    answers = [http.get("/v1/leases") for _ in range(2)]
+
+    def hang(send: Callable[[], Any], *_: Any) -> Any:
+        back.wait()
+        return send()
+
+    http = client_of(app_of(bus.wired(hang)))
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "PATIENCE", 0.05)
+        answers = [http.get("/v1/leases") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [503, 503]
     assert answers[0].json["error_message"] == "the message bus cannot be reached; please try again"
-    back.set()
-    remote._first.join()
     bus.seat.manager = shelf(0)
+    back.set()
     assert http.get("/v1/leases").status_code == 200
 
 
-def test_what_a_driver_raises_of_its_own_is_503(bus: Bus, monkeypatch):
-    def fail(*_: Any, **__: Any) -> None:
+def test_what_a_driver_raises_of_its_own_is_503(bus: Bus):
+    def fail(*_: Any) -> None:
         raise ConnectionRefusedError("login was refused")
 
-    monkeypatch.setattr(bus.remote._client, "call", fail)
     with pytest.raises(ManagerUnavailable, match="message bus cannot be reached"):
-        bus.remote.resources.all(HOST)
+        bus.wired(fail).resources.all(HOST)
 
 
 @pytest.mark.parametrize("message", [{}, {"answer": "?"}, ["x"], None, {"error": 1}], ids=repr)
-def test_an_answer_that_is_garbled_is_503(bus: Bus, monkeypatch, message):
-    remote = bus.remote
-    monkeypatch.setattr(remote._client, "call", lambda *_, **__: message)
+def test_an_answer_that_is_garbled_is_503(bus: Bus, message):
     with pytest.raises(ManagerUnavailable, match="cannot be understood"):
-        remote.leases.one(NOBODY)
+        bus.wired(lambda *_: message).leases.one(NOBODY)
 
 
 @pytest.fixture
@@ -400,16 +374,16 @@ def test_arguments_that_are_garbled_are_a_message_in_the_log_and_no_traceback(ra
     assert (record.levelno, record.exc_info) == (logging.ERROR, None)
 
 
-def test_what_travels_is_plain_data(bus: Bus, remote, monkeypatch):
+def test_what_travels_is_plain_data(bus: Bus, world):
     sent = []
-    original = remote._client.call
 
-    def note(context, method, **arguments):
-        answer = original(context, method, **arguments)
-        sent.append((context, arguments, answer))
+    def note(send, context, message):
+        answer = send()
+        sent.append((context, message, answer))
         return answer
 
-    monkeypatch.setattr(remote._client, "call", note)
+    bus.seat.manager = world.manager
+    remote = bus.wired(note)
     remote.resources.all(HOST)
     assert remote.resources.one(HOST, "1").name == "node-1"
     assert json.loads(json.dumps(sent)) == [list(one) for one in sent]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store as one manager sees it, and a manager as one caller sees it: the test has its say in every call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from blazar.manager.service import ManagerService
+from blazar.rpc.interface import NOUNS, Manager
+from blazar.store.store import Store
+
+Around = Callable[..., Any]
+"""Called instead of every call: with its name, like ``leases.save``, the call, and its arguments."""
+
+
+class ObservedStore:
+    """A store whose every operation goes through a function of the test."""
+
+    def __init__(self, store: Store, around: Around) -> None:
+        for noun in ("leases", "calendar", "resources", "outbox", "events"):
+            setattr(self, noun, _Noun(noun, getattr(store, noun), around))
+
+
+class ObservedManager:
+    """A manager whose every call of the interface goes through a function of the test."""
+
+    def __init__(self, manager: Manager | ManagerService, around: Around) -> None:
+        for noun in NOUNS:
+            setattr(self, noun, _Noun(noun, getattr(manager, noun), around))
+
+
+class FailingManager(ObservedManager):
+    """A manager of which some calls, by name, fail with an error each."""
+
+    def __init__(self, manager: Manager | ManagerService, errors: Mapping[str, Exception]) -> None:
+        def fail(name: str, call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+            if name in errors:
+                raise errors[name]
+            return call(*arguments, **more)
+
+        super().__init__(manager, fail)
+
+
+class _Noun:
+    def __init__(self, noun: str, calls: object, around: Around) -> None:
+        self._noun = noun
+        self._calls = calls
+        self._around = around
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._around, f"{self._noun}.{name}", getattr(self._calls, name))
