@@ -108,7 +108,7 @@ class RemoteManager:
     request has no effect after its caller has got an error. After NothingDone it may be sent again.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, transport: Any) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, transport: Any, *, time: TimeOfManagers | None = None) -> None:
         self._client = oslo_messaging.get_rpc_client(
             transport,
             target(conf.manager.rpc_topic),
@@ -117,7 +117,7 @@ class RemoteManager:
             transport_options=oslo_messaging.TransportOptions(at_least_once=True),
         )
         self._conf = conf
-        self._time = TimeOfManagers()
+        self._time = time or TimeOfManagers()
         self._greet_again = 0.0
         self._first: threading.Thread | None = None
         self._lock = threading.Lock()

@@ -59,9 +59,9 @@ class Bus:
     seat: Seat
     remote: RemoteManager
 
-    def wired(self, around: Callable[..., Any]) -> RemoteManager:
+    def wired(self, around: Callable[..., Any], **more: Any) -> RemoteManager:
         """Return what another API sees, whose messages go through a function of the test as those of a ``Wire``."""
-        return RemoteManager(self.conf, RPCTransport(Wire(self, around)))
+        return RemoteManager(self.conf, RPCTransport(Wire(self, around)), **more)
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from blazar.rpc.server import Endpoint
 from blazar.rpc.time_of_managers import TimeOfManagers
 from tests.api.conftest import app_of, client_of
 from tests.api.test_rest_v1 import HOST_RESERVATION, LEASE
+from tests.observed import ObservedManager
 from tests.rpc.conftest import Bus
 from tests.world import NOON, ManualClock, World, a_host
 
@@ -30,7 +31,7 @@ TIMEOUT = 1
 
 
 @dataclass
-class Wire:
+class Way:
     """A way from the API to managers that a test can hold up: ``held`` are messages that lie with a stopped manager."""
 
     managers: list[Endpoint]
@@ -38,11 +39,9 @@ class Wire:
     held: list[tuple[dict[str, Any], str, dict[str, str]]] = field(default_factory=list)
     sent: list[dict[str, Any]] = field(default_factory=list)
 
-    def prepare(self, **_: Any) -> Wire:
-        return self
-
-    def call(self, context: dict[str, Any], method: str, *, call: str, arguments: dict[str, str]) -> Any:
+    def __call__(self, send: object, context: dict[str, Any], message: dict[str, Any]) -> Any:
         context = json.loads(json.dumps(context))
+        call, arguments = message["args"]["call"], message["args"]["arguments"]
         self.sent.append(context)
         if self.stops:
             self.held.append((context, call, arguments))
@@ -57,18 +56,19 @@ class Wire:
         return [self.managers[0].ask(*message) for message in self.held]
 
 
-@pytest.fixture
-def wire_to(bus: Bus, monkeypatch):
-    """Put managers at the end of a wire; return the wire and what the API sees."""
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
     monkeypatch.setattr(client._until_begun, "sleep", lambda _: None)
 
-    def make(*managers: Endpoint) -> tuple[Wire, RemoteManager]:
-        wire = Wire(list(managers))
-        remote = RemoteManager(bus.conf, bus.transport)
-        remote._client = wire
+
+@pytest.fixture
+def way_to(bus: Bus):
+    """Put managers at the end of a way; return the way and what the API sees."""
+
+    def make(*managers: Endpoint) -> tuple[Way, RemoteManager]:
+        way = Way(list(managers))
         # Here no time goes by of itself, at the managers neither.
-        remote._time = TimeOfManagers(lambda: 100.0)
-        return wire, remote
+        return way, bus.wired(way, time=TimeOfManagers(lambda: 100.0))
 
     return make
 
@@ -78,28 +78,28 @@ def wish() -> LeaseRequest:
 
 
 @pytest.mark.parametrize("change", ["create", "update"])
-def test_a_request_that_lay_with_a_stopped_manager_is_not_carried_out_when_it_goes_on(world, wire_to, change):
+def test_a_request_that_lay_with_a_stopped_manager_is_not_carried_out_when_it_goes_on(world, way_to, change):
     lease = world.lease(start=timedelta(hours=3))
-    wire, remote = wire_to(Endpoint(world.manager, world.clock))
+    way, remote = way_to(Endpoint(world.manager, world.clock))
     http = client_of(app_of(remote))
     assert http.get("/v1/leases").status_code == 200
     before = world.store.leases.of_project(None)
-    wire.stops = True
+    way.stops = True
     dates = {"end_date": "2030-04-03 08:00"}
     url, method = ("/v1/leases", "POST") if change == "create" else (f"/v1/leases/{lease.id}", "PUT")
     told = http.open(url, method=method, json=LEASE if change == "create" else dates)
     assert told.status_code == 503
     world.clock.by(seconds=TIMEOUT)
-    assert {answer["error"] for answer in wire.goes_on()} <= {"TooLate"}
+    assert {answer["error"] for answer in way.goes_on()} <= {"TooLate"}
     assert world.store.leases.of_project(None) == before
     assert http.post("/v1/leases", json=LEASE).status_code == 201
     assert len(world.store.leases.of_project(None)) == len(before) + 1
 
 
 @pytest.mark.parametrize("call", sorted(codec.CALLS.keys() - {"leases.all"}))
-def test_no_call_begins_after_its_deadline(call, monkeypatch):
+def test_no_call_begins_after_its_deadline(world, call, monkeypatch):
     begun = []
-    manager = type("Manager", (), {"__getattr__": lambda self, name: lambda **_: begun.append(name)})()
+    manager = ObservedManager(world.manager, lambda name, *_, **__: begun.append(name))
     endpoint = Endpoint(manager, ManualClock())
     monkeypatch.setattr(codec, "decode_arguments", lambda call, texts: {})
     context = {"deadline": repr(NOON.timestamp())}
@@ -107,7 +107,7 @@ def test_no_call_begins_after_its_deadline(call, monkeypatch):
     assert not begun
 
 
-def test_a_manager_that_stops_between_beginning_and_booking_does_not_book(a_world, wire_to):
+def test_a_manager_that_stops_between_beginning_and_booking_does_not_book(a_world, way_to):
     class Slow:
         """A filter in whose check the machine sleeps."""
 
@@ -122,7 +122,7 @@ def test_a_manager_that_stops_between_beginning_and_booking_does_not_book(a_worl
             pass
 
     world: World = a_world(filters=[Slow()])
-    _, remote = wire_to(Endpoint(world.manager, world.clock))
+    _, remote = way_to(Endpoint(world.manager, world.clock))
     remote.resources.all(HOST)
     with pytest.raises(TooLate, match="nothing was done"):
         remote.leases.create(wish())
@@ -130,50 +130,49 @@ def test_a_manager_that_stops_between_beginning_and_booking_does_not_book(a_worl
 
 
 @pytest.mark.parametrize("years", [-40, -1, 0, 1, 100])
-def test_how_far_the_clocks_of_two_machines_differ_does_not_matter(world, wire_to, years):
+def test_how_far_the_clocks_of_two_machines_differ_does_not_matter(world, way_to, years):
     world.clock.instant = NOON.replace(year=NOON.year + years)
-    wire, remote = wire_to(Endpoint(world.manager, world.clock))
+    way, remote = way_to(Endpoint(world.manager, world.clock))
     assert len(remote.resources.all(HOST)) == 3
-    deadline = datetime.fromtimestamp(float(wire.sent[-1]["deadline"]), UTC)
+    deadline = datetime.fromtimestamp(float(way.sent[-1]["deadline"]), UTC)
     assert deadline == world.clock.now() + timedelta(seconds=TIMEOUT)
 
 
-def test_no_request_but_the_first_question_goes_out_without_a_deadline(world, wire_to):
-    wire, remote = wire_to(Endpoint(world.manager, world.clock))
-    remote._connect()
+def test_no_request_but_the_first_question_goes_out_without_a_deadline(world, way_to):
+    way, remote = way_to(Endpoint(world.manager, world.clock))
     remote.leases.create(wish())
     remote.leases.all(None)
-    assert ["deadline" in context for context in wire.sent] == [False, *[True] * (len(wire.sent) - 1)]
+    assert ["deadline" in context for context in way.sent] == [False, *[True] * (len(way.sent) - 1)]
 
 
-def test_when_nobody_answers_the_first_question_nothing_else_is_asked_for(world, wire_to):
-    wire, remote = wire_to(Endpoint(world.manager, world.clock))
-    wire.stops = True
+def test_when_nobody_answers_the_first_question_nothing_else_is_asked_for(world, way_to):
+    way, remote = way_to(Endpoint(world.manager, world.clock))
+    way.stops = True
     with pytest.raises(NothingDone, match="nothing was done"):
         remote.leases.create(wish())
-    assert {call for _, call, _ in wire.held} == {"resources.properties"}
+    assert {call for _, call, _ in way.held} == {"resources.properties"}
 
 
-def test_a_clock_that_was_set_back_or_forth_is_learnt_with_the_next_answer(world, wire_to):
-    _, remote = wire_to(Endpoint(world.manager, world.clock))
+def test_a_clock_that_was_set_back_or_forth_is_learnt_with_the_next_answer(world, way_to):
+    _, remote = way_to(Endpoint(world.manager, world.clock))
     remote.resources.all(HOST)
     for days in (1, -2):
         world.clock.by(days=days)
         assert len(remote.resources.all(HOST)) == 3
 
 
-def test_a_manager_of_an_earlier_version_tells_no_time_and_works_all_the_same(world, wire_to, monkeypatch):
+def test_a_manager_of_an_earlier_version_tells_no_time_and_works_all_the_same(world, way_to):
     class Earlier(Endpoint):
         def ask(self, context, call, arguments):
             answer = super().ask(context, call, arguments)
             del answer["now"]
             return answer
 
-    wire, remote = wire_to(Earlier(world.manager, world.clock))
+    way, remote = way_to(Earlier(world.manager, world.clock))
     for _ in range(3):
         assert len(remote.resources.all(HOST)) == 3
-    assert not any("deadline" in context for context in wire.sent)
-    assert len(wire.sent) <= 5
+    assert not any("deadline" in context for context in way.sent)
+    assert len(way.sent) <= 5
 
 
 def test_an_api_of_an_earlier_version_goes_on_after_as_many_items_as_it_has(world):
@@ -181,12 +180,12 @@ def test_an_api_of_an_earlier_version_goes_on_after_as_many_items_as_it_has(worl
     assert [host.name for host in codec.decode_answer("resources.all", answer)] == ["node-3"]
 
 
-def test_a_manager_of_an_earlier_version_is_told_how_many_items_the_api_has(world, wire_to, monkeypatch):
+def test_a_manager_of_an_earlier_version_is_told_how_many_items_the_api_has(world, way_to, monkeypatch):
     class Earlier(Endpoint):
         def ask(self, context, call, arguments):
             return super().ask({name: text for name, text in context.items() if name != "after"}, call, arguments)
 
-    _, remote = wire_to(Earlier(world.manager, world.clock))
+    _, remote = way_to(Earlier(world.manager, world.clock))
     monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
     assert [host.name for host in remote.resources.all(HOST)] == ["node-1", "node-2", "node-3"]
 
@@ -243,9 +242,9 @@ def test_work_begun_in_time_is_finished_even_if_nobody_waits(world):
             booking.until_it_holds(lambda _: None, commit)
 
 
-def test_a_change_that_comes_too_late_leaves_the_lease_as_it_was(a_world, wire_to):
+def test_a_change_that_comes_too_late_leaves_the_lease_as_it_was(a_world, way_to):
     lease = (world := a_world()).lease(start=timedelta(hours=3))
-    _, remote = wire_to(Endpoint(world.manager, world.clock))
+    _, remote = way_to(Endpoint(world.manager, world.clock))
     remote.resources.all(HOST)
     before = world.now(lease)
     original = Booking.plan
@@ -271,8 +270,8 @@ class Newer:
         return Endpoint(object(), ManualClock()).ask(context, "a call of tomorrow", arguments)
 
 
-def test_a_request_that_no_manager_knows_yet_is_503_and_may_be_sent_again(wire_to, caplog):
-    wire, remote = wire_to(Newer())
+def test_a_request_that_no_manager_knows_yet_is_503_and_may_be_sent_again(way_to, caplog):
+    way, remote = way_to(Newer())
     answer = client_of(app_of(remote)).post("/v1/leases", json=LEASE)
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "5"
@@ -280,8 +279,8 @@ def test_a_request_that_no_manager_knows_yet_is_503_and_may_be_sent_again(wire_t
     assert "nothing was done" in answer.json["error_message"]
 
 
-def test_a_request_that_one_manager_does_not_know_is_given_to_the_next(world, wire_to):
-    _, remote = wire_to(Newer(), Newer(), Endpoint(world.manager, world.clock))
+def test_a_request_that_one_manager_does_not_know_is_given_to_the_next(world, way_to):
+    _, remote = way_to(Newer(), Newer(), Endpoint(world.manager, world.clock))
     assert len(remote.resources.all(HOST)) == 3
 
 
@@ -301,22 +300,19 @@ def test_arguments_of_another_version_are_no_bug(world, arguments):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_server_that_does_not_take_our_questions_at_all_is_one_of_another_version(wire_to, monkeypatch, error):
-    wire, remote = wire_to()
-
-    def fail(*_: Any, **__: Any) -> None:
+def test_a_server_that_does_not_take_our_questions_at_all_is_one_of_another_version(bus, error):
+    def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(wire, "call", fail)
     with pytest.raises(OtherVersion):
-        remote.resources.all(HOST)
+        bus.wired(fail).resources.all(HOST)
 
 
-def test_only_what_was_not_done_invites_another_try(wire_to, world):
-    wire, remote = wire_to(Endpoint(world.manager, world.clock))
+def test_only_what_was_not_done_invites_another_try(way_to, world):
+    way, remote = way_to(Endpoint(world.manager, world.clock))
     http = client_of(app_of(remote))
     http.get("/v1/leases")
-    wire.stops = True
+    way.stops = True
     answer = http.post("/v1/leases", json={**LEASE, "reservations": [HOST_RESERVATION]})
     assert answer.status_code == 503
     assert "may or may not have been done" in answer.json["error_message"]
