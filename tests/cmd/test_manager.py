@@ -124,17 +124,15 @@ def test_a_manager_that_is_told_to_stop_waits_no_longer(load, working, closed):
     manager.run(load(*working(port=closed, wait=300)), stopping)
 
 
-def test_it_says_what_it_waits_for_until_it_is_there(load, working, stub, monkeypatch, caplog):
-    caplog.set_level("INFO", logger="blazar.manager")
+def test_it_says_what_it_waits_for_until_it_is_there(start, working, stub):
     stub.statuses["/v3"] = 503
-    stopping = threading.Event()
-    monkeypatch.setattr(stopping, "wait", lambda seconds: stub.statuses.clear())
-    monkeypatch.setattr(manager, "open_cloud", lambda *_, **__: stopping.set())
-    monkeypatch.setattr(manager, "_look_around", lambda *_: (_ for _ in ()).throw(ConfigurationError("the next step")))
-    with pytest.raises(ConfigurationError, match="the next step"):
-        manager.run(load(*working(wait=300)), stopping)
-    (waiting,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert waiting.startswith("Waiting for up to 300 s: Keystone cannot be reached: ")
+    program = start("manager", *working(wait=300))
+    program.says("Waiting for up to 300 s: Keystone cannot be reached: ")
+    stub.statuses.clear()
+    program.says("has started, with the service user in project")
+    assert program.stop() == 0
+    (waiting,) = [line for line in program.said.splitlines() if " WARNING blazar.manager [" in line]
+    assert "] Waiting for up to 300 s: Keystone cannot be reached: " in waiting
 
 
 def test_the_process_ends_with_one_sentence(start):
