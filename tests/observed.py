@@ -15,6 +15,10 @@ Around = Callable[..., Any]
 """Called instead of every call: with its name, like ``leases.save``, the call, and its arguments."""
 
 
+class Killed(BaseException):
+    """What a kill -9 is to the code: nothing after it happens."""
+
+
 class ObservedStore:
     """A store whose every operation goes through a function of the test."""
 

@@ -15,14 +15,11 @@ from blazar.enforcement import FilterNotification, Identity, NotDelivered, Occas
 from blazar.enforcement.payload import of_notification, of_question
 from blazar.model.errors import BlazarError, UsageDenied
 from blazar.model.lease import Lease, LeaseStatus
+from tests.observed import Killed
 from tests.world import NOON, World, a_host, of_hosts
 
 HOUR = timedelta(hours=1)
 HERE = Identity(auth_url="http://127.0.0.1:1234", region_name="standalone")
-
-
-class Killed(BaseException):
-    """What a kill -9 is to the code: nothing after it happens."""
 
 
 class Death:

@@ -13,7 +13,7 @@ from blazar.cmd import config, standalone
 from blazar.enforcement import Identity, Occasion
 from blazar.enforcement.payload import of_notification, of_question
 from blazar.manager.common.notifications import payload as notified
-from tests.manager.test_enforcement import RecordingFilter
+from tests.manager.enforcement.recording import RecordingFilter
 from tests.manager.test_flavors import offer
 from tests.world import NOON, World, a_host, addresses, flavored, instances, of_hosts
 

@@ -16,8 +16,7 @@ from blazar.model.errors import BlazarError
 from blazar.model.lease import LeaseStatus
 from tests.manager.test_commitments import Strict
 from tests.manager.test_crashes import nothing_is_left
-from tests.manager.test_enforcement import Killed
-from tests.observed import ObservedStore
+from tests.observed import Killed, ObservedStore
 from tests.tables import new_sqlite
 from tests.world import NOON, World, a_host, instances
 

@@ -10,7 +10,8 @@ import pytest
 from blazar.enforcement import NotDelivered, Occasion, Refused
 from blazar.model.errors import ClaimLost, EnforcementUnavailable, UsageDenied, WrongState
 from blazar.model.lease import LeaseStatus
-from tests.manager.test_enforcement import Killed, RecordingFilter
+from tests.manager.enforcement.recording import RecordingFilter
+from tests.observed import Killed
 from tests.world import NOON, World, a_host
 
 HOUR = timedelta(hours=1)

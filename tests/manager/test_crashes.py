@@ -17,16 +17,13 @@ from blazar.model.errors import CloudRefused, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import LeaseRequest
 from blazar.resources.instances.virtual import VirtualInstance
+from tests.observed import Killed
 from tests.statements import counted
 from tests.world import NOON, PROJECT, World, a_host, instances
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 ALL = {"node-1", "node-2", "node-3"}
-
-
-class Killed(BaseException):
-    """What a kill -9 is to the code: nothing after it happens."""
 
 
 def killed_at(step: int, phase: str) -> Callable[[str, str], None]:

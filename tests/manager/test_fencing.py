@@ -18,7 +18,7 @@ from blazar.model.clock import SystemClock
 from blazar.model.errors import StoreUnavailable
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
 from tests.fencing import HASTY, SETTINGS, STORIES, TTL, Template, Turn, calls_of, staged, tell, template, until
-from tests.observed import ObservedStore
+from tests.observed import Killed, ObservedStore
 from tests.oracle import check_at_rest
 from tests.world import World, a_host, instances
 
@@ -79,10 +79,6 @@ def dies_at(world: World, call: str) -> None:
             raise Killed
 
     world.faults.on_call = kill
-
-
-class Killed(BaseException):
-    """What a kill -9 is to the code."""
 
 
 # In threads

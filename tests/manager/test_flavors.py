@@ -14,7 +14,7 @@ from blazar.model.lease import LeaseStatus
 from blazar.model.requests import ResourceChange
 from blazar.model.resource import HOST
 from blazar.resources.hosts.type import HostSettings
-from tests.manager.test_instances import boot, class_of, id_of, promised, slots
+from tests.manager.instances.steps import boot, class_of, id_of, promised, slots
 from tests.world import NOON, PROJECT, World, a_host, flavored, instances, of_hosts
 
 HOUR = timedelta(hours=1)
