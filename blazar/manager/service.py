@@ -19,6 +19,7 @@ from blazar.manager.events.sweep import Sweep
 from blazar.manager.events.worker import Worker
 from blazar.manager.health.healing import Healing
 from blazar.manager.health.health import Health
+from blazar.manager.health.missing import MissingResources
 from blazar.manager.health.monitor import Monitor, Watch
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.replanning import Replanner
@@ -71,6 +72,7 @@ class ManagerService:
         changes = CloudChanges(runtime, worker)
         self.engine = Engine(store, worker, clock, settings)
         self._healing = Healing(runtime, replanner, booking, changes)
+        self.missing_resources = MissingResources(runtime, booking)
         self.leases = LeaseService(
             runtime,
             booking,
@@ -120,7 +122,7 @@ class ManagerService:
     def _on_return(self, host: Resource, reservation_ids: Collection[str]) -> None:
         """Record that reservations in use lack a host, so that it is assigned again."""
         try:
-            if self._healing.record_missing(host, reservation_ids):
+            if self.missing_resources.record(host, reservation_ids):
                 self.monitor.heal_soon()
         except Contention as error:
             LOG.info("Host %s is back in the cloud, but cannot be assigned again yet: %s", host.name, error.message)

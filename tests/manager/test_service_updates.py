@@ -141,14 +141,14 @@ def test_what_a_busy_lease_lacks_is_looked_at_again_soon_also_without_polling(a_
     world.run()
     (name,) = world.hosts_of(lease)
     world.simulated.operators.host_returns(world.simulated.operators.host_vanishes(name))
-    record_missing, busy = world.manager._healing.record_missing, [True, True]
+    record, busy = world.manager.missing_resources.record, [True, True]
 
     def late(*arguments):
         if busy and busy.pop():
             raise Contention("somebody works on it")
-        return record_missing(*arguments)
+        return record(*arguments)
 
-    monkeypatch.setattr(world.manager._healing, "record_missing", late)
+    monkeypatch.setattr(world.manager.missing_resources, "record", late)
     monitor = world.manager.monitor
     monitor.start()
     try:

@@ -71,10 +71,8 @@ class Grant:
         until = self._runtime.claims.begin(self.claim)
         claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
         bounds = None if self._enforcement.exempts(lease.project_id) else self._runtime.settings.bounds
-        now = self._runtime.clock.now()
-        return self._runtime.store.calendar.book(
-            claimed, plan, use=self._enforcement_check.use, bounds=bounds, now=now
-        ), plan
+        now, use = self._runtime.clock.now(), self._enforcement_check.use
+        return self._runtime.store.calendar.book(claimed, plan, use=use, bounds=bounds, now=now), plan
 
 
 class Creation:

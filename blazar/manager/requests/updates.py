@@ -28,7 +28,7 @@ from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.tasks import tasks_with
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
-from blazar.manager.requests.deciding import Asked, Change, ChangeDecisions, Unchanged
+from blazar.manager.requests.change_decisions import Asked, Change, ChangeDecisions, Unchanged
 from blazar.model.demand import Plan
 from blazar.model.errors import Conflict, Contention
 from blazar.model.lease import Lease, Reservation

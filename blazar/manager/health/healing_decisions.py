@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions of healing: which resources of a lease are replaced, and what it is then; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease import lifecycle
+from blazar.manager.lease.flags import FLAGGED, failed, flagged
+from blazar.manager.lease.replanning import Replanner, ToReplace
+from blazar.manager.lease.tasks import tasks_with
+from blazar.model.demand import Allocation, Plan
+from blazar.model.errors import NotEnoughResources, StaleLease, WrongState
+from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
+from blazar.model.resource import Resource
+from blazar.resources.base import Task
+
+STABLE_STATES = (LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.ERROR)
+"""States in which no work is in progress; some reservations of a lease in ERROR may be in use."""
+
+IN_USE = (LeaseStatus.ACTIVE, LeaseStatus.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A lease at one revision, with its allocations."""
+
+    lease: Lease
+    allocations: tuple[Allocation, ...]
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The new state and allocations of a lease; ``replanned`` reservations get new resources."""
+
+    snapshot: Snapshot
+    after: Lease
+    plan: Plan
+    replanned: frozenset[str]
+
+
+class HealingDecisions:
+    """Decides on leases with failed resources, from the lease and the calendar as they are."""
+
+    def __init__(self, runtime: Runtime, replanner: Replanner) -> None:
+        self._runtime = runtime
+        self._replanner = replanner
+
+    def decide(self, lease_id: str, attempt: int) -> Decided | None:
+        """Decide on what has failed before the start; None if the lease is being worked on."""
+        snapshot = self._snapshot(lease_id)
+        if snapshot is None:
+            return None
+        return self._decided(snapshot, failed(snapshot.tasks, ReservationStatus.PENDING), attempt)
+
+    def decide_move(self, lease_id: str, reservation_id: str, to_replace: ToReplace, attempt: int) -> Decided | None:
+        """Decide on a move that needs only the calendar; None if the reservation is in use."""
+        snapshot = self._settled_snapshot(lease_id)
+        reservation = snapshot.lease.reservation(reservation_id)
+        if reservation is not None and reservation.status not in FLAGGED:
+            raise WrongState(f"reservation {reservation_id} is {reservation.status} and cannot be moved")
+        if reservation is None or reservation.status is not ReservationStatus.PENDING:
+            return None
+        decided = self._decided(snapshot, to_replace, attempt, avoid=True)
+        _check_gone(decided.plan, to_replace, snapshot.tasks)
+        return decided
+
+    def decide_in_use(self, lease_id: str, to_replace: ToReplace, attempt: int, *, avoid: bool) -> Decided:
+        """Decide on resources of a lease in use. StaleLease, WrongState; with ``avoid`` also NotEnoughResources."""
+        snapshot = self._settled_snapshot(lease_id)
+        if snapshot.lease.status not in IN_USE:
+            raise WrongState(f"lease {lease_id} is {snapshot.lease.status} and no longer in use")
+        decided = self._decided(snapshot, to_replace, attempt, avoid=avoid)
+        if avoid:
+            _check_gone(decided.plan, to_replace, snapshot.tasks)
+        return decided
+
+    def _decided(self, snapshot: Snapshot, to_replace: ToReplace, attempt: int, *, avoid: bool = False) -> Decided:
+        now = self._runtime.clock.now()
+        plan, replanned = Plan(snapshot.allocations), frozenset[str]()
+        if to_replace and now < snapshot.lease.window.end:
+            replan = self._replanner.replan(
+                snapshot.tasks, snapshot.allocations, to_replace, now=now, attempt=attempt, avoid=avoid
+            )
+            plan, replanned = replan.plan, replan.replanned
+        used = {r.id for r in snapshot.lease.reservations if r.status is ReservationStatus.ACTIVE}
+        after = flagged(snapshot.lease, plan.allocations, snapshot.tasks, uncertain=used, now=now)
+        return Decided(snapshot, after, plan, replanned)
+
+    def _snapshot(self, lease_id: str) -> Snapshot | None:
+        """Return a lease with its allocations; None if it is being worked on."""
+        # Before the lease is read: a claim that had not ended then may have been renewed since.
+        now = self._runtime.clock.now()
+        lease = self._runtime.store.leases.one(lease_id)
+        if lease.status not in STABLE_STATES or lifecycle.live_claim(lease, now) is not None:
+            return None
+        allocations = self._runtime.store.calendar.of_lease(lease_id)
+        return Snapshot(lease, allocations, tasks_with(self._runtime.store, lease, allocations))
+
+    def _settled_snapshot(self, lease_id: str) -> Snapshot:
+        snapshot = self._snapshot(lease_id)
+        if snapshot is not None:
+            return snapshot
+        lease = self._runtime.store.leases.one(lease_id)
+        if lease.status not in STABLE_STATES:
+            raise WrongState(f"lease {lease.id} is {lease.status}; retry when that has finished")
+        # An action before the end holds its claim for a moment only: retry shortly.
+        raise StaleLease(f"lease {lease.id} is being worked on")
+
+
+def _check_gone(plan: Plan, to_replace: ToReplace, tasks: Iterable[Task]) -> None:
+    """Raise NotEnoughResources if a reservation would still hold a resource that is to be replaced."""
+    names: Mapping[int, Resource] = {resource.id: resource for task in tasks for resource in task.resources}
+    for allocation in plan.allocations:
+        if allocation.resource_id in to_replace.get(allocation.reservation_id, frozenset()):
+            host = names[allocation.resource_id]
+            raise NotEnoughResources(
+                f"Not enough {host.kind}s available: nothing else fits reservation {allocation.reservation_id} instead "
+                f"of {host.name} in its window."
+            )
