@@ -12,7 +12,7 @@ from blazar.model.errors import NotFound
 from blazar.model.lease import LeaseStatus
 from blazar.store.engine import WRITES
 from blazar.store.tables import leases as lease_table
-from tests.fencing import until
+from tests.fencing.stage import until
 from tests.statements import counted
 from tests.world import NOON, World, a_host, instances
 

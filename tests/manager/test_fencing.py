@@ -17,7 +17,9 @@ import pytest
 from blazar.model.clock import SystemClock
 from blazar.model.errors import StoreUnavailable
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
-from tests.fencing import HASTY, SETTINGS, STORIES, TTL, Template, Turn, calls_of, staged, tell, template, until
+from tests.fencing.stage import HASTY, SETTINGS, TTL, Template, Turn, staged, template, until
+from tests.fencing.stories import STORIES
+from tests.fencing.telling import calls_of, tell
 from tests.observed import Killed, ObservedStore
 from tests.oracle import check_at_rest
 from tests.world import World, a_host, instances

@@ -2,7 +2,7 @@
 """A manager stands still at calls to the cloud of everything it does, while others take over and go on.
 
 Of all points every second one is taken; ``BLAZAR_FENCE_EVERY=1`` takes all.
-``tests/fencing.py`` tells the stories. ``tests/manager/test_fencing.py`` has the points that once went wrong.
+``tests/fencing/`` tells the stories. ``tests/manager/test_fencing.py`` has the points that once went wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import pytest
 from blazar.model.clock import SystemClock
 from blazar.model.lease import EventStatus, LeaseStatus
 from blazar.model.requests import NOW
-from tests.fencing import HASTY, OFFERED, ROOMS, STORIES, Template, Turn, calls_of, staged, template, until, walk
+from tests.fencing.stage import HASTY, OFFERED, Template, Turn, staged, template, until
+from tests.fencing.stories import ROOMS, STORIES
+from tests.fencing.telling import calls_of, walk
 
 pytestmark = pytest.mark.slow
 

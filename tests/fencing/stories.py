@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a manager does that may stand still: a story of every type of reservation for every step of its life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from blazar.model.lease import EventType, Lease, LeaseStatus
+from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest
+from blazar.model.resource import ResourceKind
+from tests.fencing.stage import MINUTE, Stage, Turn
+from tests.oracle import HOST
+from tests.world import NOON, a_host, addresses, flavored, instances
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the first manager does, and to what.
+
+    ``set_up`` brings the stage to the moment before, ``act`` is what is interrupted, and ``expect`` checks the lease
+    at the end of the turn TAKEN_OVER. ``ends`` is the end of the lease after noon in the turn ENDS.
+    """
+
+    name: str
+    rooms: Callable[[], ReservationRequest]
+    set_up: Callable[[Stage, datetime], None]
+    act: Callable[[Stage], object]
+    expect: Callable[[Stage], None]
+    turns: tuple[Turn, ...] = (Turn.TAKEN_OVER, Turn.ENDS, Turn.DELETED)
+    ends: timedelta = 3 * MINUTE
+    meanwhile: Callable[[Stage], None] = field(default=lambda stage: None)
+
+
+def lease_of(stage: Stage) -> Lease:
+    """Return the lease of the story as it is by now."""
+    assert stage.lease is not None
+    return stage.now_of(stage.lease.id)
+
+
+def create(stage: Stage, rooms: ReservationRequest, end: datetime, *, start: datetime = NOON, **more: Any) -> None:
+    """Let the first manager create the lease of the story."""
+    stage.lease = stage.world.lease(rooms, start=start, end=end, **more)
+
+
+def started(stage: Stage, rooms: ReservationRequest, end: datetime, *, most: int = 1, **more: Any) -> None:
+    """Have the lease of the story in use, with servers."""
+    create(stage, rooms, end, **more)
+    stage.run(stage.first, stage.clock.now())
+    stage.use(lease_of(stage), most=most)
+
+
+def is_(*statuses: LeaseStatus) -> Callable[[Stage], None]:
+    """Return a check that the lease is in one of these."""
+
+    def check(stage: Stage) -> None:
+        assert lease_of(stage).status in statuses, lease_of(stage)
+
+    return check
+
+
+def is_gone(stage: Stage) -> None:
+    """Check that the lease was deleted."""
+    assert lease_of(stage).deleted_at is not None
+
+
+def _created(rooms: Callable[[], ReservationRequest]) -> Story:
+    def set_up(stage: Stage, end: datetime) -> None:
+        stage.notes["end"] = end
+
+    def act(stage: Stage) -> object:
+        stage.clock.to(NOON)
+        try:
+            return stage.world.lease(rooms(), start=NOON + MINUTE, end=stage.notes["end"])
+        finally:
+            found = [lease for lease in stage.store.leases.past() if lease.project_id == "physics"]
+            found += [lease for lease in stage.store.leases.of_project(None) if lease.project_id == "physics"]
+            stage.lease = found[0] if found else None
+
+    def expect(stage: Stage) -> None:
+        # What is answered is true: a lease that is there, or an error and none.
+        answer = stage.notes["answer"]
+        there = [lease for lease in stage.store.leases.of_project(None) if lease.project_id == "physics"]
+        assert [lease.id for lease in there] == ([answer.id] if answer is not None else []), (answer, there)
+
+    # Nobody has been told of its id, so that nobody can delete it.
+    return Story("create", rooms, set_up, act, expect, turns=(Turn.TAKEN_OVER, Turn.ENDS))
+
+
+def _event(
+    name: str,
+    rooms: Callable[[], ReservationRequest],
+    kind: EventType,
+    status: LeaseStatus,
+    **more: Any,
+) -> Story:
+    """An event of the timetable, which falls due at the time it has in set_up."""
+
+    def set_up(stage: Stage, end: datetime) -> None:
+        match kind:
+            case EventType.START:
+                create(stage, rooms(), end)
+            case EventType.END:
+                started(stage, rooms(), NOON + MINUTE if end > NOON + timedelta(hours=1) else end)
+            case EventType.BEFORE_END:
+                started(stage, rooms(), end, before_end=NOON + MINUTE)
+
+    def act(stage: Stage) -> object:
+        event = lease_of(stage).event(kind)
+        assert event is not None
+        assert event.time is not None
+        return stage.run(stage.first, event.time)
+
+    def expect(stage: Stage) -> None:
+        is_(status)(stage)
+        if name == "snapshot":
+            names = [image.metadata["blazar:server"] for image in stage.cloud.operators.images()]
+            assert sorted(names) == sorted(stage.photo("physics").servers), "not one image of every server"
+
+    return Story(name, rooms, set_up, act, expect, **more)
+
+
+def _deleted(rooms: Callable[[], ReservationRequest]) -> Story:
+    def set_up(stage: Stage, end: datetime) -> None:
+        started(stage, rooms(), end)
+
+    def act(stage: Stage) -> object:
+        return stage.first.leases.delete(lease_of(stage).id)
+
+    return Story("delete", rooms, set_up, act, is_gone)
+
+
+def _changed(
+    name: str,
+    rooms: Callable[[], ReservationRequest],
+    *,
+    before_the_start: bool = False,
+    ends: timedelta = 3 * MINUTE,
+    **parameters: Any,
+) -> Story:
+    def set_up(stage: Stage, end: datetime) -> None:
+        if before_the_start:
+            create(stage, rooms(), end, start=NOON + MINUTE)
+        else:
+            started(stage, rooms(), end)
+        stage.notes["before"] = dict(lease_of(stage).reservations[0].parameters.values)
+
+    def act(stage: Stage) -> object:
+        change = ReservationChange(lease_of(stage).reservations[0].id, parameters)
+        return stage.first.leases.update(lease_of(stage).id, LeaseChange(reservations=(change,)))
+
+    def expect(stage: Stage) -> None:
+        is_(LeaseStatus.ACTIVE)(stage)
+        now = dict(lease_of(stage).reservations[0].parameters.values)
+        if stage.notes["answer"] is not None:
+            assert all(now[key] == value for key, value in parameters.items()), "a change that was granted is gone"
+        elif not before_the_start:
+            assert now == stage.notes["before"], "a change that was refused was made"
+
+    return Story(name, rooms, set_up, act, expect, ends=ends)
+
+
+def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
+    """A host of a lease in use fails without servers on it, and others take its place; or an operator moves it."""
+
+    def set_up(stage: Stage, end: datetime) -> None:
+        create(stage, rooms(), end)
+        stage.run(stage.first, stage.clock.now())
+        (stage.notes["host"],) = stage.world.hosts_of(lease_of(stage))
+        if name == "heal":
+            stage.cloud.operators.host_down(stage.notes["host"])
+            hosts = {host.name: host.id for host in stage.first.resources.all(HOST)}
+            stage.store.resources.set_failed(
+                ResourceKind.HOST, {hosts[stage.notes["host"]]: "down"}, at=stage.clock.now()
+            )
+
+    def act(stage: Stage) -> object:
+        if name == "heal":
+            return stage.first.monitor.heal()
+        host = next(host for host in stage.first.resources.all(HOST) if host.name == stage.notes["host"])
+        return stage.first.resources.move(ResourceKind.HOST, host.external_id, lease_of(stage).reservations[0].id)
+
+    def meanwhile(stage: Stage) -> None:
+        if name == "heal":
+            stage.cloud.operators.host_up(stage.notes["host"])
+            hosts = {host.name: host.id for host in stage.first.resources.all(HOST)}
+            stage.store.resources.set_recovered(ResourceKind.HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
+
+    return Story(name, rooms, set_up, act, is_(LeaseStatus.ACTIVE), meanwhile=meanwhile)
+
+
+ROOMS: dict[str, Callable[..., ReservationRequest]] = {
+    "hosts": a_host,
+    "instances": lambda amount=2, **more: instances(amount, vcpus=4, **{"affinity": True, **more}),
+    "flavors": lambda amount=2, **more: flavored(amount, "small", **{"affinity": True, **more}),
+    "addresses": addresses,
+}
+"""A reservation of every type, by a name for the tests."""
+
+
+def stories() -> dict[str, Story]:
+    """Return every story, by type and name."""
+    found: dict[str, Story] = {}
+    for kind, rooms in ROOMS.items():
+        slots = kind in ("instances", "flavors")
+        told = [
+            _created(rooms),
+            _event("start", rooms, EventType.START, LeaseStatus.ACTIVE),
+            _event("end", rooms, EventType.END, LeaseStatus.TERMINATED),
+            _deleted(rooms),
+        ]
+        if kind == "hosts":
+            told += [
+                _changed("grow", rooms, min=2, max=2),
+                _healed("heal", rooms),
+                _healed("move", rooms),
+                _event("migration", lambda: a_host(before_end="migration"), EventType.BEFORE_END, LeaseStatus.ACTIVE),
+            ]
+        elif slots:
+            apart = lambda rooms=rooms: rooms(1, affinity=False)  # noqa: E731
+            told += [
+                _changed("grow", rooms, amount=3),
+                _changed("grow to another host", apart, amount=2),
+                _changed("shrink", lambda rooms=rooms: rooms(3), amount=1),
+                _healed("heal", lambda rooms=rooms: rooms(1)),
+                _healed("move", lambda rooms=rooms: rooms(1)),
+            ]
+            larger = {"vcpus": 6} if kind == "instances" else {"flavor_id": "large"}
+            told += [_changed("change before the start", rooms, before_the_start=True, **larger)]
+        else:
+            told += [
+                _changed("grow", rooms, amount=2),
+                _changed("shrink", lambda: addresses(2), amount=1),
+            ]
+        if kind != "addresses":
+            saved = lambda rooms=rooms: rooms(before_end="snapshot")  # noqa: E731
+            told.append(_event("snapshot", saved, EventType.BEFORE_END, LeaseStatus.ACTIVE))
+        else:
+            # The next user of the address keeps it from being made once more.
+            told = [replace(story, turns=(*story.turns, Turn.GONE)) for story in told]
+        found |= {f"{kind}: {story.name}": story for story in told}
+    return found
+
+
+STORIES = stories()
