@@ -19,6 +19,27 @@ class Killed(BaseException):
     """What a kill -9 is to the code: nothing after it happens."""
 
 
+def before(name: str, *acts: Callable[[], object]) -> Around:
+    """Let each of these happen, one at a time, right before a call of this name; an error fails that call."""
+    left = list(acts)
+
+    def around(called: str, call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+        if called == name and left:
+            left.pop(0)()
+        return call(*arguments, **more)
+
+    return around
+
+
+def failing(error: BaseException) -> Callable[[], None]:
+    """Return what does nothing but fail."""
+
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
 class ObservedStore:
     """A store whose every operation goes through a function of the test."""
 

@@ -13,6 +13,7 @@ import pytest
 from blazar.enforcement import Identity
 from tests.enforcement.asking import ADMIN, ALICE, Users, asks_all
 from tests.enforcement.conftest import Service
+from tests.observed import Killed, ObservedStore, before, failing
 from tests.openstack import eventually
 from tests.world import World, of_hosts
 
@@ -247,18 +248,13 @@ def test_where_the_operator_allows_it_a_lease_stands_without_an_answer_and_is_pa
     assert bank.left == 100 - 8
 
 
-def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_right(bank, monkeypatch):
-    class Killed(BaseException):
-        pass
-
-    def die(*_):
-        raise Killed
-
-    survivor = bank.world.another_manager()
-    with monkeypatch.context() as patch:
-        patch.setattr(bank.world.store.leases, "save", _dying_at_the_second(bank.world.store.leases.save, die))
-        with pytest.raises(Killed):
-            bank.create()
+def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_right(bank):
+    survivor = bank.world.manager
+    # At the second write of a lease: what is told is noted, the lease is not.
+    dies = before("leases.save", lambda: None, failing(Killed()))
+    bank.world.manager = bank.world.another_manager(store=ObservedStore(bank.world.store, dies))
+    with pytest.raises(Killed):
+        Users(bank.world).create()
     assert bank.left == 100 - 8
     bank.world.clock.by(minutes=1)
     survivor.engine.run_due()
@@ -266,14 +262,3 @@ def test_a_manager_that_dies_when_the_service_has_accepted_leaves_the_books_righ
     survivor.outbox.run_due()
     assert survivor.leases.all("physics") == ()
     assert bank.left == 100
-
-
-def _dying_at_the_second(save, die):
-    """Die at the second write of a lease: what is told is noted, the lease is not."""
-    saves = []
-
-    def call(*arguments, **named):
-        saves.append(arguments)
-        return save(*arguments, **named) if len(saves) == 1 else die()
-
-    return call

@@ -31,7 +31,7 @@ from blazar.model.requests import NOW, LeaseChange, ReservationChange
 from blazar.store.events import DueEvent, EventStore
 from blazar.store.store import Store
 from tests.manager.test_crashes import nothing_is_left
-from tests.observed import ObservedStore
+from tests.observed import ObservedStore, before, failing
 from tests.world import NOON, World, a_host, instances
 
 HOUR = timedelta(hours=1)
@@ -310,21 +310,13 @@ def test_an_undo_without_what_there_was_before_is_an_error_and_touches_nothing(w
         held_before(lease, replace(event, saved_state=None), {})
 
 
-def test_a_last_write_that_fails_leaves_the_event_to_the_next_manager(world, monkeypatch):
+def test_a_last_write_that_fails_leaves_the_event_to_the_next_manager(world):
     lease = world.lease(a_host(), start=HOUR)
     world.clock.to(NOON + HOUR)
-    save, writes = world.store.leases.save, []
-
-    def flaky(*args, **more):
-        writes.append(1)
-        if len(writes) == 2:
-            raise StoreUnavailable("fail-over")
-        return save(*args, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.store.leases, "save", flaky)
-        with suppress(BlazarError):
-            world.manager.engine.run_due()
+    flaky = before("leases.save", lambda: None, failing(StoreUnavailable("fail-over")))
+    world.manager = world.another_manager(store=ObservedStore(world.store, flaky))
+    with suppress(BlazarError):
+        world.manager.engine.run_due()
     assert world.now(lease).status is LeaseStatus.STARTING
     world.clock.by(seconds=10)
     world.manager.claims.beat()

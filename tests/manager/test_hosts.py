@@ -9,6 +9,7 @@ from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEno
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import Actor, ReservationChange, ResourceChange
 from blazar.model.resource import HOST
+from tests.observed import ObservedStore, before, failing
 from tests.world import NOON, World, a_host, host_request, instances, of_hosts
 
 
@@ -66,11 +67,9 @@ def test_registration_can_be_repeated_after_any_failure(bare):
     assert bare.pool() == {"node-1"}
 
 
-def test_a_database_that_fails_leaves_the_cloud_as_it_was(bare, monkeypatch):
-    def fail(*_, **__):
-        raise StoreUnavailable("gone")
-
-    monkeypatch.setattr(bare.store.resources, "add", fail)
+def test_a_database_that_fails_leaves_the_cloud_as_it_was(bare):
+    gone = before("resources.add", failing(StoreUnavailable("gone")))
+    bare.manager = bare.another_manager(store=ObservedStore(bare.store, gone))
     with pytest.raises(StoreUnavailable):
         bare.register("node-1")
     assert bare.pool() == frozenset()
@@ -137,36 +136,29 @@ def test_a_capability_that_a_live_reservation_asks_for_cannot_be_changed(world):
 
 
 @pytest.mark.parametrize("who", ["a new lease", "a lease that is changed"])
-def test_a_capability_that_is_asked_for_in_the_last_moment_cannot_be_changed(world, monkeypatch, who):
+def test_a_capability_that_is_asked_for_in_the_last_moment_cannot_be_changed(world, who):
     world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100"}))
     needs = '["==", "$gpu", "A100"]'
     kept = world.lease(a_host(3), start=timedelta(hours=1)) if who == "a lease that is changed" else None
-    change = world.store.resources.change
 
-    def late(*args, **options):
+    def late():
         if kept is None:
             world.lease(a_host(needs=needs), start=timedelta(hours=1))
         else:
             world.resize(kept, min=1, max=1, resource_properties=needs)
-        return change(*args, **options)
 
-    monkeypatch.setattr(world.store.resources, "change", late)
+    manager = world.another_manager(store=ObservedStore(world.store, before("resources.change", late)))
     with pytest.raises(Conflict, match="gpu cannot be changed"):
-        world.manager.resources.change(HOST, "1", ResourceChange({"gpu": None}))
+        manager.resources.change(HOST, "1", ResourceChange({"gpu": None}))
     assert world.manager.resources.one(HOST, "1").capabilities == {"gpu": "A100"}
 
 
-def test_a_lease_that_asks_for_a_capability_in_the_moment_in_which_it_changes_is_refused(world, monkeypatch):
+def test_a_lease_that_asks_for_a_capability_in_the_moment_in_which_it_changes_is_refused(world):
     world.manager.resources.change(HOST, "1", ResourceChange({"gpu": "A100"}))
     lease = world.lease(a_host(3), start=timedelta(hours=1))
-    rebook, changes = world.store.calendar.rebook, iter([ResourceChange({"gpu": "H100"})])
-
-    def late(*args, **options):
-        for change in changes:
-            world.manager.resources.change(HOST, "1", change)
-        return rebook(*args, **options)
-
-    monkeypatch.setattr(world.store.calendar, "rebook", late)
+    other = world.manager
+    late = before("calendar.rebook", lambda: other.resources.change(HOST, "1", ResourceChange({"gpu": "H100"})))
+    world.manager = world.another_manager(store=ObservedStore(world.store, late))
     with pytest.raises(NotEnoughResources):
         world.resize(lease, min=1, max=1, resource_properties='["==", "$gpu", "A100"]')
     assert world.now(lease) == lease
@@ -270,11 +262,28 @@ def test_a_host_has_the_capacity_that_placement_tells_and_shows_the_sizes_of_its
     assert (host.attributes["vcpus"], host.attributes["memory_mb"]) == (16, 65536)
 
 
-def test_a_host_that_placement_does_not_know_is_not_registered(bare, monkeypatch):
-    monkeypatch.setattr(bare.simulated.placement, "inventories", lambda _: {})
+def test_a_host_that_placement_does_not_know_is_not_registered(bare):
+    unknown_to_placement(bare, "node-1")
     with pytest.raises(NotFound, match="no resource provider node-1"):
         bare.register("node-1")
     assert bare.pool() == frozenset()
+
+
+def unknown_to_placement(world, name):
+    """Let Placement not know a host of Nova when it is asked the next time."""
+    host_id = world.simulated.compute.hypervisor(hostname=name).id
+    kept = []
+
+    def hook(called, when):
+        if called == "inventories":
+            with world.simulated.change_state() as state:
+                if when == "before":
+                    kept.append(state.hosts.pop(host_id))
+                else:
+                    world.faults.on_call = None
+                    state.hosts[host_id] = kept.pop()
+
+    world.faults.on_call = hook
 
 
 def resize(world, name, **sizes):
@@ -306,13 +315,14 @@ def test_a_refresh_costs_two_calls_for_any_number_of_hosts(world):
     assert world.faults.calls["inventories"] == 2
 
 
-def test_a_host_that_the_cloud_does_not_tell_of_stays_as_it_was(world, monkeypatch):
-    before = world.manager.resources.all(HOST)
-    monkeypatch.setattr(world.simulated.compute, "hypervisors", lambda: ())
+def test_a_host_that_the_cloud_does_not_tell_of_stays_as_it_was(world):
+    hosts = world.manager.resources.all(HOST)
+    unknown_to_placement(world, "node-1")
+    assert world.host_service.refresh("1", on_return=lambda *_: None) == hosts[0]
+    for host in hosts:
+        world.simulated.operators.host_vanishes(host.name)
     assert world.host_service.refresh_all() == frozenset()
-    monkeypatch.setattr(world.simulated.placement, "inventories", lambda _: {})
-    assert world.host_service.refresh("1", on_return=lambda *_: None) == before[0]
-    assert world.manager.resources.all(HOST) == before
+    assert world.manager.resources.all(HOST) == hosts
     with pytest.raises(NotFound):
         world.host_service.refresh("99", on_return=lambda *_: None)
 
@@ -338,15 +348,9 @@ def test_a_host_that_shrinks_below_what_is_promised_breaks_nothing(a_world):
     assert {world.now(lease).status for lease in (running, later)} == {LeaseStatus.TERMINATED}
 
 
-def test_a_host_that_is_read_again_while_it_is_being_deleted_stays_out_of_the_freepool(world, monkeypatch):
-    retire = world.store.resources.retire
-
-    def late(*arguments, **more):
-        world.manager.resources.refresh(HOST, "1")
-        retire(*arguments, **more)
-
-    monkeypatch.setattr(world.store.resources, "retire", late)
-    world.manager.resources.unregister(HOST, "1")
+def test_a_host_that_is_read_again_while_it_is_being_deleted_stays_out_of_the_freepool(world):
+    late = before("resources.retire", lambda: world.manager.resources.refresh(HOST, "1"))
+    world.another_manager(store=ObservedStore(world.store, late)).resources.unregister(HOST, "1")
     assert world.pool() == {"node-2", "node-3"}
     assert [host.name for host in world.manager.resources.all(HOST)] == ["node-2", "node-3"]
 
@@ -365,14 +369,8 @@ def test_so_does_one_that_is_deleted_while_it_is_read_again(world):
     assert world.pool() == {"node-2", "node-3"}
 
 
-def test_a_host_is_deleted_also_if_the_last_look_at_the_freepool_fails(world, monkeypatch, caplog):
-    retire = world.store.resources.retire
-
-    def late(*arguments, **more):
-        retire(*arguments, **more)
-        world.faults.fail_before("aggregates", CloudUnavailable("away"))
-
-    monkeypatch.setattr(world.store.resources, "retire", late)
-    world.manager.resources.unregister(HOST, "1")
+def test_a_host_is_deleted_also_if_the_last_look_at_the_freepool_fails(world, caplog):
+    late = before("resources.retire", lambda: world.faults.fail_before("aggregates", CloudUnavailable("away")))
+    world.another_manager(store=ObservedStore(world.store, late)).resources.unregister(HOST, "1")
     assert "node-1" in caplog.text
     assert [host.name for host in world.manager.resources.all(HOST)] == ["node-2", "node-3"]

@@ -18,6 +18,7 @@ from blazar.model.errors import CloudUnavailable, Contention, InvalidInput
 from blazar.model.resource import HOST
 from tests.conftest import RABBITMQ
 from tests.manager.test_notifications import a_configuration
+from tests.observed import ObservedStore, before, failing
 from tests.openstack import eventually
 from tests.world import ManualClock
 
@@ -78,7 +79,6 @@ def test_a_burst_of_notifications_is_one_look(a_world):
     monitor = world.manager.monitor
     monitor.start()
     try:
-        time.sleep(0.3)
         before = world.faults.calls["hypervisors"]
         for number in (1, 2, 3):
             world.simulated.operators.host_disabled(f"node-{number}")
@@ -92,17 +92,9 @@ def test_a_burst_of_notifications_is_one_look(a_world):
 
 def test_the_thread_looks_by_itself_and_outlives_what_goes_wrong(a_world, monkeypatch, caplog):
     world = watching(a_world, polling_interval=timedelta(seconds=0.1))
-    monitor = world.manager.monitor
     world.faults.fail_before("hypervisors", CloudUnavailable("Nova is away"), times=2)
-    observe = monitor._health.observe
-    broken = [RuntimeError("a bug")]
-
-    def fail_once(*arguments):
-        if broken:
-            raise broken.pop()
-        return observe(*arguments)
-
-    monkeypatch.setattr(monitor._health, "observe", fail_once)
+    broken = before("resources.set_failed", failing(RuntimeError("a bug")))
+    monitor = world.another_manager(store=ObservedStore(world.store, broken)).monitor
     monkeypatch.setattr("blazar.manager.health.monitor.SOON", timedelta(seconds=0.1))
     world.simulated.operators.host_down("node-1")
     monitor.start()
@@ -118,13 +110,15 @@ def test_the_thread_looks_by_itself_and_outlives_what_goes_wrong(a_world, monkey
 
 def test_a_look_that_fails_for_a_bug_is_not_tried_again_at_once(a_world, monkeypatch):
     world = watching(a_world, polling_interval=timedelta(seconds=60))
-    monitor, looks = world.manager.monitor, []
+    looks = []
 
-    def fail(*_):
-        looks.append(time.monotonic())
-        raise RuntimeError("a bug")
+    def fail(name, operation, *arguments, **more):
+        if name == "resources.set_failed":
+            looks.append(time.monotonic())
+            raise RuntimeError("a bug")
+        return operation(*arguments, **more)
 
-    monkeypatch.setattr(monitor._health, "observe", fail)
+    monitor = world.another_manager(store=ObservedStore(world.store, fail)).monitor
     monkeypatch.setattr("blazar.manager.health.monitor.SOON", timedelta(seconds=0.3))
     monitor.start()
     try:
@@ -141,14 +135,8 @@ def test_what_a_busy_lease_lacks_is_looked_at_again_soon_also_without_polling(a_
     world.run()
     (name,) = world.hosts_of(lease)
     world.simulated.operators.host_returns(world.simulated.operators.host_vanishes(name))
-    record, busy = world.manager.missing_resources.record, [True, True]
-
-    def late(*arguments):
-        if busy and busy.pop():
-            raise Contention("somebody works on it")
-        return record(*arguments)
-
-    monkeypatch.setattr(world.manager.missing_resources, "record", late)
+    busy = before("leases.save", *[failing(Contention("somebody works on it"))] * 2)
+    world.manager = world.another_manager(store=ObservedStore(world.store, busy))
     monitor = world.manager.monitor
     monitor.start()
     try:

@@ -8,6 +8,7 @@ import pytest
 from blazar.model.errors import CloudUnavailable, Conflict, NotEnoughResources
 from blazar.model.resource import HOST
 from tests.manager.healing.steps import HOUR, look
+from tests.observed import ObservedStore, before
 from tests.statements import counted
 from tests.world import NOON, a_host
 
@@ -135,16 +136,12 @@ def test_a_lost_host_that_is_promised_stays_as_it_was(world):
     world.manager.resources.unregister(HOST, "1")
 
 
-def test_nothing_is_promised_of_what_has_failed_since_it_was_read(world, monkeypatch):
-    book = world.store.calendar.book
-
-    def fail_first(*arguments, **more):
-        monkeypatch.setattr(world.store.calendar, "book", book)
+def test_nothing_is_promised_of_what_has_failed_since_it_was_read(world):
+    def fail_first():
         world.simulated.operators.host_down("node-3")
         look(world)
-        return book(*arguments, **more)
 
-    monkeypatch.setattr(world.store.calendar, "book", fail_first)
+    world.manager = world.another_manager(store=ObservedStore(world.store, before("calendar.book", fail_first)))
     # node-3 is the smallest, and so the first that is tried.
     (host,) = world.hosts_of(world.lease(start=HOUR))
     assert host in ("node-1", "node-2")

@@ -13,6 +13,7 @@ from blazar.model.lease import LeaseStatus
 from blazar.model.requests import ResourceChange
 from blazar.model.resource import HOST
 from tests.manager.healing.steps import HOUR, ON_NODE_1, flags, look
+from tests.observed import ObservedStore, before, failing
 from tests.world import NOON, a_host, instances
 
 
@@ -105,23 +106,20 @@ def test_a_lease_whose_end_has_come_is_not_healed_with_what_others_have_by_now(w
 
 
 @pytest.mark.parametrize("used", [False, True])
-def test_a_reservation_that_starts_while_it_is_moved_is_moved_in_the_cloud_as_well(world, monkeypatch, used):
+def test_a_reservation_that_starts_while_it_is_moved_is_moved_in_the_cloud_as_well(world, used):
     lease = world.lease(start=HOUR)
     reservation = lease.reservations[0].id
     (name,) = world.hosts_of(lease)
     host = next(h for h in world.manager.resources.all(HOST) if h.name == name)
-    rebook = world.store.calendar.rebook
 
-    def late(*args, **kwargs):
-        monkeypatch.setattr(world.store.calendar, "rebook", rebook)
+    def late():
         world.run_to(lease.window.start)
         if used:
             world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=name)
-        return rebook(*args, **kwargs)
 
-    monkeypatch.setattr(world.store.calendar, "rebook", late)
+    manager = world.another_manager(store=ObservedStore(world.store, before("calendar.rebook", late)))
     with pytest.raises(Conflict, match="move or delete them") if used else nullcontext():
-        world.manager.resources.move(HOST, host.external_id, reservation)
+        manager.resources.move(HOST, host.external_id, reservation)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert world.pool(reservation) == world.hosts_of(lease)
     assert (world.hosts_of(lease) == {name}) is used
@@ -173,18 +171,11 @@ def test_a_host_that_was_lost_and_is_back_between_two_looks_is_handed_over_again
     assert world.notifier.types[-2:] == ["lease.degraded", "lease.healed"]
 
 
-def test_a_lease_that_is_busy_while_its_host_comes_back_is_asked_about_again(world, monkeypatch):
+def test_a_lease_that_is_busy_while_its_host_comes_back_is_asked_about_again(world):
     lease = world.lease(a_host(1, needs=ON_NODE_1))
     world.run()
     world.simulated.operators.host_returns(world.simulated.operators.host_vanishes("node-1"))
-    save, busy = world.store.leases.save, [True, True]
-
-    def late(*args, **kwargs):
-        if busy:
-            busy.pop()
-            raise StaleLease("somebody was faster")
-        return save(*args, **kwargs)
-
-    monkeypatch.setattr(world.store.leases, "save", late)
+    busy = before("leases.save", *[failing(StaleLease("somebody was faster"))] * 2)
+    world.manager = world.another_manager(store=ObservedStore(world.store, busy))
     world.manager.resources.refresh(HOST, "1")
     assert flags(world, lease)[0]
