@@ -140,7 +140,7 @@ def _candidates(
     occupancy = snapshot.occupancy
     out = occupancy.taken.union(occupancy.peaks, demand.pinned) if demand.whole else occupancy.taken
     fitting = [r for r in _eligible(demand, find) if r.reservable and r.id not in out]
-    ordered = _roomiest(in_order(fitting, strategy, seed), occupancy, None if demand.preferred else enough)
+    ordered = roomiest(in_order(fitting, strategy, seed), occupancy, None if demand.preferred else enough)
     if strategy is Strategy.PACK and not demand.whole:
         # Fill shared resources first, so that whole ones stay free for those who need them.
         ordered = sorted(ordered, key=lambda r: r.id not in occupancy.peaks)
@@ -153,7 +153,7 @@ def _candidates(
     return [*pinned, *ordered]
 
 
-def _roomiest(ordered: Sequence[Resource], occupancy: Occupancy, enough: int | None) -> Sequence[Resource]:
+def roomiest(ordered: Sequence[Resource], occupancy: Occupancy, enough: int | None) -> Sequence[Resource]:
     """Sort first the resources that are unused before and after the window, then those with the longest gap beside it.
 
     So that active leases can be extended, and so can this one. If the first ``enough`` suffice, the rest is not sorted.

@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     listener = _listen(options.host, options.port)
     data = Path(options.data)
-    _keep_to_ourselves(data)
+    keep_to_ourselves(data)
     lock = _alone(data)
     conf = config.load([], program="blazar-standalone", files=options.config_file or [])
     database = (data / DATABASE).resolve()
@@ -84,11 +84,11 @@ def _run(options: argparse.Namespace) -> int:
     upgrade(engine)
     clock = SystemClock()
     cloud = open_cloud(data / "cloud.json", clock=clock)
-    manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock, identity=_identity(conf, listener))
+    manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock, identity=identity_of(conf, listener))
     app = create_app(
         manager,
         identity=StandaloneIdentity(),
-        policy=Policy(_with_own_policy(conf, data)),
+        policy=Policy(with_own_policy(conf, data)),
         served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
     )
     server = web.server(app, listener=listener, threads=THREADS, trusts_proxy=False)
@@ -138,7 +138,7 @@ def _listen(host: str, port: str) -> socket.socket:
     return listener
 
 
-def _keep_to_ourselves(data: Path) -> None:
+def keep_to_ourselves(data: Path) -> None:
     """Create the folder, readable by this user only.
 
     An existing folder with other files keeps its mode; our files in it are private all the same, by the umask.
@@ -151,7 +151,7 @@ def _keep_to_ourselves(data: Path) -> None:
             data.chmod(0o700)
 
 
-def _with_own_policy(conf: cfg.ConfigOpts, data: Path) -> cfg.ConfigOpts:
+def with_own_policy(conf: cfg.ConfigOpts, data: Path) -> cfg.ConfigOpts:
     """Return the configuration with policy files in the data folder by default; those in /etc belong to a cloud."""
     opts.set_defaults(conf)
     conf.set_default("policy_file", str((data / "policy.yaml").resolve()), group="oslo_policy")
@@ -176,7 +176,7 @@ def _alone(data: Path) -> TextIO:
     return lock
 
 
-def _identity(conf: cfg.ConfigOpts, listener: socket.socket) -> Identity:
+def identity_of(conf: cfg.ConfigOpts, listener: socket.socket) -> Identity:
     """Return the identity for filters; there is no Keystone, so its URL is that of this process."""
     return Identity(auth_url=_url(listener), region_name=conf.os_region_name or "standalone", cafile=conf.cafile)
 

@@ -95,7 +95,7 @@ class Enforcement:
     def __init__(
         self, filters: Sequence[Filter] = (), *, identity: Identity | None = None, exempt: Collection[str] = ()
     ) -> None:
-        self._filters = tuple(filters)
+        self.filters = tuple(filters)
         self._identity = identity or Identity()
         self._exempt = frozenset(exempt)
         self.enabled = bool(filters)
@@ -106,7 +106,7 @@ class Enforcement:
     @property
     def mandatory(self) -> bool:
         """Return whether a filter insists: nothing is granted without its answer."""
-        return any(_is_mandatory(each) for each in self._filters)
+        return any(_is_mandatory(each) for each in self.filters)
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:
@@ -148,7 +148,7 @@ class Enforcement:
         if self.exempts(question.wanted.project_id):
             return
         substance = question.substance
-        for number, each in enumerate(self._filters):
+        for number, each in enumerate(self.filters):
             if each.needs_use or passed.get(number) != substance:
                 each.check(question)
                 passed[number] = substance
@@ -159,13 +159,13 @@ class Enforcement:
 
     def listeners(self, occasion: Occasion) -> tuple[str, ...]:
         """Return the names of the filters that are to be notified of an occasion."""
-        return tuple(type(each).__name__ for each in self._filters if occasion in each.occasions)
+        return tuple(type(each).__name__ for each in self.filters if occasion in each.occasions)
 
     def commit(self, notification: FilterNotification) -> Commitment:
         """Notify filters of a change before it is committed, until one of them does not accept it."""
         known: list[str] = []
         later: dict[str, str] = {}
-        for each in self._filters:
+        for each in self.filters:
             if notification.occasion not in each.occasions:
                 continue
             name = type(each).__name__
@@ -194,7 +194,7 @@ class Enforcement:
         A filter that refuses permanently is finished, too.
         """
         know = list(told)
-        for each in self._filters:
+        for each in self.filters:
             name = type(each).__name__
             if name in know or notification.occasion not in each.occasions:
                 continue

@@ -177,8 +177,8 @@ class ExternalServiceFilter:
         allow_on_error: bool = False,
         verify: bool | str = True,
     ) -> None:
-        self._endpoints = dict(endpoints)
-        self._credential = credential or Credential()
+        self.endpoints = dict(endpoints)
+        self.credential = credential or Credential()
         self._patience = patience or Patience()
         self._allow_on_error = allow_on_error
         self._verify = verify
@@ -190,7 +190,7 @@ class ExternalServiceFilter:
     @property
     def occasions(self) -> frozenset[Occasion]:
         """Return the occasions that have an endpoint."""
-        return frozenset(occasion for occasion in Occasion if occasion in self._endpoints)
+        return frozenset(occasion for occasion in Occasion if occasion in self.endpoints)
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> ExternalServiceFilter:
@@ -211,7 +211,7 @@ class ExternalServiceFilter:
     def check(self, question: Question) -> None:
         """Check a question. UsageDenied with the service's reason; EnforcementUnavailable if no answer means no."""
         name = CHECK_CREATE if question.current is None else CHECK_UPDATE
-        if name not in self._endpoints:
+        if name not in self.endpoints:
             return
         lease = question.wanted.lease
         try:
@@ -290,10 +290,10 @@ class ExternalServiceFilter:
             headers["X-OpenStack-Request-ID"] = request_id
         try:
             with self._session.post(
-                self._endpoints[call.name],
+                self.endpoints[call.name],
                 data=call.text,
                 headers=headers,
-                auth=self._credential,
+                auth=self.credential,
                 timeout=left,
                 allow_redirects=False,
                 stream=True,
@@ -310,7 +310,7 @@ class ExternalServiceFilter:
                         call.name, call.lease_id, status, answers.line(text.decode("utf-8", "replace"), hidden),
                     )  # fmt: skip
                 if status == 401:
-                    raise NoAnswer("it does not accept our token (401)", passing=self._credential.renew())
+                    raise NoAnswer("it does not accept our token (401)", passing=self.credential.renew())
                 if status in PASSING:
                     raise NoAnswer(f"it answered {status}", passing=True, maybe_accepted=status not in NOT_PROCESSED)
                 return status, answers.reason(text, hidden)

@@ -122,16 +122,16 @@ class _Number:
     def __init__(self, option: str, most: int | None, registered: str, unified: UnifiedLimits | None) -> None:
         self.name = option if unified is None else registered
         self._most = most
-        self._unified = unified
+        self.unified = unified
 
     def of(self, project_id: str, *, required: bool = True) -> int | None:
         """Return the limit of a project, None if there is none. EnforcementUnavailable.
 
         A ``required`` limit must be registered if limits come from Keystone.
         """
-        if self._unified is None:
+        if self.unified is None:
             return self._most
-        found = self._unified.of(project_id)
+        found = self.unified.of(project_id)
         if self.name not in found:
             if not required:
                 return None
@@ -210,7 +210,7 @@ class MaxUnitsFilter(Limit):
         self, most: int | None, *, of: Mapping[str, int] | None = None, unified: UnifiedLimits | None = None
     ) -> None:
         numbers = {name: _number(number) for name, number in (of or {}).items()} | {HOST: most}
-        self._limits = {
+        self.limits = {
             name: _Number(
                 "max_units" if name == HOST else f"max_units_of {name}", numbers.get(name), f"{PREFIX}{name}s", unified
             )
@@ -233,11 +233,11 @@ class MaxUnitsFilter(Limit):
         within = current is not None and current.window.covers(wanted.window)
         before = current.measures if current is not None and within else {}
         for name, amount in wanted.measures.items():
-            if name in self._limits and not (within and amount <= before.get(name, 0)):
+            if name in self.limits and not (within and amount <= before.get(name, 0)):
                 self._check(name, amount, question)
 
     def _check(self, name: str, amount: int, question: Question) -> None:
-        limit, window = self._limits[name], question.wanted.window
+        limit, window = self.limits[name], question.wanted.window
         most = limit.of(question.wanted.project_id, required=name == HOST)
         if most is None:
             return

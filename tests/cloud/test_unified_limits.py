@@ -43,10 +43,10 @@ from blazar.model.errors import BlazarError
 
 conf = config.load(["--config-file", sys.argv[1]], program="blazar-test", conf=cfg.CONF)
 assemble.check_plugins(conf)
-(rule,) = assemble.enforcement(conf, Identity(tokens=object()))._filters
+(rule,) = assemble.enforcement(conf, Identity(tokens=object())).filters
 for project in sys.argv[2:]:
     try:
-        print(json.dumps(dict(rule._limits["host"]._unified.of(project))))
+        print(json.dumps(dict(rule.limits["host"].unified.of(project))))
     except BlazarError as error:
         print(json.dumps([error.status, error.message]))
 """

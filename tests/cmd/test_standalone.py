@@ -77,12 +77,12 @@ def test_a_folder_that_holds_files_of_others_keeps_its_mode(tmp_path):
     try:
         (tmp_path / "theirs").touch()
         tmp_path.chmod(0o755)
-        standalone._keep_to_ourselves(tmp_path)
+        standalone.keep_to_ourselves(tmp_path)
         assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
         (tmp_path / standalone.DATABASE).touch()
-        standalone._keep_to_ourselves(tmp_path)
+        standalone.keep_to_ourselves(tmp_path)
         assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
-        standalone._keep_to_ourselves(tmp_path / "new" / "one")
+        standalone.keep_to_ourselves(tmp_path / "new" / "one")
         assert stat.S_IMODE((tmp_path / "new" / "one").stat().st_mode) == 0o700
     finally:
         os.umask(mask)
@@ -99,7 +99,7 @@ def test_a_policy_of_its_own_folder_counts_and_one_that_the_configuration_names_
 
     def may(*files: str) -> set[str]:
         conf = config.load([], program="blazar-test", files=list(files), conf=cfg.ConfigOpts())
-        policy = Policy(standalone._with_own_policy(conf, data))
+        policy = Policy(standalone.with_own_policy(conf, data))
         visitor = Caller("u", "p", ("guest",))
         return {verb for verb in ("get", "delete") if policy.allows(f"blazar:oshosts:{verb}", visitor)}
 

@@ -26,7 +26,7 @@ def load(tmp_path, *lines: str) -> cfg.ConfigOpts:
 
 
 def filters(tmp_path, *lines: str, identity: Identity | None = None) -> tuple[Any, ...]:
-    return assemble.enforcement(load(tmp_path, *lines), identity or Identity())._filters
+    return assemble.enforcement(load(tmp_path, *lines), identity or Identity()).filters
 
 
 def refusal(tmp_path, *lines: str) -> str:
@@ -161,7 +161,7 @@ def test_a_budget_of_what_nobody_counts_is_refused(tmp_path):
 def test_other_units_are_limited_by_name(tmp_path):
     lines = ("enabled_filters = MaxUnitsFilter", "max_units_of = instance:3")
     (made,) = filters(tmp_path, *lines)
-    assert made._limits["instance"].of("anybody") == 3
+    assert made.limits["instance"].of("anybody") == 3
     assert refusal(tmp_path, lines[0], "max_units_of = host:3") == (
         "[enforcement] max_units_of names host, which is not a measure; available are: floatingip, instance, vcpu"
     )
@@ -177,7 +177,7 @@ BASE = "external_service_base_endpoint = https://budgets.example/blazar/"
 
 def endpoints(tmp_path, *lines: str) -> dict[str, str]:
     (made,) = filters(tmp_path, EXTERNAL, *lines)
-    return made._endpoints
+    return made.endpoints
 
 
 def test_the_base_stands_for_the_three_endpoints_that_there_always_were(tmp_path):
@@ -292,4 +292,4 @@ def test_each_way_to_say_who_we_are(tmp_path, line, headers):
 
     (made,) = filters(tmp_path, EXTERNAL, BASE, line, identity=Identity(tokens=Tokens()))
     assert isinstance(made, ExternalServiceFilter)
-    assert made._credential.headers() == headers
+    assert made.credential.headers() == headers

@@ -117,7 +117,7 @@ def test_a_check_of_a_new_lease_names_the_flavor_that_was_asked_for(world, books
 def test_the_cloud_has_a_url_and_a_name_also_where_there_is_no_keystone(sqlite, books):
     conf = config.load([], program="blazar-test", files=[])
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        identity = standalone._identity(conf, listener)
+        identity = standalone.identity_of(conf, listener)
         port = listener.getsockname()[1]
     assert isinstance(identity, Identity)
     world = World(sqlite, filters=[books], identity=identity)

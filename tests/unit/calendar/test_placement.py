@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from blazar.calendar.occupancy import Occupancy, Snapshot
-from blazar.calendar.placement import Strategy, _roomiest, place
+from blazar.calendar.placement import Strategy, place, roomiest
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import InvalidInput, NotEnoughResources
@@ -296,9 +296,9 @@ def test_to_leave_the_rest_unsorted_changes_nothing(case, strategy, seed, prefer
             return str(error)
 
     def all_sorted(ordered, occupancy, enough):
-        return _roomiest(ordered, occupancy, None)
+        return roomiest(ordered, occupancy, None)
 
-    with patch("blazar.calendar.placement._roomiest", all_sorted):
+    with patch("blazar.calendar.placement.roomiest", all_sorted):
         expected = outcome()
     assert outcome() == expected
 
