@@ -19,7 +19,7 @@ from blazar.api.middleware import ExchangeLog, Wsgi, behind_keystone
 from blazar.api.parts import installed
 from blazar.api.policy import Policy
 from blazar.api.served import Served
-from blazar.cmd import config, process, web
+from blazar.cmd import config, logs, process, web
 from blazar.cmd.config import ConfigurationError
 from blazar.model.errors import BlazarError
 from blazar.rpc.client import RemoteManager
@@ -45,7 +45,7 @@ def main() -> int:
 def configure(arguments: list[str], *, files: list[str] | None = None) -> cfg.ConfigOpts:
     """Read the configuration and set up logging."""
     conf = config.load(arguments, program="blazar-api", files=files, conf=cfg.CONF)
-    config.start_log(conf)
+    logs.start(conf)
     for leftover in config.leftovers(conf):
         LOG.warning("Option %s is set in the configuration and not used", leftover)
     return conf

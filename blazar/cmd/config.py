@@ -20,7 +20,6 @@ from oslo_log import log
 from blazar import RELEASE
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack import options as cloud
-from blazar.cmd.masking import mask_cookies
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
 from blazar.manager.common.settings import Settings
 from blazar.model.bounds import Bounds
@@ -88,17 +87,6 @@ def read_again(conf: cfg.ConfigOpts) -> None:
         conf.mutate_config_files()
     except (Exception, SystemExit) as error:
         LOG.error("Configuration cannot be reloaded and stays unchanged: %s", error)
-
-
-def start_log(conf: cfg.ConfigOpts) -> None:
-    """Set up the log as configured; ConfigurationError if it cannot be written."""
-    try:
-        log.setup(conf, "blazar")
-    except (log.LogConfigError, OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"the log cannot be written; check log_config_append, log_file and log_dir: {error}"
-        ) from error
-    mask_cookies()
 
 
 def _parse(conf: cfg.ConfigOpts, arguments: list[str], program: str, files: list[str] | None) -> None:

@@ -24,7 +24,7 @@ from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.access import POOL
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
-from blazar.cmd import assemble, config, process
+from blazar.cmd import assemble, config, logs, process
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.tokens import ServiceUser
 from blazar.enforcement import Identity
@@ -62,7 +62,7 @@ def main() -> int:
         signal.signal(number, stop)
     try:
         conf = config.load(sys.argv[1:], program="blazar-manager", conf=cfg.CONF)
-        config.start_log(conf)
+        logs.start(conf)
         signal.signal(signal.SIGHUP, lambda *_: config.read_again(conf))
         run(conf, stopping)
     except (BlazarError, cfg.Error) as error:

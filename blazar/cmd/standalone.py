@@ -31,7 +31,7 @@ from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config, process, web
 from blazar.cmd.config import ConfigurationError
-from blazar.cmd.masking import mask_cookies
+from blazar.cmd.logs import mask_cookies
 from blazar.enforcement import Identity
 from blazar.manager.service import ManagerService
 from blazar.model.clock import SystemClock

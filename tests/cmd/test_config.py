@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack.options import auth_url, credentials
-from blazar.cmd import assemble, config
+from blazar.cmd import assemble, config, logs
 from blazar.cmd.config import ConfigurationError
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError, InvalidInput
@@ -374,7 +374,7 @@ def test_a_folder_is_no_file(tmp_path):
 
 def test_a_log_that_cannot_be_written_is_told(load):
     with pytest.raises(ConfigurationError, match="log_config_append"):
-        config.start_log(load("[DEFAULT]", "log_config_append = /no/such/file"))
+        logs.start(load("[DEFAULT]", "log_config_append = /no/such/file"))
 
 
 @pytest.mark.parametrize("word", ["default", "email", ""])

@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from blazar.cmd import masking
+from blazar.cmd import logs
 
 
 @pytest.fixture
@@ -18,8 +18,8 @@ def written(monkeypatch):
     root = logging.getLogger()
     handler = logging.StreamHandler(stream)
     monkeypatch.setattr(root, "handlers", [handler])
-    masking.mask_cookies()
-    masking.mask_cookies()
+    logs.mask_cookies()
+    logs.mask_cookies()
     assert len(handler.filters) == 1
     return stream
 

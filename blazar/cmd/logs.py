@@ -1,13 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mask cookies in the log: libraries log the headers of every call at level DEBUG and mask tokens only."""
+"""The log of a process, without cookies: libraries log the headers of calls at level DEBUG and mask tokens only."""
 
 from __future__ import annotations
 
 import logging
 import re
 
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar.cmd.config import ConfigurationError
+
 HIDDEN = "***"
 _COOKIE = re.compile(r"""((?:set-)?cookie2?["']?\s*[:=,]\s*)(?:"[^"]*"|'[^']*'|[^"'\r\n]+)""", re.IGNORECASE)
+
+
+def start(conf: cfg.ConfigOpts) -> None:
+    """Set up the log as configured; ConfigurationError if it cannot be written."""
+    try:
+        log.setup(conf, "blazar")
+    except (log.LogConfigError, OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"the log cannot be written; check log_config_append, log_file and log_dir: {error}"
+        ) from error
+    mask_cookies()
 
 
 class CookieFilter(logging.Filter):
