@@ -21,12 +21,11 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from blazar.clouds.openstack import Access, open_cloud
-from blazar.clouds.openstack.access import POOL
+from blazar.clouds.openstack.access import POOL, ServiceUser
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.ports import Cloud
 from blazar.cmd import assemble, config, logs, process
 from blazar.cmd.config import ConfigurationError
-from blazar.cmd.tokens import ServiceUser
 from blazar.enforcement import Identity
 from blazar.manager.health import service_updates
 from blazar.manager.service import ManagerService

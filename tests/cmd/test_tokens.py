@@ -8,8 +8,8 @@ import requests
 from keystoneauth1 import exceptions as ksa
 
 from blazar.clouds.openstack import Access
+from blazar.clouds.openstack.access import ServiceUser
 from blazar.clouds.openstack.options import credentials
-from blazar.cmd.tokens import ServiceUser
 from blazar.model.errors import CloudUnavailable
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services of a cloud over one session."""
+"""The services of a cloud over one session, and the tokens of the service user for others."""
 
 from __future__ import annotations
 
@@ -152,3 +152,23 @@ class Access:
 
     def _service(self, name: str, proxy: Callable[[], Proxy]) -> Service:
         return Service(name, proxy, timeout=self._credentials.timeout, attempts=self._credentials.attempts)
+
+
+class ServiceUser:
+    """Tokens of the service user, cached by the session until they expire."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def token(self) -> str:
+        """Return a valid token; CloudUnavailable if Keystone issues none."""
+        try:
+            return str(self._session.get_token())
+        except (ksa.ClientException, requests.RequestException) as error:
+            raise CloudUnavailable(
+                f"Keystone does not issue a token for the service user ({type(error).__name__})"
+            ) from error
+
+    def renew(self) -> None:
+        """Discard the cached token."""
+        self._session.invalidate()
