@@ -12,7 +12,6 @@ from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest
 from blazar.model.resource import ResourceKind
 from tests.fencing.stage import MINUTE, Stage, Turn
-from tests.oracle import HOST
 from tests.world import NOON, a_host, addresses, flavored, instances
 
 
@@ -171,7 +170,7 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
         (stage.notes["host"],) = stage.world.hosts_of(lease_of(stage))
         if name == "heal":
             stage.cloud.operators.host_down(stage.notes["host"])
-            hosts = {host.name: host.id for host in stage.first.resources.all(HOST)}
+            hosts = {host.name: host.id for host in stage.first.resources.all(ResourceKind.HOST)}
             stage.store.resources.set_failed(
                 ResourceKind.HOST, {hosts[stage.notes["host"]]: "down"}, at=stage.clock.now()
             )
@@ -179,13 +178,13 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
     def act(stage: Stage) -> object:
         if name == "heal":
             return stage.first.monitor.heal()
-        host = next(host for host in stage.first.resources.all(HOST) if host.name == stage.notes["host"])
+        host = next(host for host in stage.first.resources.all(ResourceKind.HOST) if host.name == stage.notes["host"])
         return stage.first.resources.move(ResourceKind.HOST, host.external_id, lease_of(stage).reservations[0].id)
 
     def meanwhile(stage: Stage) -> None:
         if name == "heal":
             stage.cloud.operators.host_up(stage.notes["host"])
-            hosts = {host.name: host.id for host in stage.first.resources.all(HOST)}
+            hosts = {host.name: host.id for host in stage.first.resources.all(ResourceKind.HOST)}
             stage.store.resources.set_recovered(ResourceKind.HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
 
     return Story(name, rooms, set_up, act, is_(LeaseStatus.ACTIVE), meanwhile=meanwhile)
