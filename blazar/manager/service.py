@@ -68,7 +68,7 @@ class ManagerService:
         replanner = Replanner(store, by_name, booking)
         replacements = StartReplacements(runtime, replanner, booking)
         self.sweep = Sweep(runtime)
-        worker = Worker(runtime, self.outbox, replacements, taken_over=lambda: self.sweep.soon())
+        worker = Worker(runtime, self.outbox, replacements, taken_over=lambda: self.sweep.wake())
         changes = CloudChanges(runtime, worker)
         self.engine = Engine(store, worker, clock, settings)
         self._healing = Healing(runtime, replanner, booking, changes)

@@ -32,6 +32,7 @@ from blazar.store.events import DueEvent, EventStore
 from blazar.store.store import Store
 from tests.manager.test_crashes import nothing_is_left
 from tests.observed import ObservedStore, before, failing
+from tests.openstack import eventually
 from tests.world import NOON, World, a_host, instances
 
 HOUR = timedelta(hours=1)
@@ -161,13 +162,14 @@ def test_the_heartbeat_survives_anything(world):
         def renew_claims(self, tokens, *, now, until):
             beats.append(1)
             if len(beats) == 3:
-                claims._stopping.set()
+                claims.begin_stop()
             raise Bad
 
     claims = Claims(SimpleNamespace(events=Broken()), world.clock, timedelta(milliseconds=4))
     with claims.held(claims.new()):
         claims.start()
-        claims._thread.join(20)
+        eventually(lambda: len(beats) == 3, patience=20)
+        claims.stop()
     assert len(beats) == 3
 
 

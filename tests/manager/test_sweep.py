@@ -203,7 +203,7 @@ def test_work_that_is_taken_over_brings_a_sweep_soon(world):
     world.clock.to(NOON + HOUR)
     other = world.another_manager()
     woken = []
-    other.sweep.soon = lambda: woken.append(1)
+    other.sweep.wake = lambda: woken.append(1)
 
     def stop_here(name, phase):
         raise KeyboardInterrupt

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from blazar.context import scope
+from blazar.manager.common.background import BackgroundThread
 from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError
 from blazar.store.store import Store
@@ -49,22 +50,22 @@ class Claim:
         self._deadline = deadline
 
 
-class Claims:
+class Claims(BackgroundThread):
     """The claims of one manager process.
 
-    A claim lasts ``ttl``; ``beat`` renews those that are held and have not expired, and has to be called several times
-    within a ``ttl``.
+    A claim lasts ``ttl``. The thread renews those that are held and have not expired, several times within a ``ttl``.
+    Work under claims must have finished before it is stopped.
     """
 
     def __init__(self, store: Store, clock: Clock, ttl: timedelta) -> None:
+        self._interval = ttl.total_seconds() / BEATS
+        super().__init__("heartbeat", first_pause=self._interval)
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self.ttl = ttl
         self._store = store
         self._clock = clock
         self._held: dict[str, Claim] = {}
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def new(self) -> Claim:
         """Return a claim that is not written yet; its TTL runs from now on, so it has to be written soon."""
@@ -105,23 +106,15 @@ class Claims:
                 # Settled a moment ago, or taken over: in both cases no work may follow under it.
                 claim.ends_at(float("-inf"))
 
-    def start(self) -> None:
-        """Start the thread that renews claims."""
-        self._thread.start()
+    def _round(self) -> float:
+        self._clock.synchronize()
+        self.beat()
+        return self._interval
 
-    def stop(self) -> None:
-        """Stop renewing. Work under claims must have finished before."""
-        self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self.ttl.total_seconds() / BEATS):
-            try:
-                self._clock.synchronize()
-                self.beat()
-            except BlazarError as error:
-                LOG.error("Claims could not be renewed; the next heartbeat retries: %s", error.message)
-            except Exception:
-                # The edge of the thread: without a heartbeat this manager could never finish work again.
-                LOG.exception("Claims could not be renewed; the next heartbeat retries")
+    def _failed(self, error: Exception) -> float:
+        if isinstance(error, BlazarError):
+            LOG.error("Claims could not be renewed; the next heartbeat retries: %s", error.message)
+        else:
+            # Without a heartbeat this manager could never finish work again.
+            LOG.error("Claims could not be renewed; the next heartbeat retries", exc_info=error)
+        return self._interval

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from blazar.context import scope
+from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.settings import Settings
 from blazar.manager.events.read_ahead import MOST
 from blazar.manager.events.turns import Turns
@@ -43,17 +44,17 @@ RIVAL_SECONDS = 30
 """How long another manager that was faster once is expected to compete."""
 
 
-class Engine:
+class Engine(BackgroundThread):
     """Finds due events and processes them. Any number of engines may share a database."""
 
     def __init__(self, store: Store, worker: Worker, clock: Clock, settings: Settings) -> None:
+        super().__init__("engine")
         self._store = store
         self.worker = worker
         self._clock = clock
         self._settings = settings
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         # It guards all that follows, except what only the engine's own thread uses.
-        self._woken = False
         self._asked = False
         self._finished = False
         self._rivals_until = float("-inf")
@@ -62,8 +63,6 @@ class Engine:
         self._polled_at = float("-inf")
         self._earliest_poll_at = float("-inf")
         self._poll_at = float("-inf")
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._starters = ThreadPoolExecutor(settings.starters, thread_name_prefix="start")
         self._enders = ThreadPoolExecutor(settings.enders, thread_name_prefix="end")
         self._lanes = ((Turns(settings.starters), self._starters), (Turns(settings.enders), self._enders))
@@ -73,27 +72,20 @@ class Engine:
         for _, pool in self._lanes:
             # The first thread of each: it does all the work if no more threads can be started later.
             pool.submit(int)
-        self._thread.start()
-
-    def begin_stop(self) -> None:
-        """Begin no more work on events; work in progress continues."""
-        self._stopping.set()
-        self.wake()
+        super().start()
 
     def stop(self) -> None:
         """Begin no new work, finish the work in progress, and return."""
-        self.begin_stop()
-        # First, so that it submits nothing to pools that are shut down.
-        if self._thread.ident is not None:
-            self._thread.join()
+        # First, so that the engine submits nothing to pools that are shut down.
+        super().stop()
         self._starters.shutdown(cancel_futures=True)
         self._enders.shutdown(cancel_futures=True)
 
     def wake(self) -> None:
         """Query for due events now: a new event may be due before the one that the engine sleeps for."""
-        with self._changed:
-            self._asked = self._woken = True
-            self._changed.notify_all()
+        with self._lock:
+            self._asked = True
+        super().wake()
 
     def run_due(self) -> int:
         """Process due events in this thread until none is due; return how many were processed.
@@ -107,26 +99,10 @@ class Engine:
                 processed += 1
         return processed
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                pause = self._round()
-            except BlazarError as error:
-                LOG.error("Due events cannot be read (%s); retrying in a second", error.message)
-                pause = 1.0
-            except Exception:
-                # The edge of the thread: it survives whatever goes wrong in one round.
-                LOG.exception("A round of the engine failed; retrying in a second")
-                pause = 1.0
-            with self._changed:
-                if not self._woken:
-                    self._changed.wait(pause)
-                self._woken = False
-
     def _round(self) -> float:
         """Query for due events if it is time, and give events to threads; return the seconds until the next query."""
         now = time.monotonic()
-        with self._changed:
+        with self._lock:
             if self._asked:
                 self._poll_at = now
             elif self._finished:
@@ -138,21 +114,28 @@ class Engine:
             self._poll()
         self._assign_threads()
         if polls:
-            with self._changed:
+            with self._lock:
                 waits = any(turns.waits for turns, _ in self._lanes)
             self._poll_at = self._polled_at + (WAITING_POLL_SECONDS if waits else self._until_next())
         return max(0.0, self._poll_at - time.monotonic())
 
+    def _failed(self, error: Exception) -> float:
+        if isinstance(error, BlazarError):
+            LOG.error("Due events cannot be read (%s); retrying in a second", error.message)
+        else:
+            LOG.error("A round of the engine failed; retrying in a second", exc_info=error)
+        return 1
+
     def _poll(self) -> None:
         """Read the due events, except those that have a thread."""
         begin = time.monotonic()
-        with self._changed:
+        with self._lock:
             running = {event_id for turns, _ in self._lanes for event_id in turns.running}
         due = self._store.events.due(self._clock.now(), len(running) + PAGE)
         self._polled_at = time.monotonic()
         self._earliest_poll_at = self._polled_at + PAUSE_FACTOR * (self._polled_at - begin)
         new = [event for event in due if event.event_id not in running]
-        with self._changed:
+        with self._lock:
             rivals = self._polled_at < self._rivals_until
             for turns, starts in zip((turns for turns, _ in self._lanes), (True, False), strict=True):
                 turns.offer((event for event in new if event.starts is starts), shuffled=rivals)
@@ -161,14 +144,14 @@ class Engine:
         """Give events to free threads; an event for which no thread could be started waits for its turn again."""
         short = False
         for turns, pool in self._lanes:
-            with self._changed:
+            with self._lock:
                 taken = deque(iter(turns.take, None))
                 # With rivals, an event that is read ahead is often claimed by another manager before its turn.
                 coming = [] if time.monotonic() < self._rivals_until else turns.coming(MOST)
             try:
                 self._read_ahead(taken, coming)
                 while taken:
-                    with self._changed:
+                    with self._lock:
                         self._submitted.add(taken[0].event_id)
                     pool.submit(self._work_on, taken[0], turns)
                     taken.popleft()
@@ -178,7 +161,7 @@ class Engine:
                 if not self._short_of_threads:
                     LOG.error("No more threads can be started (%s); events wait for running ones", error)
             finally:
-                with self._changed:
+                with self._lock:
                     if taken and taken[0].event_id not in self._submitted:
                         # The pool keeps an event that it started no thread for, and a running thread has taken it.
                         taken.popleft()
@@ -195,7 +178,7 @@ class Engine:
             LOG.error("Due starts cannot be read together (%s); reading each separately", error)
 
     def _work_on(self, event: DueEvent, turns: Turns) -> None:
-        with self._changed:
+        with self._lock:
             if event.event_id not in self._submitted:
                 # The pool kept an event that it started no thread for; it was put back, and perhaps processed since.
                 return
@@ -214,18 +197,18 @@ class Engine:
             LOG.exception("Event %s of lease %s failed; it will be retried", event.event_id, event.lease_id)
             self._stopping.wait(1)
         finally:
-            with self._changed:
+            with self._lock:
                 turns.done(event)
                 if not claimed:
                     self._rivals_until = time.monotonic() + RIVAL_SECONDS
-                self._finished = self._woken = True
-                self._changed.notify_all()
+                self._finished = True
+            super().wake()
 
     def _until_next(self) -> float:
         due_at, longest = self._store.events.next_due(), self._settings.longest_sleep.total_seconds()
         if due_at is None:
             return longest
         wait = (due_at - self._clock.now()).total_seconds()
-        with self._changed:
+        with self._lock:
             busy = any(turns.running for turns, _ in self._lanes)
         return max(BUSY_POLL_SECONDS if busy else 0, min(wait, longest))

@@ -10,10 +10,10 @@ on the same cloud: these are only reported.
 from __future__ import annotations
 
 import logging
-import threading
 import uuid
 
 from blazar.context import scope
+from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import lifecycle
 from blazar.model.errors import BlazarError, StaleLease
@@ -21,35 +21,20 @@ from blazar.model.errors import BlazarError, StaleLease
 LOG = logging.getLogger(__name__)
 
 
-class Sweep:
+class Sweep(BackgroundThread):
     """Searches the cloud for leftovers of finished leases. Any number of managers may do so at a time."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        # After a take-over it waits until calls of the previous manager have taken effect.
+        settle = 2 * runtime.settings.claim_ttl.total_seconds()
+        super().__init__("sweep", first_pause=runtime.settings.sweep_interval.total_seconds(), settle=settle)
         self._reported: frozenset[str] = frozenset()
-        self._woken = threading.Event()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
     def start(self) -> None:
         """Start the thread that sweeps every ``sweep_interval``; none if that is zero."""
         if self._runtime.settings.sweep_interval:
-            self._thread.start()
-
-    def begin_stop(self) -> None:
-        """Begin no more sweeps, and skip the remaining types of the one in progress."""
-        self._stopping.set()
-        self._woken.set()
-
-    def stop(self) -> None:
-        """Finish the sweep in progress, and return."""
-        self.begin_stop()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def soon(self) -> None:
-        """Sweep soon: work was taken over from a manager that may have had a call in progress."""
-        self._woken.set()
+            super().start()
 
     def run_once(self) -> int:
         """Sweep once; return how many leases have leftovers. CloudError if the cloud does not answer."""
@@ -100,21 +85,16 @@ class Sweep:
             )
         self._reported = reservation_ids
 
-    def _run(self) -> None:
-        # Wait after a take-over until calls of the previous manager have taken effect.
-        settle = 2 * self._runtime.settings.claim_ttl
-        while not self._stopping.is_set():
-            if self._woken.wait(self._runtime.settings.sweep_interval.total_seconds()):
-                self._woken.clear()
-                if self._stopping.wait(settle.total_seconds()):
-                    return
-            try:
-                self.run_once()
-            except BlazarError as error:
-                LOG.warning(
-                    "Leftovers of finished leases cannot be searched for, retrying with the next sweep: %s",
-                    error.message,
-                )
-            except Exception:
-                # The edge of the thread: it survives whatever goes wrong in one round.
-                LOG.exception("A sweep failed; the next one starts in %s", self._runtime.settings.sweep_interval)
+    def _round(self) -> float:
+        self.run_once()
+        return self._runtime.settings.sweep_interval.total_seconds()
+
+    def _failed(self, error: Exception) -> float:
+        interval = self._runtime.settings.sweep_interval
+        if isinstance(error, BlazarError):
+            LOG.warning(
+                "Leftovers of finished leases cannot be searched for, retrying with the next sweep: %s", error.message
+            )
+        else:
+            LOG.error("A sweep failed; the next one starts in %s", interval, exc_info=error)
+        return interval.total_seconds()

@@ -8,7 +8,6 @@ exactly when the change does, also after a crash, and however many attempts its 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import uuid
 from collections.abc import Collection
@@ -18,6 +17,7 @@ from datetime import timedelta
 
 from blazar.context import check_change, scope
 from blazar.enforcement import Enforcement, FilterNotification, NotDelivered, Occasion, stored
+from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.settings import Settings
 from blazar.manager.outbox.enforcing import view
 from blazar.model.clock import Clock
@@ -38,17 +38,15 @@ POLL_SECONDS = 0.1
 """Seconds between two checks whether another thread or manager has delivered a message."""
 
 
-class Outbox:
+class Outbox(BackgroundThread):
     """Creates outbox messages and sends those that are due. Any number of instances may share a database."""
 
     def __init__(self, store: Store, enforcement: Enforcement, clock: Clock, settings: Settings) -> None:
+        super().__init__("outbox")
         self._store = store
         self.enforcement = enforcement
         self._clock = clock
         self._settings = settings
-        self._stopping = threading.Event()
-        self._woken = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="outbox", daemon=True)
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="outbox")
 
     def of(
@@ -188,19 +186,12 @@ class Outbox:
     def start(self) -> None:
         """Start the sending threads; none if no filter listens."""
         if any(self.enforcement.listens_to(occasion) for occasion in Occasion):
-            self._thread.start()
+            super().start()
 
     def stop(self) -> None:
         """Finish the deliveries in progress, and return."""
-        self._stopping.set()
-        self._woken.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        super().stop()
         self._senders.shutdown()
-
-    def wake(self) -> None:
-        """Check for due messages now: there may be a new one."""
-        self._woken.set()
 
     def run_due(self) -> int:
         """Send all due messages in this thread; return the number of attempts.
@@ -238,21 +229,17 @@ class Outbox:
             else:
                 return
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._woken.clear()
-            try:
-                due = self._store.outbox.due(self._clock.now(), PAGE)
-                list(self._senders.map(self._send_logging_errors, due))
-                pause = timedelta(0) if due else self._until_next()
-            except BlazarError as error:
-                LOG.error("Outbox messages cannot be read (%s); retrying in a second", error.message)
-                pause = timedelta(seconds=1)
-            except Exception:
-                # The edge of the thread: it survives whatever goes wrong in one round.
-                LOG.exception("Sending outbox messages failed; retrying in a second")
-                pause = timedelta(seconds=1)
-            self._woken.wait(pause.total_seconds())
+    def _round(self) -> float:
+        due = self._store.outbox.due(self._clock.now(), PAGE)
+        list(self._senders.map(self._send_logging_errors, due))
+        return 0 if due else self._until_next().total_seconds()
+
+    def _failed(self, error: Exception) -> float:
+        if isinstance(error, BlazarError):
+            LOG.error("Outbox messages cannot be read (%s); retrying in a second", error.message)
+        else:
+            LOG.error("Sending outbox messages failed; retrying in a second", exc_info=error)
+        return 1
 
     def _until_next(self) -> timedelta:
         due_at = self._store.outbox.next_due()

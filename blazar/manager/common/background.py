@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Background threads of a manager: rounds of work with pauses between them."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+
+
+class BackgroundThread(ABC):
+    """Does rounds in a thread of its own until it is stopped; ``wake`` cuts the pause between two short.
+
+    ``first_pause`` are the seconds before the first round, ``settle`` those between a wake and the round that follows.
+    """
+
+    def __init__(self, name: str, *, first_pause: float = 0, settle: float = 0) -> None:
+        self._first_pause = first_pause
+        self._settle = settle
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @abstractmethod
+    def _round(self) -> float:
+        """Do one round; return the seconds until the next one."""
+
+    @abstractmethod
+    def _failed(self, error: Exception) -> float:
+        """Log the error of a round; return the seconds until the next round."""
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Begin the next round soon; it sees whatever was there before this call."""
+        self._woken.set()
+
+    def begin_stop(self) -> None:
+        """Begin no more rounds; the one in progress continues."""
+        self._stopping.set()
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Finish the round in progress, and return."""
+        self.begin_stop()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        self._pause(self._first_pause)
+        while not self._stopping.is_set():
+            try:
+                pause = self._round()
+            except Exception as error:
+                # The edge of the thread: it survives whatever goes wrong in one round.
+                pause = self._failed(error)
+            self._pause(pause)
+
+    def _pause(self, seconds: float) -> None:
+        if self._woken.wait(seconds):
+            # Before the round: a wake during the round is for the next one.
+            self._woken.clear()
+            self._stopping.wait(self._settle)
