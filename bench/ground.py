@@ -21,15 +21,18 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.simulated import Durations, Faults, MemoryStorage, SimulatedCloud, of_size
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.manager.common.settings import Settings
-from blazar.manager.service import ManagerService
+from blazar.manager.service import ManagerService, Plugins
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
-from blazar.model.resource import ResourceDetails, ResourceInventory, ResourceKind
+from blazar.model.resource import FLOATING_IP, HOST, ResourceDetails, ResourceInventory
 from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
+from blazar.resources.floating_ips.kind import FloatingIps
 from blazar.resources.floating_ips.registration import AddressRegistration, attributes_of, name_of
+from blazar.resources.hosts.kind import Hosts
+from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration
-from blazar.resources.hosts.type import HostSettings
+from blazar.resources.hosts.registration import attributes_of as attributes_of_host
 from blazar.store import resource_queries
 from blazar.store.engine import WRITES, connect
 from blazar.store.migrate import upgrade
@@ -116,12 +119,13 @@ class Ground:
         registration = HostRegistration(cloud, host_settings.aggregates)
         self.manager = ManagerService(
             self.store,
-            [each.make(cloud, host_settings) for each in KINDS.values()],
-            registration,
-            AddressRegistration(cloud.network),
-            Quiet(),
             self.clock,
             settings or Settings(),
+            Plugins(
+                types=tuple(each.make(cloud, host_settings) for each in KINDS.values()),
+                kinds={HOST: Hosts(registration), FLOATING_IP: FloatingIps(AddressRegistration(cloud.network))},
+                notifier=Quiet(),
+            ),
         )
         self.app = create_app(self.manager, identity=StandaloneIdentity())
         self.http = self.app.test_client()
@@ -129,15 +133,15 @@ class Ground:
         type_ = CompleteType(kind.make(cloud, host_settings))
         self._parameters = dict(type_.parameters(type_.resolve(Given(kind.filled), project_id="p")).values)
         match kind.resources:
-            case ResourceKind.HOST:
+            case "host":
                 self._register(self._hosts(registration))
-            case ResourceKind.FLOATING_IP:
+            case "floatingip":
                 self._register(self._addresses(size))
         self.filled = 0
 
     def _hosts(self, registration: HostRegistration) -> Iterator[Found]:
         hypervisors = self.simulated.compute.hypervisors()
-        details = registration.details_of(hypervisors)
+        details = registration.details_of({h.hypervisor_hostname: attributes_of_host(h) for h in hypervisors})
         for hypervisor in hypervisors:
             self.simulated.placement.create_reservation_provider(hypervisor.hypervisor_hostname)
             yield hypervisor.id, hypervisor.hypervisor_hostname, details[hypervisor.hypervisor_hostname]

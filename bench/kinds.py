@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from blazar.clouds.ports import Cloud, Flavor
 from blazar.model.amounts import Amounts
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import FLOATING_IP, HOST, ResourceKind
 from blazar.resources.base import ResourceType
 from blazar.resources.floating_ips.type import VirtualFloatingIp
-from blazar.resources.hosts.type import HostSettings, PhysicalHost
+from blazar.resources.hosts.options import HostSettings
+from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
 
@@ -37,7 +38,7 @@ class Kind:
     starts: Room
     creates: Mapping[str, Room]
     make: Callable[[Cloud, HostSettings], ResourceType]
-    resources: ResourceKind = ResourceKind.HOST
+    resources: ResourceKind = HOST
     count: int = 1
     per_instance: Amounts | None = None
     least_free: Mapping[str, int] = field(default_factory=dict)
@@ -109,8 +110,8 @@ KINDS: Mapping[str, Kind] = {
             starts=_addresses(1),
             creates={"create 1 address": _addresses(1), "create 10 addresses": _addresses(10)},
             least_free={"create 10 addresses": 10},
-            make=VirtualFloatingIp,
-            resources=ResourceKind.FLOATING_IP,
+            make=lambda cloud, settings: VirtualFloatingIp(cloud, before_end=settings.before_end),
+            resources=FLOATING_IP,
             lists={"addresses": "/v1/floatingips"},
         ),
     )

@@ -10,13 +10,13 @@ from datetime import datetime
 from blazar.clouds.ports import Flavor, Server
 from blazar.clouds.simulated import SimulatedCloud, State
 from blazar.model.lease import EventStatus, Lease, LeaseStatus, Reservation
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST
 from blazar.resources.floating_ips.registration import BLAZAR, mark, name_of
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from blazar.store.store import Store
 from tests.promises import check_promises
 
-HOST = "physical:host"
+PHYSICAL_HOST = "physical:host"
 ADDRESS = "virtual:floatingip"
 ZONES = ("az-1", "az-2")
 SETTLED = frozenset({LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.TERMINATED})
@@ -55,8 +55,8 @@ def check_cloud(
     assert len(aggregates) == len(state.aggregates), "an aggregate is there twice"
     everything = [(lease, r) for lease in leases for r in lease.reservations]
     on_hosts = [(lease, r) for lease, r in everything if r.resource_type != ADDRESS]
-    hosts = [(lease, r) for lease, r in on_hosts if r.resource_type == HOST]
-    servers = [(lease, r) for lease, r in on_hosts if r.resource_type != HOST]
+    hosts = [(lease, r) for lease, r in on_hosts if r.resource_type == PHYSICAL_HOST]
+    servers = [(lease, r) for lease, r in on_hosts if r.resource_type != PHYSICAL_HOST]
     names = {"freepool", *ZONES, *(r.id for _, r in on_hosts)}
     assert set(aggregates) == names, f"aggregates are left over, or missing: {set(aggregates) ^ names}"
     check_flavors(state, [r for _, r in servers], offered)
@@ -88,7 +88,7 @@ def check_cloud(
             assert (inside, projects) == (set(), []), "a reservation that has not started is open"
     totals = {host: found for host, found in state.inventories.items() if found}
     assert totals == slots, f"reserved capacity is not as promised: {totals} instead of {slots}"
-    registered = {str(host.attributes["service_name"]) for host in store.resources.of_kind(ResourceKind.HOST)}
+    registered = {str(host.attributes["service_name"]) for host in store.resources.of_kind(HOST)}
     freepool = set(aggregates["freepool"].hosts)
     assert freepool == registered - held, f"hosts are lost, or free although promised: {freepool ^ registered - held}"
     everybody = {host.service_name for host in state.hosts.values()}

@@ -16,7 +16,7 @@ from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, State
 from blazar.clouds.simulated.state import AggregateState
 from blazar.enforcement import Enforcement, Filter, Identity
 from blazar.manager.common.settings import Settings
-from blazar.manager.service import ManagerService
+from blazar.manager.service import ManagerService, Plugins
 from blazar.model.lease import Lease
 from blazar.model.requests import (
     NOW,
@@ -27,15 +27,18 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import FLOATING_IP, HOST, Resource
+from blazar.model.resource import FLOATING_IP, HOST, Resource, ResourceKind
 from blazar.resources.base import ResourceType
+from blazar.resources.floating_ips.kind import FloatingIps
 from blazar.resources.floating_ips.registration import AddressRegistration
 from blazar.resources.floating_ips.type import VirtualFloatingIp
+from blazar.resources.hosts.kind import Hosts
+from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration
-from blazar.resources.hosts.service import HostService
-from blazar.resources.hosts.type import HostSettings, PhysicalHost
+from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
+from blazar.resources.kinds import Uses
 from blazar.store.store import Store
 
 NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
@@ -78,7 +81,17 @@ class RecordingNotifier:
         return [notification for notification, _ in self.told]
 
 
-TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, VirtualFloatingIp)
+def _addresses(cloud: Cloud, settings: HostSettings) -> ResourceType:
+    return VirtualFloatingIp(cloud, before_end=settings.before_end)
+
+
+TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, _addresses)
+
+
+def kinds_of(cloud: Cloud, settings: HostSettings) -> Mapping[ResourceKind, Any]:
+    """Return our own kinds of resource, on this cloud."""
+    hosts = Hosts(HostRegistration(cloud, settings.aggregates))
+    return {HOST: hosts, FLOATING_IP: FloatingIps(AddressRegistration(cloud.network))}
 
 
 class World:
@@ -116,13 +129,6 @@ class World:
         self.settings = replace(settings or Settings(claim_ttl=timedelta(seconds=30)), patience=patience)
         self.host_settings = host_settings or HostSettings()
         self.manager = self.another_manager()
-        self.host_service = HostService(
-            self.store,
-            HostRegistration(self.simulated.cloud, self.host_settings.aggregates),
-            self.clock,
-            self.settings.request_limit,
-            {},
-        )
         if register:
             for number in range(1, hosts + 1):
                 self.register(f"node-{number}")
@@ -141,14 +147,23 @@ class World:
         cloud = self.simulated.cloud
         return ManagerService(
             store or self.store,
-            [make(cloud, self.host_settings) for make in (self._types if types is None else types)],
-            HostRegistration(cloud, self.host_settings.aggregates),
-            AddressRegistration(cloud.network),
-            self.notifier,
             self.clock,
             self.settings,
-            self.enforcement,
+            Plugins(
+                tuple(make(cloud, self.host_settings) for make in (self._types if types is None else types)),
+                kinds_of(cloud, self.host_settings),
+                self.notifier,
+                self.enforcement,
+            ),
         )
+
+    def refresh_hosts(self) -> frozenset[str]:
+        """Poll the hosts for their data alone; return the ids of those that changed."""
+        calendar, hosts = self.store.calendar, self.store.resources.catalog(HOST).resources
+        uses = Uses(lambda: calendar.in_use(HOST, self.clock.now()), calendar.resource_names)
+        polled = kinds_of(self.simulated.cloud, self.host_settings)[HOST].poll(hosts, uses)
+        changed = self.store.resources.refresh(HOST, polled.details, at=self.clock.now())
+        return frozenset(host.external_id for host in hosts if host.id in changed)
 
     def register(self, name: str, **capabilities: str) -> Resource:
         return self.manager.resources.register(HOST, host_request(name=name, capabilities=capabilities))

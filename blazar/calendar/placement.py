@@ -18,7 +18,7 @@ from blazar.calendar.shared import SharedSearch
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.requirements import Anything, Requirement, matches
-from blazar.model.resource import Resource
+from blazar.model.resource import Resource, noun
 
 Matching = Callable[[Requirement], Sequence[Resource]]
 
@@ -117,9 +117,9 @@ def _with_required(demands: Sequence[Demand], snapshot: Snapshot, find: Matching
 
 
 def _check_required(demand: Demand, named: Mapping[str, Resource], claimed: Set[int], snapshot: Snapshot) -> None:
-    noun = demand.kind.noun
+    word = noun(demand.kind)
     if missing := sorted(demand.required - named.keys()):
-        raise InvalidInput(f"{', '.join(missing)}: no such {noun} is registered; require others, or fewer")
+        raise InvalidInput(f"{', '.join(missing)}: no such {word} is registered; require others, or fewer")
     reasons: tuple[tuple[str, Callable[[Resource], bool]], ...] = (
         ("is required or in use by another reservation of the lease", lambda r: r.id in claimed),
         ("is not reservable at present", lambda r: not r.reservable),
@@ -127,7 +127,7 @@ def _check_required(demand: Demand, named: Mapping[str, Resource], claimed: Set[
     )
     for reason, holds in reasons:
         if names := sorted(name for name, resource in named.items() if holds(resource)):
-            raise NotEnoughResources(f"{', '.join(names)} {reason}; require another {noun}, or none")
+            raise NotEnoughResources(f"{', '.join(names)} {reason}; require another {word}, or none")
 
 
 def _candidates(
@@ -302,7 +302,7 @@ def _not_enough(
         text = f"at least {demand.min_count} requested, {matching} match, {free} of them free in that time{together}"
     else:
         text = (
-            f"{demand.min_count} instances requested, {matching} {demand.kind.noun}s match, {free} instances "
+            f"{demand.min_count} instances requested, {matching} {noun(demand.kind)}s match, {free} instances "
             f"fit{together}"
         )
-    return NotEnoughResources(f"Not enough {demand.kind.noun}s available: {which}{text}.")
+    return NotEnoughResources(f"Not enough {noun(demand.kind)}s available: {which}{text}.")

@@ -3,30 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
 from blazar.clouds.ports import Cloud
-from blazar.cmd import config
+from blazar.cmd import config, plugins
 from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import Enforcement, Identity
 from blazar.manager.common.notifications import MessagingNotifier, Notifier
-from blazar.manager.service import ManagerService
+from blazar.manager.service import ManagerService, Plugins
 from blazar.messaging import oslo_messaging
-from blazar.model import extensions
 from blazar.model.clock import Clock
 from blazar.model.errors import InvalidInput
-from blazar.resources import complete
-from blazar.resources.base import ResourceType
-from blazar.resources.floating_ips.registration import AddressRegistration
-from blazar.resources.hosts.registration import HostRegistration
 from blazar.store import engine as database
 from blazar.store.store import Store
-
-NAMESPACE = "blazar.resource.plugins"
 
 
 def manager(
@@ -43,14 +33,15 @@ def manager(
     ``identity`` is how filters of usage enforcement reach Keystone; None without Keystone.
     """
     return ManagerService(
-        store=Store(engine, cleaning_time=config.cleaning_time(conf)),
-        types=resource_types(conf, cloud),
-        registration=HostRegistration(cloud, config.host_settings(conf).aggregates),
-        addresses=AddressRegistration(cloud.network),
-        notifier=notifier or _notifier(conf),
-        clock=clock,
-        settings=config.manager_settings(conf),
-        enforcement=enforcement(conf, identity or Identity(region_name=conf.os_region_name, cafile=conf.cafile)),
+        Store(engine, cleaning_time=config.cleaning_time(conf)),
+        clock,
+        config.manager_settings(conf),
+        Plugins(
+            types=plugins.types(conf, cloud),
+            kinds=plugins.served_kinds(conf, cloud),
+            notifier=notifier or _notifier(conf),
+            enforcement=enforcement(conf, identity or Identity(region_name=conf.os_region_name, cafile=conf.cafile)),
+        ),
     )
 
 
@@ -95,43 +86,5 @@ class _Later:
 
 def check_plugins(conf: cfg.ConfigOpts) -> None:
     """Raise ConfigurationError if a plugin or filter is unknown or wrongly configured; does not call the cloud."""
-    _plugins(conf)
+    plugins.check(conf)
     enforcement(conf, Identity(tokens=_Later()))
-
-
-def resource_types(conf: cfg.ConfigOpts, cloud: Cloud) -> Sequence[ResourceType]:
-    """Return the enabled resource types; ConfigurationError if a name is unknown or a type has two plugins."""
-    settings = config.host_settings(conf)
-    return [plugin(cloud, settings) for plugin in _plugins(conf)]
-
-
-def _check_complete(name: str, plugin: object, advice: str) -> None:
-    try:
-        complete.check(plugin)
-    except InvalidInput as error:
-        raise InvalidInput(
-            f"[manager] plugins names {name}, which is incomplete: {error.message}; see {advice}"
-        ) from error
-
-
-def _plugins(conf: cfg.ConfigOpts) -> list[Any]:
-    names = conf.manager.plugins
-    there = extensions.offered(NAMESPACE)
-    unknown = [name for name in names if name not in there]
-    if unknown:
-        raise ConfigurationError(
-            f"[manager] plugins names {', '.join(unknown)}, which is not installed; installed are: "
-            f"{', '.join(sorted(there))}"
-        )
-    advice = "docs/contributing/add-a-resource-type.md"
-    try:
-        plugins = [extensions.load(there[n], ResourceType, named="[manager] plugins", advice=advice) for n in names]
-        for name, plugin in zip(names, plugins, strict=True):
-            _check_complete(name, plugin, advice)
-    except InvalidInput as error:
-        raise ConfigurationError(error.message) from error
-    seen = [plugin.resource_type for plugin in plugins]
-    twice = sorted({name for name in seen if seen.count(name) > 1})
-    if twice:
-        raise ConfigurationError(f"[manager] plugins has more than one plugin for {', '.join(twice)}")
-    return plugins

@@ -24,9 +24,8 @@ from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
 from blazar.manager.common.settings import Settings
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError
-from blazar.resources.aggregates.membership import AggregateNames
+from blazar.resources.hosts.options import SECTION as HOSTS
 from blazar.resources.hosts.type import RESOURCE_TYPE as PHYSICAL_HOST
-from blazar.resources.hosts.type import HostSettings
 
 LOG = logging.getLogger(__name__)
 
@@ -214,7 +213,7 @@ def cleaning_time(conf: cfg.ConfigOpts) -> timedelta:
 
 def manager_settings(conf: cfg.ConfigOpts) -> Settings:
     """Return the manager's settings."""
-    hosts = conf["physical:host"]
+    hosts = conf[HOSTS]
     hours = hosts.hours_before_end_lease
     return Settings(
         before_end_lead=timedelta(minutes=conf.manager.minutes_before_end_lease),
@@ -236,16 +235,3 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
 def _bounds(section: Any) -> Bounds:
     numbers = (section.leases_per_project, section.reservations_per_lease, section.reservations_per_project)
     return Bounds(*(None if number < 0 else number for number in numbers))
-
-
-def host_settings(conf: cfg.ConfigOpts) -> HostSettings:
-    """Return the settings of host reservations."""
-    return HostSettings(
-        aggregates=AggregateNames(
-            freepool=conf.nova.aggregate_freepool_name,
-            zone_prefix=conf["physical:host"].blazar_az_prefix,
-            owner_key=conf.nova.blazar_owner,
-        ),
-        before_end=conf["physical:host"].before_end,
-        image_prefix=conf.nova.image_prefix,
-    )

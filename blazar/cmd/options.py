@@ -10,17 +10,8 @@ from oslo_config import cfg, types
 
 from blazar.clouds.openstack import options as cloud
 from blazar.enforcement import builtin_options
+from blazar.resources.hosts import options as hosts
 
-_BEFORE_END = {
-    "": "the same as notification",
-    "none": "nothing",
-    "notification": "a notification",
-    "snapshot": "a notification, and an image of every server on the reservation's hosts",
-    "migration": "a notification, and every server is migrated to a host outside the freepool and reservation "
-    "aggregates",
-    "default": "the same as notification",
-    "email": "the same as notification; a listener may send the mail",
-}
 DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
     cfg.HostAddressOpt(
         "host",
@@ -203,97 +194,6 @@ ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
 NOTIFICATION_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("publisher_id", default="blazar.lease", help="Publisher id of the notifications."),
 ]
-NOVA_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt(
-        "aggregate_freepool_name",
-        default="freepool",
-        deprecated_group="physical:host",
-        help="Name of the host aggregate of all reservable hosts that are not in use (the freepool); must exist, "
-        "without an availability zone. Must be the same in nova-scheduler's configuration.",
-    ),
-    cfg.StrOpt(
-        "blazar_owner",
-        default="blazar:owner",
-        deprecated_group="physical:host",
-        help="Metadata key of a reservation's aggregate for the id of the owning project. Must be the same in "
-        "nova-scheduler's configuration.",
-    ),
-    cfg.StrOpt(
-        "project_id_key",
-        default="blazar:project",
-        deprecated_group="physical:host",
-        help="No effect: another project gets access to a reservation by its id as a metadata key of the aggregate, "
-        "with any value.",
-    ),
-    cfg.StrOpt(
-        "image_prefix",
-        default="reserved_",
-        deprecated_group="DEFAULT",
-        help="Prefix of the names of snapshots that are created before the end of a lease.",
-    ),
-    *cloud.NOVA_OPTIONS,
-]
-HOST_OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt(
-        "blazar_az_prefix",
-        default="blazar_",
-        help="Prefix of the availability zone of a reservation's hosts; the reservation's id follows. Must be the same "
-        "in nova-scheduler's configuration.",
-    ),
-    cfg.StrOpt(
-        "before_end",
-        default="",
-        choices=list(_BEFORE_END.items()),
-        deprecated_name="before_end_action",
-        help="Action before the end of a reservation whose request sets no action, or 'default'. For reservations of "
-        "instances, migration only sends the notification.",
-    ),
-    cfg.IntOpt(
-        "hours_before_end_lease",
-        min=0,
-        help="Hours before the end of a lease with host reservations at which its before_end action runs, if the "
-        "request sets no time; 0 for never. Without it, [manager] minutes_before_end_lease applies.",
-    ),
-    cfg.BoolOpt(
-        "randomize_host_selection",
-        default=False,
-        help="Choose suitable hosts at random; otherwise the smallest suitable hosts are chosen.",
-    ),
-    cfg.BoolOpt(
-        "enable_polling_monitor",
-        default=True,
-        help="Poll the state of compute hosts, and heal leases on hosts that fail. The default of the existing Blazar "
-        "is false.",
-    ),
-    cfg.IntOpt("polling_interval", default=60, min=1, help="Seconds between two polls of all hosts."),
-    cfg.IntOpt(
-        "failures_before_healing",
-        default=2,
-        min=1,
-        max=100,
-        help="Number of consecutive polls that must find a host down, disabled or missing before it counts as failed, "
-        "or healthy before it counts as recovered: one failed poll has no effect.",
-    ),
-    cfg.BoolOpt(
-        "enable_notification_monitor",
-        default=False,
-        help="Listen to Nova's versioned notifications service.update, and poll at once when a nova-compute is "
-        "disabled, enabled or forced down. A crashed service sends none, so keep the polling monitor enabled as well.",
-    ),
-    cfg.ListOpt(
-        "notification_topics",
-        default=["notifications", "versioned_notifications"],
-        help="Topics of Nova's notifications, on the message bus of [oslo_messaging_notifications], or else of "
-        "[DEFAULT].",
-    ),
-    cfg.IntOpt(
-        "healing_interval",
-        default=60,
-        min=0,
-        help="Minutes. Leases that start within this time are healed as soon as a host fails; later leases are healed "
-        "by a check that runs at this interval. 0: all future leases are healed at once; the check runs every hour.",
-    ),
-]
 DATABASE_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "connection",
@@ -325,7 +225,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "manager": MANAGER_OPTIONS,
     "neutron": cloud.NEUTRON_OPTIONS,
     "notifications": NOTIFICATION_OPTIONS,
-    "nova": NOVA_OPTIONS,
-    "physical:host": HOST_OPTIONS,
+    "nova": [*hosts.NOVA_OPTIONS, *cloud.NOVA_OPTIONS],
+    hosts.SECTION: hosts.HOST_OPTIONS,
     "placement": cloud.PLACEMENT_OPTIONS,
 }

@@ -17,12 +17,11 @@ from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import FilterNotification, Occasion, Question
 from blazar.model.clock import later, to_minute, to_second
 from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST
 from blazar.model.spending import MEASURES
 from blazar.model.usage import longest_below, peak
 from blazar.model.window import Window
 
-HOST = str(ResourceKind.HOST)
 SECOND = timedelta(seconds=1)
 NOTHING: frozenset[Occasion] = frozenset()
 

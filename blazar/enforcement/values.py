@@ -17,7 +17,7 @@ from blazar.model.amounts import Amounts
 from blazar.model.errors import EnforcementUnavailable, UsageDenied
 from blazar.model.lease import EventType, Lease
 from blazar.model.requests import Actor
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import HOST, Resource
 from blazar.model.spending import UsageRecord, measured
 from blazar.model.usage import LeaseUse
 from blazar.model.window import Window
@@ -80,7 +80,7 @@ class LeaseView:
     @property
     def hosts(self) -> int:
         """Return the number of whole hosts."""
-        hosts = (h for h in self.allocated_resources if h.whole and h.resource.kind is ResourceKind.HOST)
+        hosts = (h for h in self.allocated_resources if h.whole and h.resource.kind == HOST)
         return sum(allocated.count for allocated in hosts)
 
     @property
@@ -91,7 +91,7 @@ class LeaseView:
         """
         total = Amounts()
         for allocated in self.allocated_resources:
-            if allocated.resource.kind is ResourceKind.HOST:
+            if allocated.resource.kind == HOST:
                 total += (
                     allocated.resource.capacity
                     if allocated.per_instance is None

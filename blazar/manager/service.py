@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from blazar.enforcement import Enforcement
@@ -20,7 +20,7 @@ from blazar.manager.events.worker import Worker
 from blazar.manager.health.healing import Healing
 from blazar.manager.health.health import Health
 from blazar.manager.health.missing import MissingResources
-from blazar.manager.health.monitor import Monitor, Watch
+from blazar.manager.health.monitor import Monitor
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.replanning import Replanner
 from blazar.manager.outbox.outbox import Outbox
@@ -30,35 +30,29 @@ from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.resources import ResourceService
 from blazar.manager.requests.updates import Updates
 from blazar.model.clock import Clock
-from blazar.model.errors import Contention
-from blazar.model.resource import Resource
+from blazar.model.resource import ResourceKind
 from blazar.resources.base import ResourceType
 from blazar.resources.complete import CompleteType
-from blazar.resources.floating_ips.registration import AddressRegistration
-from blazar.resources.floating_ips.service import AddressWatch, FloatingIpService
-from blazar.resources.hosts.registration import HostRegistration
-from blazar.resources.hosts.service import HostService, HostWatch
+from blazar.resources.kinds import Kind
 from blazar.store.store import Store
 
-LOG = logging.getLogger(__name__)
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """What is configured of a manager besides settings: kinds and types of resources, notifications, enforcement."""
+
+    types: tuple[ResourceType, ...]
+    kinds: Mapping[ResourceKind, Kind]
+    notifier: Notifier
+    enforcement: Enforcement = field(default_factory=Enforcement)
 
 
 class ManagerService:
     """A manager: answers requests in the caller's thread, and works on events in its own threads."""
 
-    def __init__(
-        self,
-        store: Store,
-        types: Iterable[ResourceType],
-        registration: HostRegistration,
-        addresses: AddressRegistration,
-        notifier: Notifier,
-        clock: Clock,
-        settings: Settings,
-        enforcement: Enforcement | None = None,
-    ) -> None:
-        enforcement = enforcement or Enforcement()
-        by_name = {kind.resource_type: CompleteType(kind) for kind in types}
+    def __init__(self, store: Store, clock: Clock, settings: Settings, plugins: Plugins) -> None:
+        by_name = {plain.resource_type: CompleteType(plain) for plain in plugins.types}
+        notifier, enforcement = plugins.notifier, plugins.enforcement
         self._store = store
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
@@ -80,18 +74,9 @@ class ManagerService:
             Updates(runtime, booking, changes, self.outbox, self._healing),
             Deletion(runtime, worker, self.outbox),
         )
-        self._hosts = HostService(store, registration, clock, settings.request_limit, by_name)
-        watches: list[Watch] = [HostWatch(self._hosts, self._on_return)]
-        if any(kind.kind is AddressWatch.kind for kind in by_name.values()):
-            watches.append(AddressWatch(store, addresses))
-        self.monitor = Monitor(watches, Health(store, clock, settings), self._healing, clock, settings)
-        self.resources = ResourceService(
-            self._hosts,
-            FloatingIpService(store, addresses, clock, settings.request_limit),
-            self._healing,
-            self.monitor,
-            self._on_return,
-        )
+        health = Health(store, clock, settings)
+        self.monitor = Monitor(runtime, plugins.kinds, health, self._healing, self.missing_resources)
+        self.resources = ResourceService(runtime, plugins.kinds, self._healing, self.monitor)
 
     def start(self, *, alone: bool = False) -> None:
         """Start working on events. ``alone``: no other manager runs, so all old claims are dropped at once."""
@@ -118,12 +103,3 @@ class ManagerService:
         self.engine.stop()
         self.outbox.stop()
         self.claims.stop()
-
-    def _on_return(self, host: Resource, reservation_ids: Collection[str]) -> None:
-        """Record that reservations in use lack a host, so that it is assigned again."""
-        try:
-            if self.missing_resources.record(host, reservation_ids):
-                self.monitor.heal_soon()
-        except Contention as error:
-            LOG.info("Host %s is back in the cloud, but cannot be assigned again yet: %s", host.name, error.message)
-            self.monitor.poll_again()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, Generic, Protocol
 
 from blazar.model.errors import InvalidInput
 
@@ -45,4 +45,6 @@ def load(point: EntryPoint, protocol: type, *, named: str, advice: str) -> Any:
 
 
 def _members(protocol: type) -> set[str]:
-    return {name for name in {*vars(protocol), *protocol.__annotations__} if not name.startswith("_")}
+    own = [base for base in protocol.__mro__ if base not in (object, Protocol, Generic)]
+    names = {name for base in own for name in {*vars(base), *getattr(base, "__annotations__", {})}}
+    return {name for name in names if not name.startswith("_")}

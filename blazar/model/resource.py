@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
+from typing import NewType
 
 from blazar.model.amounts import Amounts
 from blazar.model.errors import NotFound
@@ -15,31 +15,33 @@ PropertyValue = str | int | float | bool | None
 """The value of a property; None means that it is not known."""
 
 
-class ResourceKind(StrEnum):
-    """The kind of a resource; a demand asks for one kind."""
+ResourceKind = NewType("ResourceKind", str)
+"""The kind of a resource, as stored; a demand asks for one kind. Other packages bring kinds of their own.
 
-    HOST = "host"
-    FLOATING_IP = "floatingip"
+It is a word for one resource, as ``telescope``; the plural adds an s.
+"""
 
-    @property
-    def noun(self) -> str:
-        """Return the word for one resource of the kind; the plural adds an s."""
-        return _NOUNS[self]
+HOST = ResourceKind("host")
+FLOATING_IP = ResourceKind("floatingip")
+KINDS = (HOST, FLOATING_IP)
+"""Our own kinds; they are served whatever resource types are enabled, because API 1.0 has their routes."""
+
+_NOUNS = {FLOATING_IP: "floating IP"}
+_UNKNOWN = {
+    HOST: "Host with {{'host_id': '{id}'}} not found; see the list of hosts for their ids",
+    FLOATING_IP: "Floating IP {id} not found.",
+}
 
 
-HOST = ResourceKind.HOST
-FLOATING_IP = ResourceKind.FLOATING_IP
-_NOUNS = {ResourceKind.HOST: "host", ResourceKind.FLOATING_IP: "floating IP"}
+def noun(kind: ResourceKind) -> str:
+    """Return the word for one resource of a kind; the plural adds an s."""
+    return _NOUNS.get(kind, kind)
 
 
 def unknown(kind: ResourceKind, external_id: str) -> NotFound:
-    """Return the error for a resource that is not registered, in the wording that clients of each kind expect."""
-    match kind:
-        case ResourceKind.HOST:
-            text = f"Host with {{'host_id': '{external_id[:80]}'}} not found; see the list of hosts for their ids"
-        case ResourceKind.FLOATING_IP:
-            text = f"Floating IP {external_id[:80]} not found."
-    return NotFound(text)
+    """Return the error for a resource that is not registered, in the words that clients of each kind expect."""
+    text = _UNKNOWN.get(kind, "no {kind} {id} is registered; see the list of {kind}s for their ids")
+    return NotFound(text.format(kind=noun(kind), id=external_id[:80]))
 
 
 @dataclass(frozen=True, slots=True)

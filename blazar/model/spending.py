@@ -11,11 +11,11 @@ from datetime import datetime
 from itertools import accumulate
 
 from blazar.model.amounts import Amounts
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST, KINDS
 from blazar.model.window import Window
 
 INSTANCE, VCPU = "instance", "vcpu"
-MEASURES = (*(str(kind) for kind in ResourceKind), INSTANCE, VCPU)
+MEASURES = (*(str(kind) for kind in KINDS), INSTANCE, VCPU)
 """What can be counted: whole resources by kind; servers on shared hosts by number and by VCPUs (PCPUs included)."""
 
 
@@ -37,7 +37,7 @@ class UsageRecord:
 
 def measured(kind: str, count: int, per_instance: Amounts | None) -> Mapping[str, int]:
     """Return the amount per measure of ``count`` resources or instances of a kind."""
-    if kind == ResourceKind.HOST and per_instance is not None:
+    if kind == HOST and per_instance is not None:
         return {INSTANCE: count, VCPU: count * (per_instance.get("VCPU") + per_instance.get("PCPU"))}
     return {kind: count}
 

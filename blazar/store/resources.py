@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from blazar.model.errors import Conflict, NotFound
 from blazar.model.lease import Reservation
 from blazar.model.requests import ResourceChange
-from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty
+from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty, noun
 from blazar.store import resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.rows import RESERVATION_COLUMNS, chunks, details_row, property_of, reservation_of, resource_of
@@ -92,7 +92,7 @@ class ResourceStore:
                 return self._transactions.write(work)
             except Clash as error:
                 if self.named(kind, name) is not None or self._is_registered(kind, external_id):
-                    raise Conflict(f"{kind.noun} {name} is registered already") from error
+                    raise Conflict(f"{noun(kind)} {name} is registered already") from error
                 # The same property was added concurrently: now it exists.
         return self._transactions.write(work)
 
@@ -174,7 +174,7 @@ class ResourceStore:
                 others = len(set(holders)) - 1
                 more = f" and {others} more" if others else ""
                 raise Conflict(
-                    f"the {kind.noun} is allocated to lease {holders[0]}{more}; delete it, or wait until it ends"
+                    f"the {noun(kind)} is allocated to lease {holders[0]}{more}; delete it, or wait until it ends"
                 )
 
         self._transactions.write(work)
@@ -214,7 +214,7 @@ class ResourceStore:
             row = connection.execute(sa.select(resource_properties).where(*where)).one_or_none()
             if row is None:
                 raise NotFound(
-                    f"no {kind.noun} has ever had the property {name[:80]!r}; "
+                    f"no {noun(kind)} has ever had the property {name[:80]!r}; "
                     "see the list of properties for their names"
                 )
             resource_queries.raise_version(connection, kind)
@@ -278,7 +278,7 @@ class ResourceStore:
         query = sa.select(resources.c.id, resources.c.kind).where(
             resources.c.failed_since <= instant,
             resources.c.live == 1,
-            resources.c.kind.in_(sorted(str(kind) for kind in kinds)),
+            resources.c.kind.in_(sorted(kinds)),
         )
         with self._transactions.reading() as connection:
             return {id_: ResourceKind(kind) for id_, kind in connection.execute(query)}

@@ -12,7 +12,7 @@ from blazar.model.amounts import Amounts
 from blazar.model.clock import to_second
 from blazar.model.errors import StaleCalendar
 from blazar.model.lease import LeaseStatus
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST
 from blazar.model.spending import UsageRecord
 from blazar.model.usage import LeaseUse, ProjectUse
 from blazar.model.window import Window
@@ -31,7 +31,7 @@ def of_project(connection: Connection, project_id: str, window: Window, besides:
     live = sa.and_(
         allocations.c.lease_id == leases.c.id,
         allocations.c.released_at.is_(None),
-        allocations.c.kind == str(ResourceKind.HOST),
+        allocations.c.kind == str(HOST),
         allocations.c.unit.is_(None),
     )
     # While a lease gets more hosts and more time at once, only its allocations tell of the time.

@@ -16,6 +16,7 @@ from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError, InvalidInput
 from blazar.resources.actions import action_of
 from blazar.resources.base import Action
+from blazar.resources.hosts.options import HostSettings
 from blazar.rpc.target import transport
 
 OPERATORS = """
@@ -120,7 +121,7 @@ def test_its_settings_are_those_of_the_manager(load):
 
 
 def test_its_names_are_those_that_are_used_in_the_cloud(load):
-    settings = config.host_settings(load(OPERATORS))
+    settings = HostSettings.configured(load(OPERATORS))
     assert (settings.aggregates.freepool, settings.aggregates.owner_key, settings.aggregates.zone_prefix) == (
         "pool",
         "owner",
@@ -186,7 +187,7 @@ def test_an_option_counts_where_it_once_was(load, section, option, group):
 
 
 def test_an_older_name_of_an_option_counts(load):
-    assert config.host_settings(load("[physical:host]", "before_end_action = snapshot")).before_end == "snapshot"
+    assert HostSettings.configured(load("[physical:host]", "before_end_action = snapshot")).before_end == "snapshot"
 
 
 def test_what_nothing_reads_is_listed(load):
@@ -379,7 +380,7 @@ def test_a_log_that_cannot_be_written_is_told(load):
 
 @pytest.mark.parametrize("word", ["default", "email", ""])
 def test_the_words_of_older_files_for_a_warning_alone_start_and_warn(load, word):
-    settings = config.host_settings(load("[physical:host]", f"before_end = {word}"))
+    settings = HostSettings.configured(load("[physical:host]", f"before_end = {word}"))
     assert action_of("default", settings.before_end) is Action.NOTIFICATION
     assert action_of("snapshot", settings.before_end) is Action.SNAPSHOT
 

@@ -82,6 +82,8 @@ HALF = """class Plugin:
     def start(self, task): pass
     def end(self, task): pass
     def prepare(self, task): pass
+    @classmethod
+    def configured(cls, conf, cloud): return cls()
 """
 
 

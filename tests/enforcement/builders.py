@@ -19,7 +19,7 @@ from blazar.model.lease import (
     Reservation,
     ReservationStatus,
 )
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import HOST, Resource
 from blazar.model.usage import LeaseUse
 from blazar.model.window import Window
 
@@ -36,7 +36,7 @@ def hours(start: float, end: float) -> Window:
 def a_host(number: int = 1) -> Resource:
     return Resource(
         number,
-        ResourceKind.HOST,
+        HOST,
         str(number),
         f"node-{number}",
         {"vcpus": 16, "hypervisor_hostname": f"node-{number}"},

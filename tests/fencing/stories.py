@@ -10,7 +10,7 @@ from typing import Any
 
 from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST
 from tests.fencing.stage import MINUTE, Stage, Turn
 from tests.world import NOON, a_host, addresses, flavored, instances
 
@@ -170,22 +170,20 @@ def _healed(name: str, rooms: Callable[[], ReservationRequest]) -> Story:
         (stage.notes["host"],) = stage.world.hosts_of(lease_of(stage))
         if name == "heal":
             stage.cloud.operators.host_down(stage.notes["host"])
-            hosts = {host.name: host.id for host in stage.first.resources.all(ResourceKind.HOST)}
-            stage.store.resources.set_failed(
-                ResourceKind.HOST, {hosts[stage.notes["host"]]: "down"}, at=stage.clock.now()
-            )
+            hosts = {host.name: host.id for host in stage.first.resources.all(HOST)}
+            stage.store.resources.set_failed(HOST, {hosts[stage.notes["host"]]: "down"}, at=stage.clock.now())
 
     def act(stage: Stage) -> object:
         if name == "heal":
             return stage.first.monitor.heal()
-        host = next(host for host in stage.first.resources.all(ResourceKind.HOST) if host.name == stage.notes["host"])
-        return stage.first.resources.move(ResourceKind.HOST, host.external_id, lease_of(stage).reservations[0].id)
+        host = next(host for host in stage.first.resources.all(HOST) if host.name == stage.notes["host"])
+        return stage.first.resources.move(HOST, host.external_id, lease_of(stage).reservations[0].id)
 
     def meanwhile(stage: Stage) -> None:
         if name == "heal":
             stage.cloud.operators.host_up(stage.notes["host"])
-            hosts = {host.name: host.id for host in stage.first.resources.all(ResourceKind.HOST)}
-            stage.store.resources.set_recovered(ResourceKind.HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
+            hosts = {host.name: host.id for host in stage.first.resources.all(HOST)}
+            stage.store.resources.set_recovered(HOST, [hosts[stage.notes["host"]]], at=stage.clock.now())
 
     return Story(name, rooms, set_up, act, is_(LeaseStatus.ACTIVE), meanwhile=meanwhile)
 

@@ -9,10 +9,10 @@ from datetime import timedelta
 from blazar.model.errors import BlazarError, NotFound
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import ReservationRequest
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import KINDS
 from tests.fencing.stage import BESIDE, MINUTE, OFFERED, OTHERS, PAUSE, Photo, Stage, Template, Turn, staged
 from tests.fencing.stories import Story
-from tests.oracle import ADDRESS, HOST, check_at_rest
+from tests.oracle import ADDRESS, PHYSICAL_HOST, check_at_rest
 from tests.world import NOON, a_host, addresses, instances
 
 
@@ -21,7 +21,7 @@ def next_rooms(story: Story, cross: bool) -> list[ReservationRequest]:
     kind = story.rooms().resource_type
     if kind == ADDRESS:
         return [addresses(2)]
-    if (kind == HOST) != cross:
+    if (kind == PHYSICAL_HOST) != cross:
         return [a_host(2)]
     return [instances(2, vcpus=9, affinity=False)]
 
@@ -156,7 +156,7 @@ def check_usable(stage: Stage) -> None:
     """Check that each project with an active lease with room for a server can boot one."""
     for lease in stage.store.leases.of_project(None):
         if lease.status is LeaseStatus.ACTIVE and all(
-            r.resource_type not in (HOST, ADDRESS) for r in lease.reservations
+            r.resource_type not in (PHYSICAL_HOST, ADDRESS) for r in lease.reservations
         ):
             has = [s for s in stage.cloud.operators.list_servers() if s.project_id == lease.project_id]
             room = sum(a.count for a in stage.store.calendar.of_lease(lease.id))
@@ -170,7 +170,7 @@ def check_all_returns(stage: Stage) -> None:
     stage.run(stage.second, stage.clock.now() + 5 * MINUTE)
     assert stage.store.leases.of_project(None) == ()
     check_at_rest(stage.store, stage.cloud, now=stage.clock.now(), offered=OFFERED)
-    assert not any(stage.store.calendar.live(kind) for kind in ResourceKind)
+    assert not any(stage.store.calendar.live(kind) for kind in KINDS)
 
 
 def walk(

@@ -95,7 +95,7 @@ def test_the_type_of_add_a_resource_type_lives(tmp_path):
     module = ModuleType("desks")
     sys.modules["desks"] = module
     exec(source, vars(module))
-    desks = module.Desks(None, None)
+    desks = module.Desks()
     world = World(new_sqlite(tmp_path / "blazar.sqlite"), types=[lambda *_: desks])
     lease = world.lease(ReservationRequest("lab:desk", {"desks": 2}))
     world.run()

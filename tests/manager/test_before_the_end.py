@@ -12,7 +12,7 @@ from blazar.clouds.simulated import of_size
 from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
-from blazar.resources.hosts.type import HostSettings
+from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.virtual import VirtualInstance
 from tests.world import NOON, PROJECT, World, a_host, instances
 

@@ -13,7 +13,7 @@ from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEno
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import ResourceChange
 from blazar.model.resource import HOST
-from blazar.resources.hosts.type import HostSettings
+from blazar.resources.hosts.options import HostSettings
 from tests.manager.instances.steps import boot, class_of, id_of, promised, slots
 from tests.world import NOON, PROJECT, World, a_host, flavored, instances, of_hosts
 

@@ -295,36 +295,36 @@ def resize(world, name, **sizes):
 
 def test_a_refresh_writes_what_the_cloud_tells_by_now(world):
     before = {host.external_id: host for host in world.manager.resources.all(HOST)}
-    assert world.host_service.refresh_all() == frozenset()
+    assert world.refresh_hosts() == frozenset()
     resize(world, "node-1", vcpus=4, traits=["HW_CPU_X86_AVX2"])
     resize(world, "node-3", memory_mb=1024)
     world.clock.by(minutes=1)
-    host = world.host_service.refresh("1", on_return=lambda *_: None)
+    host = world.manager.resources.refresh(HOST, "1")
     assert (host.attributes["vcpus"], host.capacity.get("VCPU"), host.traits) == (4, 4, {"HW_CPU_X86_AVX2"})
     assert host.updated_at == world.clock.now()
-    assert world.host_service.refresh_all() == {"3"}
+    assert world.refresh_hosts() == {"3"}
     assert world.manager.resources.one(HOST, "3").capacity.get("MEMORY_MB") == 1024
     assert world.manager.resources.one(HOST, "2") == before["2"]
 
 
-def test_a_refresh_costs_two_calls_for_any_number_of_hosts(world):
+def test_a_poll_costs_three_calls_for_any_number_of_hosts(world):
     world.faults.calls.clear()
-    world.host_service.refresh_all()
-    assert dict(world.faults.calls) == {"hypervisors": 1, "inventories": 1}
-    world.host_service.refresh_all(world.simulated.compute.hypervisors())
+    world.refresh_hosts()
+    assert dict(world.faults.calls) == {"hypervisors": 1, "aggregates": 1, "inventories": 1}
+    world.refresh_hosts()
     assert world.faults.calls["inventories"] == 2
 
 
 def test_a_host_that_the_cloud_does_not_tell_of_stays_as_it_was(world):
     hosts = world.manager.resources.all(HOST)
     unknown_to_placement(world, "node-1")
-    assert world.host_service.refresh("1", on_return=lambda *_: None) == hosts[0]
+    assert world.manager.resources.refresh(HOST, "1") == hosts[0]
     for host in hosts:
         world.simulated.operators.host_vanishes(host.name)
-    assert world.host_service.refresh_all() == frozenset()
+    assert world.refresh_hosts() == frozenset()
     assert world.manager.resources.all(HOST) == hosts
     with pytest.raises(NotFound):
-        world.host_service.refresh("99", on_return=lambda *_: None)
+        world.manager.resources.refresh(HOST, "99")
 
 
 def test_a_host_that_shrinks_below_what_is_promised_breaks_nothing(a_world):
@@ -333,7 +333,7 @@ def test_a_host_that_shrinks_below_what_is_promised_breaks_nothing(a_world):
     later = world.lease(instances(16, vcpus=2), start=timedelta(hours=4))
     world.run()
     resize(world, "node-1", vcpus=4)
-    world.host_service.refresh_all()
+    world.refresh_hosts()
     with pytest.raises(NotEnoughResources):
         world.lease(instances(1))
     world.resize(running, amount=6)

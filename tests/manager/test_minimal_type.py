@@ -12,7 +12,7 @@ from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content, EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationRequest
-from blazar.model.resource import HOST, ResourceKind
+from blazar.model.resource import HOST
 from blazar.resources.base import Done, Given, Progress, Task
 from blazar.resources.complete import CompleteType
 from tests.world import NOON, World
@@ -24,7 +24,7 @@ class Bench:
     """A type of whole hosts that does nothing in the cloud but to note who uses what."""
 
     resource_type = "test:bench"
-    kind = ResourceKind.HOST
+    kind = HOST
     in_use_by: dict[str, list[str]]
 
     def __init__(self, *_: object) -> None:
@@ -103,7 +103,7 @@ def test_a_host_of_it_that_fails_before_the_start_is_replaced(world, bench):
     lease = world.lease(benches(1), start=HOUR)
     (first,) = world.store.calendar.of_lease(lease.id)
     failed = names_of(world, lease)
-    world.store.resources.set_failed(ResourceKind.HOST, {first.resource_id: "it burns"}, at=world.clock.now())
+    world.store.resources.set_failed(HOST, {first.resource_id: "it burns"}, at=world.clock.now())
     world.manager.monitor.heal(at_once=True)
     world.run_to(NOON + HOUR)
     assert set(bench.in_use_by[lease.reservations[0].id]) == names_of(world, lease)

@@ -20,7 +20,7 @@ from blazar.manager.common.settings import Settings
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import EventType, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import FLOATING_IP
 from blazar.resources.base import Unusable
 from tests.manager.test_stateful_life import Crash
 from tests.tables import new_sqlite
@@ -183,7 +183,7 @@ class AddressLife(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         now = self.world.clock.now()
-        live = [a for a in self.world.store.calendar.live(ResourceKind.FLOATING_IP) if a.window.end > now]
+        live = [a for a in self.world.store.calendar.live(FLOATING_IP) if a.window.end > now]
         for index, one in enumerate(live):
             for other in live[index + 1 :]:
                 assert one.resource_id != other.resource_id or not one.window.overlaps(other.window), (one, other)
@@ -199,13 +199,10 @@ class AddressLife(RuleBasedStateMachine):
     def what_is_ours_in_the_cloud_is_promised(self) -> None:
         if not hasattr(self, "world"):
             return
-        names = {
-            r.id: r.attributes["floating_ip_address"]
-            for r in self.world.store.resources.of_kind(ResourceKind.FLOATING_IP)
-        }
+        names = {r.id: r.attributes["floating_ip_address"] for r in self.world.store.resources.of_kind(FLOATING_IP)}
         promised = {
             (names[a.resource_id], f"reservation:{a.reservation_id}")
-            for a in self.world.store.calendar.live(ResourceKind.FLOATING_IP)
+            for a in self.world.store.calendar.live(FLOATING_IP)
         }
         for found in self.floating_ips():
             if found.id not in self.strangers:
@@ -222,7 +219,7 @@ class AddressLife(RuleBasedStateMachine):
             assert (lease.status, {r.status for r in lease.reservations}) == (LeaseStatus.TERMINATED, over), lease
             assert lease.event(EventType.END).due_at is None
         assert {found.id for found in world.simulated.network.floating_ips()} == self.strangers.keys()
-        assert world.store.calendar.live(ResourceKind.FLOATING_IP) == ()
+        assert world.store.calendar.live(FLOATING_IP) == ()
 
 
 AddressLife.TestCase.settings = settings(

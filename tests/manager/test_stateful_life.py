@@ -21,7 +21,7 @@ from blazar.manager.lease import lifecycle
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange
-from blazar.model.resource import HOST, ResourceKind
+from blazar.model.resource import HOST
 from blazar.resources.instances.reservation_flavor import resource_class
 from blazar.resources.preemptibles import SPEC, is_preemptible
 from tests.promises import check_promises
@@ -216,7 +216,7 @@ class Life(RuleBasedStateMachine):
         with self.world.simulated.change_state() as state:
             if host in state.hosts:
                 state.hosts[host].vcpus = max(vcpus, state.hosts[host].vcpus)
-        self.attempt(self.world.host_service.refresh_all)
+        self.attempt(self.world.refresh_hosts)
 
     @rule()
     def trouble_ends(self) -> None:
@@ -326,10 +326,10 @@ class Life(RuleBasedStateMachine):
     def nobody_has_slots_that_are_not_promised(self) -> None:
         if not hasattr(self, "world"):
             return
-        names = {r.id: r.name for r in self.world.store.resources.of_kind(ResourceKind.HOST)}
+        names = {r.id: r.name for r in self.world.store.resources.of_kind(HOST)}
         promised = {
             (names[a.resource_id], resource_class(a.reservation_id)): a.count
-            for a in self.world.store.calendar.live(ResourceKind.HOST)
+            for a in self.world.store.calendar.live(HOST)
         }
         with self.world.simulated.inspect() as state:
             for host, totals in state.inventories.items():
@@ -430,7 +430,7 @@ class Life(RuleBasedStateMachine):
         # Who was moved out in time lives on, on the one host that nobody can reserve.
         left = [server for server in world.simulated.operators.list_servers() if not is_preemptible(server)]
         assert {server.host for server in left} <= {f"node-{HOSTS + 1}"}
-        assert world.store.calendar.live(ResourceKind.HOST) == ()
+        assert world.store.calendar.live(HOST) == ()
 
 
 def reachable(status: LeaseStatus) -> frozenset[LeaseStatus]:

@@ -19,10 +19,10 @@ from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from blazar.clouds.ports import Flavor
+from blazar.model import resource
 from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.requests import NOW, LeaseChange, ReservationChange, ReservationRequest
-from blazar.model.resource import ResourceKind
 from tests.promises import check_promises
 from tests.tables import new_sqlite
 from tests.world import World, a_host, addresses, flavored, instances
@@ -86,7 +86,7 @@ class Mixed(RuleBasedStateMachine):
             return
         self.world.run_to(self.world.clock.now() + timedelta(days=2))
         assert {lease.status for lease in self.world.manager.leases.all(None)} <= {LeaseStatus.TERMINATED}
-        assert not any(self.world.store.calendar.live(kind) for kind in ResourceKind)
+        assert not any(self.world.store.calendar.live(kind) for kind in resource.KINDS)
         assert self.world.pool() == {f"node-{number}" for number in range(1, HOSTS + 1)}
         assert self.world.reservation_aggregates() == []
         self.engine.dispose()

@@ -34,7 +34,7 @@ from blazar.model.requests import (
     ReservationRequest,
     ResourceChange,
 )
-from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty, UnitLimits
+from blazar.model.resource import KINDS, PropertyValues, Resource, ResourceProperty, UnitLimits
 from blazar.model.window import Window
 
 texts = st.text(max_size=12)
@@ -145,7 +145,7 @@ lease_changes = st.builds(
 resources = st.builds(
     Resource,
     id=st.integers(1, 2**31),
-    kind=st.sampled_from(ResourceKind),
+    kind=st.sampled_from(KINDS),
     external_id=texts,
     name=texts,
     attributes=facts,
@@ -174,7 +174,7 @@ allocations = st.builds(
 properties = st.builds(
     ResourceProperty,
     id=texts,
-    kind=st.sampled_from(ResourceKind),
+    kind=st.sampled_from(KINDS),
     name=texts,
     private=st.booleans(),
     created_at=instants,
@@ -191,7 +191,7 @@ resource_changes = st.builds(
     st.booleans(),
 )
 
-kinds = st.sampled_from(ResourceKind)
+kinds = st.sampled_from(KINDS)
 ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.all": {"project_id": maybe_text},
     "leases.revisions": {"project_id": maybe_text},

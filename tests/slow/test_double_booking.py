@@ -23,7 +23,7 @@ from blazar.clouds.simulated import FileStorage, SimulatedCloud, of_size
 from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
@@ -157,7 +157,7 @@ def one_round(world: World, pipes: list[Connection], start: datetime) -> Counter
 
 
 def allocations(world: World) -> list:
-    return list(world.store.calendar.live(ResourceKind.HOST))
+    return list(world.store.calendar.live(HOST))
 
 
 def nobody_shares(world: World) -> None:

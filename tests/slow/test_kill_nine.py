@@ -26,7 +26,7 @@ from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServ
 from blazar.enforcement.limits import MaxUnitsFilter
 from blazar.enforcement.periods import parse
 from blazar.manager.common.settings import Settings
-from blazar.manager.service import ManagerService
+from blazar.manager.service import ManagerService, Plugins
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, Reservation
@@ -37,20 +37,26 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import FLOATING_IP, HOST, ResourceKind
-from blazar.resources.floating_ips.registration import AddressRegistration, mark
-from blazar.resources.floating_ips.type import VirtualFloatingIp
-from blazar.resources.hosts.registration import HostRegistration
-from blazar.resources.hosts.type import HostSettings, PhysicalHost
-from blazar.resources.instances.flavor import FlavorInstance
-from blazar.resources.instances.virtual import VirtualInstance
+from blazar.model.resource import FLOATING_IP, HOST
+from blazar.resources.floating_ips.registration import mark
+from blazar.resources.hosts.options import HostSettings
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from blazar.store.tables import events
 from tests.enforcement.conftest import TOKEN, Service, example
 from tests.oracle import check_at_rest
-from tests.world import RecordingNotifier, a_host, address_request, addresses, flavored, host_request, instances
+from tests.world import (
+    TYPES,
+    RecordingNotifier,
+    a_host,
+    address_request,
+    addresses,
+    flavored,
+    host_request,
+    instances,
+    kinds_of,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -124,13 +130,16 @@ def a_manager(url: str, cloud_file: Path, service_url: str) -> ManagerService:
     settings = HostSettings()
     return ManagerService(
         Store(connect(url, pool_size=5)),
-        [plugin(cloud, settings) for plugin in (PhysicalHost, VirtualInstance, FlavorInstance, VirtualFloatingIp)],
-        HostRegistration(cloud, settings.aggregates),
-        AddressRegistration(cloud.network),
-        RecordingNotifier(),
         SystemClock(),
         SETTINGS,
-        Enforcement([asking(service_url), MaxUnitsFilter(LIMIT), ResourceHoursFilter({"host": 10**6}, parse("30"))]),
+        Plugins(
+            tuple(make(cloud, settings) for make in TYPES),
+            kinds_of(cloud, settings),
+            RecordingNotifier(),
+            Enforcement(
+                [asking(service_url), MaxUnitsFilter(LIMIT), ResourceHoursFilter({"host": 10**6}, parse("30"))]
+            ),
+        ),
     )
 
 
@@ -303,5 +312,5 @@ def check_told(store: Store, service: Service, leases: tuple[Lease, ...]) -> Non
     assert len(lines) - len(news) <= KILLS
     now = [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED]
     held = [a for lease in now for a in store.calendar.of_lease(lease.id)]
-    hosts = {resource.id for resource in store.resources.of_kind(ResourceKind.HOST)}
+    hosts = {resource.id for resource in store.resources.of_kind(HOST)}
     assert sum(a.per_instance is None and a.resource_id in hosts for a in held) <= LIMIT

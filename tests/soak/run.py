@@ -25,7 +25,7 @@ import kombu
 from blazar.clouds.simulated import SimulatedCloud
 from blazar.model.errors import BlazarError, NotFound
 from blazar.model.lease import EventStatus, LeaseStatus
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import KINDS
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store
@@ -348,7 +348,7 @@ def _give_all_back(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
         try:
             if left := store.leases.of_project(None):
                 raise AssertionError(f"leases do not end: {left}")
-            if held := [a for kind in ResourceKind for a in store.calendar.live(kind)]:
+            if held := [a for kind in KINDS for a in store.calendar.live(kind)]:
                 raise AssertionError(f"more is promised than there are leases: {held}")
             check_at_rest(store, plan.cloud(), now=datetime.now(UTC), offered=OFFERED)
         except (AssertionError, BlazarError) as error:

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from blazar.clouds.simulated import State
 from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import KINDS
 from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
-from tests.oracle import ADDRESS, HOST
+from tests.oracle import ADDRESS, PHYSICAL_HOST
 from tests.promises import check
 from tests.soak.plan import Plan
 
@@ -73,7 +73,7 @@ class Watch(threading.Thread):
         state = State.from_json(json.loads(self._plan.cloud_file.read_text(encoding="utf-8")))
         held: dict[str, set[str]] = defaultdict(set)
         promised: list[object] = []
-        for kind in ResourceKind:
+        for kind in KINDS:
             resources = {resource.id: resource for resource in self._store.resources.of_kind(kind)}
             allocations = self._store.calendar.live(kind)
             check(allocations, resources, since=datetime.now(UTC))
@@ -154,7 +154,7 @@ class Watch(threading.Thread):
             self.found(
                 f"reservation {reservation.id} of lease {lease.id} has {sorted(hosts)} instead of {sorted(held)}"
             )
-        if reservation.resource_type != HOST:
+        if reservation.resource_type != PHYSICAL_HOST:
             flavor = state.flavors.get(reservation.id)
             if flavor is None or flavor.projects != [lease.project_id]:
                 self.found(f"{named} is ACTIVE, and its flavor is {flavor}")

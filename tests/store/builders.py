@@ -19,11 +19,11 @@ from blazar.model.lease import (
     Reservation,
     ReservationStatus,
 )
-from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind, UnitLimits
+from blazar.model.resource import HOST, Resource, ResourceDetails, ResourceInventory, UnitLimits
 from blazar.model.window import Window
 from blazar.store.store import Store
 
-HOST = ResourceKind.HOST
+HOST = HOST
 NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 

@@ -15,13 +15,13 @@ from blazar.model.errors import Conflict, StaleCalendar, StaleLease, StoreUnavai
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import ResourceChange
 from blazar.model.requirements import parse_requirement
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST
 from blazar.store.engine import connect
 from blazar.store.store import Store
 from tests.statements import counted
 from tests.world import NOON, World, a_host
 
-HOST = ResourceKind.HOST
+HOST = HOST
 
 
 @pytest.fixture

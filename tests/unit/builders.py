@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import HOST, Resource
 from blazar.model.window import Window
 
 NOON = datetime(2030, 4, 1, 12, tzinfo=UTC)
@@ -21,11 +21,11 @@ def hours(start: float, end: float) -> Window:
 def a_host(id: int, *, vcpus: int = 8, zone: str = "az-1", reservable: bool = True, **capabilities: str) -> Resource:
     attributes = {"vcpus": vcpus, "availability_zone": zone, "hypervisor_hostname": f"node-{id}", "status": None}
     capacity = Amounts.of({"VCPU": vcpus})
-    return Resource(id, ResourceKind.HOST, str(id), f"node-{id}", attributes, capabilities, capacity, reservable, NOON)
+    return Resource(id, HOST, str(id), f"node-{id}", attributes, capabilities, capacity, reservable, NOON)
 
 
 def promised(
     resource: int, window: Window, *, lease: str = "other", vcpus: int | None = None, count: int = 1
 ) -> Allocation:
     per_instance = None if vcpus is None else Amounts.of({"VCPU": vcpus})
-    return Allocation(ResourceKind.HOST, resource, lease, f"{lease}-r", window, count, per_instance)
+    return Allocation(HOST, resource, lease, f"{lease}-r", window, count, per_instance)

@@ -11,7 +11,7 @@ and a line in each of ``Cloud``, ``SimulatedCloud`` and ``open_cloud``. The cont
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from blazar.clouds.ports import compute, network, placement
 from blazar.clouds.ports.compute import (
@@ -33,6 +33,7 @@ from blazar.clouds.ports.compute import (
     Servers,
 )
 from blazar.clouds.ports.network import FloatingIp, Network, NetworkInfo, Subnet
+from blazar.clouds.ports.others import OtherPorts
 from blazar.clouds.ports.placement import Placement, ReservedCapacity
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "Migrations",
     "Network",
     "NetworkInfo",
+    "OtherPorts",
     "Placement",
     "ReservedCapacity",
     "Server",
@@ -73,3 +75,4 @@ class Cloud:
     compute: Compute
     placement: Placement
     network: Network
+    others: OtherPorts = field(default_factory=OtherPorts)

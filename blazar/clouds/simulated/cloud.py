@@ -7,7 +7,7 @@ import copy
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from blazar.clouds.ports import Cloud
+from blazar.clouds.ports import Cloud, OtherPorts
 from blazar.clouds.simulated.aggregates import SimulatedAggregates
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.flavors import SimulatedFlavors
@@ -50,11 +50,12 @@ class SimulatedCloud:
         self.users = Users(storage, clock)
         self.operators = Operators(storage, clock)
         self._storage = storage
+        self._others = OtherPorts("simulated")
 
     @property
     def cloud(self) -> Cloud:
         """The ports of the cloud."""
-        return Cloud(compute=self.compute, placement=self.placement, network=self.network)
+        return Cloud(compute=self.compute, placement=self.placement, network=self.network, others=self._others)
 
     @contextmanager
     def inspect(self) -> Iterator[State]:

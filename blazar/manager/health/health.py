@@ -112,4 +112,4 @@ class Health:
         """Count resources that failed before then as healthy: for kinds that are not polled."""
         old = self._store.resources.failed_by(kinds, before) if kinds else {}
         for kind in sorted(set(old.values())):
-            self._store.resources.set_recovered(kind, [id_ for id_ in old if old[id_] is kind], at=self._clock.now())
+            self._store.resources.set_recovered(kind, [id_ for id_ in old if old[id_] == kind], at=self._clock.now())

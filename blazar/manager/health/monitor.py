@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from blazar.context import scope
-from blazar.manager.common.settings import Settings
+from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.healing import Healing
-from blazar.manager.health.health import Health, PollResult
-from blazar.model.clock import Clock
-from blazar.model.errors import BlazarError
-from blazar.model.resource import Resource, ResourceKind
+from blazar.manager.health.health import Health
+from blazar.manager.health.missing import MissingResources
+from blazar.model.errors import BlazarError, Contention
+from blazar.model.resource import Resource, ResourceKind, noun
+from blazar.resources.kinds import Kind, Polled, Polls, Uses
 
 LOG = logging.getLogger(__name__)
 
@@ -33,28 +33,32 @@ HOURLY = timedelta(hours=1)
 """How often leases are healed if ``healing_interval`` is zero, so that each run covers all future leases."""
 
 
-class Watch(Protocol):
-    """Polls all resources of a kind."""
-
-    @property
-    def kind(self) -> ResourceKind:
-        """The kind of resource that it polls."""
-
-    def poll(self, registered: Collection[Resource]) -> PollResult:
-        """Return the state of these resources in the cloud. CloudError if the cloud does not say."""
+def uses(runtime: Runtime, kind: ResourceKind) -> Uses:
+    """Return what the calendar knows of the use of a kind, to be read on demand."""
+    calendar = runtime.store.calendar
+    return Uses(lambda: calendar.in_use(kind, runtime.clock.now()), calendar.resource_names)
 
 
 class Monitor:
     """Polls resources and heals leases."""
 
     def __init__(
-        self, watches: Iterable[Watch], health: Health, healing: Healing, clock: Clock, settings: Settings
+        self,
+        runtime: Runtime,
+        kinds: Mapping[ResourceKind, Kind],
+        health: Health,
+        healing: Healing,
+        missing: MissingResources,
     ) -> None:
-        self._watches = tuple(watches)
+        self._runtime = runtime
+        enabled = {each.kind for each in runtime.types.values()}
+        self._kinds = kinds.keys()
+        self._polled = {name: kind for name, kind in kinds.items() if name in enabled and isinstance(kind, Polls)}
         self._health = health
         self._healing = healing
-        self._clock = clock
-        self._settings = settings
+        self._missing = missing
+        self._clock = runtime.clock
+        self._settings = runtime.settings
         self._hints: set[str] = set()
         self._unreachable: set[ResourceKind] = set()
         self._poll_at: datetime | None = None
@@ -110,8 +114,8 @@ class Monitor:
         ``at_once``: also those whose last attempt was undone a moment ago. A resource that is not polled, and that a
         start has found failed, counts as healthy after an hour.
         """
-        seen = {watch.kind for watch in self._watches} if self._settings.polling_interval else set()
-        self._health.forget([k for k in ResourceKind if k not in seen], before=self._clock.now() - HOURLY)
+        polled = self._polled.keys() if self._settings.polling_interval else ()
+        self._health.forget(self._kinds - polled, before=self._clock.now() - HOURLY)
         return self._healing.run(at_once=at_once, between=self._poll_meanwhile)
 
     def _poll_meanwhile(self) -> None:
@@ -133,27 +137,50 @@ class Monitor:
         with self._lock:
             hints, self._hints = self._hints, set()
         changed = False
-        for watch in self._watches:
+        for kind, plain in self._polled.items():
             if self._stopping.is_set():
                 break
-            registered = self._health.registered(watch.kind)
+            registered = self._health.registered(kind)
             try:
                 with scope(limit=self._settings.poll_limit):
-                    seen = watch.poll(registered)
+                    polled = plain.poll(registered, uses(self._runtime, kind))
+                    self._record(kind, registered, polled)
             except BlazarError as error:
-                if watch.kind not in self._unreachable:
-                    LOG.warning(
-                        "Cannot poll the state of %ss, keeping the last known one: %s", watch.kind, error.message
-                    )
-                self._unreachable.add(watch.kind)
+                if kind not in self._unreachable:
+                    LOG.warning("Cannot poll the state of %ss, keeping the last known one: %s", kind, error.message)
+                self._unreachable.add(kind)
                 with self._lock:
                     self._hints |= hints
                 continue
-            if watch.kind in self._unreachable:
-                LOG.info("State of %ss: polling works again", watch.kind)
-                self._unreachable.discard(watch.kind)
-            changed |= self._health.observe(watch.kind, registered, seen, hints)
+            if kind in self._unreachable:
+                LOG.info("State of %ss: polling works again", kind)
+                self._unreachable.discard(kind)
+            changed |= self._health.observe(kind, registered, polled.failures, hints)
         return changed
+
+    def _record(self, kind: ResourceKind, registered: Collection[Resource], polled: Polled) -> None:
+        """Record what a poll has found besides failures: other data, and resources that reservations in use lack."""
+        by_id = {resource.id: resource for resource in registered}
+        for id_, reservation_ids in polled.lacking.items():
+            self.returned(by_id[id_], reservation_ids)
+        if polled.details:
+            changed = self._runtime.store.resources.refresh(kind, polled.details, at=self._clock.now())
+            for external_id in sorted(by_id[id_].external_id for id_ in changed):
+                LOG.info("%s %s: updated from the cloud", noun(kind).capitalize(), external_id)
+
+    def returned(self, resource: Resource, reservation_ids: Collection[str]) -> None:
+        """Record that reservations in use lack a resource that is back in the cloud, so that it is assigned again."""
+        try:
+            if self._missing.record(resource, reservation_ids):
+                self.heal_soon()
+        except Contention as error:
+            LOG.info(
+                "%s %s is back in the cloud, but cannot be assigned again yet: %s",
+                noun(resource.kind).capitalize(),
+                resource.name,
+                error.message,
+            )
+            self.poll_again()
 
     def _run(self) -> None:
         now = self._clock.now()

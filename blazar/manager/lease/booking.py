@@ -72,7 +72,7 @@ class Booking:
         generations: dict[int, int] = {}
         strategy = self._settings.strategy if attempt == 0 else Strategy.RANDOM
         for kind in _kinds(requests):
-            mine = [request for request in requests if request.demand.kind is kind]
+            mine = [request for request in requests if request.demand.kind == kind]
             with self._store.calendar.view(
                 kind,
                 window,

@@ -10,7 +10,7 @@ from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.lease import Lease
 from blazar.model.requests import Actor
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import Resource
 from blazar.model.usage import ProjectUse
 from blazar.store.store import Store
 
@@ -19,7 +19,7 @@ def view(store: Store, lease: Lease, allocations: Collection[Allocation]) -> Lea
     """Return a lease with the registered resources of its allocations, including their capabilities."""
     wanted = {allocation.resource_id for allocation in allocations}
     found: dict[int, Resource] = {}
-    for kind in ResourceKind:
+    for kind in sorted({a.kind for a in allocations}):
         if wanted <= found.keys():
             break
         known = store.resources.catalog(kind).resources

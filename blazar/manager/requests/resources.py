@@ -3,62 +3,136 @@
 
 from __future__ import annotations
 
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from blazar.context import scope
+from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.healing import Healing
-from blazar.manager.health.monitor import Monitor
+from blazar.manager.health.monitor import Monitor, uses
 from blazar.model.allocations import ResourceAllocations
-from blazar.model.errors import NotFound
+from blazar.model.demand import Allocation
+from blazar.model.errors import BlazarError, Conflict, InvalidInput, NotFound
+from blazar.model.lease import Reservation
 from blazar.model.requests import Registration, ResourceChange
-from blazar.model.resource import FLOATING_IP, HOST, PropertyValues, Resource, ResourceKind, ResourceProperty
-from blazar.resources.floating_ips.service import FloatingIpService
-from blazar.resources.hosts.service import HostService, OnReturn
+from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty, noun
+from blazar.resources.complete import required_properties
+from blazar.resources.kinds import Candidate, Enters, HasOwnProperties, Kind, Polled, Polls, Refreshes
+
+LOG = logging.getLogger(__name__)
+
+LONGEST_KEY = 64
 
 
 class ResourceService:
     """Registers, changes and unregisters resources, and lists their allocations."""
 
     def __init__(
-        self,
-        hosts: HostService,
-        floating_ips: FloatingIpService,
-        healing: Healing,
-        monitor: Monitor,
-        on_return: OnReturn,
+        self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind], healing: Healing, monitor: Monitor
     ) -> None:
-        self._hosts = hosts
-        self._floating_ips = floating_ips
+        self._runtime = runtime
+        self._store = runtime.store.resources
+        self._clock = runtime.clock
+        self._kinds = kinds
         self._healing = healing
         self._monitor = monitor
-        self._on_return = on_return
 
     def all(self, kind: ResourceKind) -> tuple[Resource, ...]:
         """Return the registered resources, oldest first."""
-        return self._of(kind).all()
+        return self._store.of_kind(self._of(kind).kind)
 
     def one(self, kind: ResourceKind, resource_id: str) -> Resource:
         """Return one resource; NotFound."""
-        return self._of(kind).one(resource_id)
+        return self._store.one(self._of(kind).kind, resource_id)
 
     def register(self, kind: ResourceKind, request: Registration) -> Resource:
-        """Register a resource."""
-        return self._of(kind).register(request)
+        """Register a resource that is not in use. If this fails, changes of the cloud are undone."""
+        plain = self._of(kind)
+        _check_keys(plain, request.capabilities)
+        with scope(limit=self._runtime.settings.request_limit):
+            candidate = plain.find(request)
+            if self._store.named(kind, candidate.name) is not None:
+                raise Conflict(f"{noun(kind)} {candidate.name} is registered already")
+            details = plain.details(candidate)
+            made = plain.enter(candidate) if isinstance(plain, Enters) else False
+            try:
+                return self._store.add(
+                    kind,
+                    external_id=candidate.external_id,
+                    name=candidate.name,
+                    details=details,
+                    capabilities=request.capabilities,
+                    disabled=request.disabled,
+                    open_to=request.open_to,
+                    at=self._clock.now(),
+                )
+            except Conflict:
+                # Another request registered it at the same time: what is in the cloud belongs to that registration.
+                raise
+            except BlazarError:
+                if made and isinstance(plain, Enters):
+                    plain.leave(candidate)
+                raise
 
     def change(self, kind: ResourceKind, resource_id: str, change: ResourceChange) -> Resource:
-        """Change capabilities of a resource."""
-        return self._host_service(kind).change(resource_id, change)
+        """Set and remove capabilities, disable or enable, set the projects that may use it: all or nothing.
+
+        Conflict if a live reservation on the resource asks for a capability. Its allocations stay.
+        """
+        if change == ResourceChange({}):
+            raise InvalidInput("nothing to change: give at least one capability as key and value")
+        _check_keys(self._of(kind), change.capabilities)
+        resource = self.one(kind, resource_id)
+        return self._store.change(resource.id, change, at=self._clock.now(), check=self._check_not_required)
 
     def refresh(self, kind: ResourceKind, resource_id: str) -> Resource:
-        """Update a resource from the cloud."""
-        host = self._host_service(kind).refresh(resource_id, on_return=self._on_return)
+        """Update a resource from the cloud (attributes, capacity, limits, traits) and return it; NotFound.
+
+        Its allocations stay, even if it has less capacity now. If reservations in use lack it, it is assigned to them
+        again; if it is not prepared for reservations any more, as after it had vanished from the cloud, it is prepared
+        again. Its state, healthy or failed, is updated at once, without waiting for more polls.
+        """
+        plain = self._of(kind)
+        with scope(limit=self._runtime.settings.request_limit):
+            resource = self.one(kind, resource_id)
+            now_used = uses(self._runtime, kind)
+            if isinstance(plain, Refreshes):
+                lacking, prepared = plain.look(resource, now_used)
+                if lacking:
+                    self._monitor.returned(resource, lacking)
+                if not prepared and isinstance(plain, Enters):
+                    self._enter_again(plain, resource)
+                polled = plain.poll_one(resource, now_used)
+            else:
+                polled = (
+                    plain.poll((resource,), now_used) if isinstance(plain, Polls) else Polled({resource.name: None})
+                )
+            self._store.refresh(kind, polled.details, at=self._clock.now())
+        failure = polled.failures.get(resource.name)
+        if failure is not None:
+            self._store.set_failed(kind, {resource.id: failure}, at=self._clock.now())
+        else:
+            self._store.set_recovered(kind, (resource.id,), at=self._clock.now())
         self._monitor.heal_soon()
-        return host
+        return self.one(kind, resource_id)
 
     def unregister(self, kind: ResourceKind, resource_id: str) -> None:
-        """Unregister a resource."""
-        self._of(kind).unregister(resource_id)
+        """Unregister a resource. Conflict while it is allocated or in use; it then stays registered."""
+        plain = self._of(kind)
+        with scope(limit=self._runtime.settings.request_limit):
+            resource = self.one(kind, resource_id)
+            # First, so that no allocation comes in between; after a crash the resource can be unregistered again.
+            self._store.withdraw(resource.id, at=self._clock.now())
+            if isinstance(plain, Enters):
+                self._leave(plain, resource)
+            self._store.retire(resource.id, at=self._clock.now())
+            if isinstance(plain, Enters):
+                self._leave_again(plain, resource)
 
     def move(self, kind: ResourceKind, resource_id: str, reservation_id: str) -> ResourceAllocations:
         """Replace this resource of a reservation by another one."""
-        self._healing.move_off(self._of(kind).one(resource_id), reservation_id)
+        self._healing.move_off(self.one(kind, resource_id), reservation_id)
         return self.allocations(kind, resource_id=resource_id)[0]
 
     def allocations(
@@ -69,21 +143,95 @@ class ResourceService:
         lease_id: str | None = None,
         reservation_id: str | None = None,
     ) -> tuple[ResourceAllocations, ...]:
-        """Return live allocations by resource."""
-        return self._of(kind).allocations(resource_id=resource_id, lease_id=lease_id, reservation_id=reservation_id)
+        """Return live allocations by resource; for a given lease or reservation, past ones, too."""
+        resources = self.all(kind) if resource_id is None else (self.one(kind, resource_id),)
+        narrowed = lease_id is not None or reservation_id is not None
+        allocations = self._runtime.store.calendar.live(
+            kind,
+            resource_id=None if resource_id is None else resources[0].id,
+            lease_id=lease_id,
+            reservation_id=reservation_id,
+            ending_after=None if narrowed else self._clock.now(),
+        )
+        found: dict[int, list[Allocation]] = defaultdict(list)
+        for allocation in allocations:
+            found[allocation.resource_id].append(allocation)
+        return tuple(ResourceAllocations(resource, tuple(found[resource.id])) for resource in resources)
 
     def properties(self, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
-        """Return the capabilities that resources have."""
-        return self._host_service(kind).properties(include_private=include_private)
+        """Return the capabilities that resources have, with their values."""
+        return self._store.property_values(self._of(kind).kind, include_private=include_private)
 
     def set_property(self, kind: ResourceKind, name: str, *, private: bool) -> ResourceProperty:
-        """Show a capability to everybody or only to operators."""
-        return self._host_service(kind).set_property(name, private=private)
+        """Show a capability to everybody, or to operators only; NotFound."""
+        return self._store.set_property_private(self._of(kind).kind, name, private=private, at=self._clock.now())
 
-    def _of(self, kind: ResourceKind) -> HostService | FloatingIpService:
-        return self._hosts if kind == HOST else self._floating_ips if kind == FLOATING_IP else self._host_service(kind)
+    def _of(self, kind: ResourceKind) -> Kind:
+        if kind not in self._kinds:
+            raise NotFound(f"resources of the kind {kind[:80]!r} are not served; an operator can enable a type of them")
+        return self._kinds[kind]
 
-    def _host_service(self, kind: ResourceKind) -> HostService:
-        if kind != HOST:
-            raise NotFound(f"there are no resources of kind {kind}")
-        return self._hosts
+    def _check_not_required(self, capabilities: frozenset[str], reservations: Collection[Reservation]) -> None:
+        for reservation in reservations:
+            if needed := sorted(capabilities & required_properties(self._runtime.types, reservation)):
+                raise Conflict(
+                    f"{', '.join(needed)} cannot be changed: reservation {reservation.id} asks for it on this host"
+                )
+
+    def _enter_again(self, plain: Enters, resource: Resource) -> None:
+        """Ensure that a resource that is back is prepared. NotFound if it was unregistered meanwhile."""
+        candidate = _candidate(resource)
+        plain.enter(candidate)
+        try:
+            self._store.one(resource.kind, resource.external_id)
+        except NotFound:
+            # Its deletion checked for the last time before this resource was prepared.
+            plain.leave(candidate)
+            raise
+
+    def _leave(self, plain: Enters, resource: Resource) -> None:
+        try:
+            plain.check_unused(_candidate(resource))
+            plain.leave(_candidate(resource))
+        except BlazarError:
+            try:
+                plain.enter(_candidate(resource))
+            except NotFound:
+                LOG.warning(
+                    "%s %s cannot be unregistered; it is not prepared again, as the cloud does not know it",
+                    noun(resource.kind).capitalize(),
+                    resource.name,
+                )
+            finally:
+                self._store.set_reservable(resource.id, True, at=self._clock.now())
+            raise
+
+    def _leave_again(self, plain: Enters, resource: Resource) -> None:
+        """Ensure that an unregistered resource has left: a refresh may have prepared it meanwhile."""
+        if self._store.named(resource.kind, resource.name) is not None:
+            # It was registered again, and belongs there.
+            return
+        try:
+            plain.leave(_candidate(resource))
+        except BlazarError as error:
+            LOG.warning(
+                "%s %s is unregistered, but may still be prepared for reservations: %s",
+                noun(resource.kind).capitalize(),
+                resource.name,
+                error.message,
+            )
+
+
+def _candidate(resource: Resource) -> Candidate:
+    return Candidate(resource.external_id, resource.name, resource.attributes)
+
+
+def _check_keys(kind: Kind, capabilities: Mapping[str, str | None]) -> None:
+    own = kind.own_properties if isinstance(kind, HasOwnProperties) else frozenset[str]()
+    for key in capabilities:
+        if len(key) > LONGEST_KEY:
+            raise InvalidInput(f"Extra capability key too long: {key[:80]!r} has {len(key)} characters, at most 64 fit")
+        if not key.strip():
+            raise InvalidInput("a capability needs a name; its key is empty")
+        if key in own:
+            raise InvalidInput(f"{key} is read from the cloud and cannot be set; choose another key")

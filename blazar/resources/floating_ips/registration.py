@@ -15,7 +15,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from blazar.clouds.ports import FloatingIp, Network, NetworkInfo, Subnet
 from blazar.model.errors import Conflict, InvalidInput, NotFound
 from blazar.model.resource import PropertyValue, Resource
-from blazar.resources.hosts.registration import Holders
+from blazar.resources.kinds import Holders
 from blazar.resources.parameters import quoted
 
 NETWORK, SUBNET, ADDRESS = "floating_network_id", "subnet_id", "floating_ip_address"

@@ -7,18 +7,21 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
 from blazar.model.demand import Demand
 from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.lease import Content, Json, ReservationStatus
 from blazar.model.requirements import Membership
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import FLOATING_IP, Resource
 from blazar.resources.actions import BEFORE_END, action_of, checked_action, updated, with_action
 from blazar.resources.base import Action, Done, Given, Progress, Task, Unusable, UsageNeeded
 from blazar.resources.floating_ips.assignment import FloatingIpAssignment
 from blazar.resources.floating_ips.registration import NETWORK, address_text, name_of
-from blazar.resources.hosts.type import HostSettings
+from blazar.resources.hosts.options import HostSettings
 from blazar.resources.parameters import quoted, stored_number, stored_text, whole_number
 
 LOG = logging.getLogger(__name__)
@@ -81,10 +84,15 @@ class VirtualFloatingIp:
     """The resource type ``virtual:floatingip``."""
 
     resource_type = RESOURCE_TYPE
-    kind = ResourceKind.FLOATING_IP
+    kind = FLOATING_IP
 
-    def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
-        self._settings = settings
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
+        """Return the type as configured; the default action is that of hosts."""
+        return cls(cloud, before_end=HostSettings.configured(conf).before_end)
+
+    def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
+        self._before_end = before_end
         self._assignment = FloatingIpAssignment(cloud.network)
 
     def parameters(self, given: Given) -> Content:
@@ -110,7 +118,7 @@ class VirtualFloatingIp:
 
     def action(self, parameters: Content) -> Action:
         """Return the action before the end; a default that saves servers becomes a notification."""
-        action = action_of(FloatingIpParameters.of(parameters).before_end, self._settings.before_end)
+        action = action_of(FloatingIpParameters.of(parameters).before_end, self._before_end)
         return Action.NOTIFICATION if action.saves_work else action
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from blazar.clouds.ports import Cloud, Hypervisor
@@ -12,12 +12,10 @@ from blazar.model.errors import Conflict, NotFound
 from blazar.model.resource import PropertyValue, ResourceDetails
 from blazar.resources.aggregates.freepool import Freepool
 from blazar.resources.aggregates.membership import AggregateNames
+from blazar.resources.kinds import Holders, InUse
 
-Holders = Callable[[Collection[str]], Mapping[str, Collection[str]]]
-"""Returns, for ids of reservations, the names of the resources that each holds at present."""
-
-InUse = Mapping[str, Collection[str]]
-"""Reservations in use → the names of the hosts that each of them holds."""
+Attributes = Mapping[str, PropertyValue]
+"""The attributes of a host on the calendar, as ``attributes_of`` makes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +48,17 @@ class HostRegistration:
         """Return all hypervisors of the cloud."""
         return self._cloud.compute.hypervisors()
 
-    def details(self, hypervisor: Hypervisor) -> ResourceDetails:
-        """Return the attributes, inventory and traits of a hypervisor; NotFound if Placement does not know it."""
-        found = self.details_of((hypervisor,))
-        if hypervisor.hypervisor_hostname not in found:
-            raise NotFound(f"Placement has no resource provider {hypervisor.hypervisor_hostname}")
-        return found[hypervisor.hypervisor_hostname]
+    def details(self, hostname: str, attributes: Attributes) -> ResourceDetails:
+        """Return the attributes, inventory and traits of a host; NotFound if Placement does not know it."""
+        found = self.details_of({hostname: attributes})
+        if hostname not in found:
+            raise NotFound(f"Placement has no resource provider {hostname}")
+        return found[hostname]
 
-    def details_of(self, hypervisors: Collection[Hypervisor]) -> Mapping[str, ResourceDetails]:
-        """Return the details of hypervisors, by hostname; those that Placement does not know are left out."""
-        inventories = self._cloud.placement.inventories([h.hypervisor_hostname for h in hypervisors])
-        return {
-            h.hypervisor_hostname: ResourceDetails(attributes_of(h), inventories[h.hypervisor_hostname])
-            for h in hypervisors
-            if h.hypervisor_hostname in inventories
-        }
+    def details_of(self, hosts: Mapping[str, Attributes]) -> Mapping[str, ResourceDetails]:
+        """Return the details of hosts, by hostname; those that Placement does not know are left out."""
+        inventories = self._cloud.placement.inventories(list(hosts))
+        return {name: ResourceDetails(hosts[name], inventories[name]) for name in hosts if name in inventories}
 
     def is_assigned(self, hypervisor: Hypervisor) -> bool:
         """Return whether the availability zone that Nova shows for a host is that of a reservation."""
@@ -110,17 +104,17 @@ class HostRegistration:
                 f"host {host} runs {len(servers)} servers, as {servers[0].id}; move or delete them, then retry"
             )
 
-    def ensure_entered(self, hypervisor: Hypervisor) -> bool:
+    def ensure_entered(self, hostname: str, service_name: str) -> bool:
         """Ensure that the host has a reservation provider and is in the freepool; return whether one was missing."""
         made = False
-        if self._cloud.placement.reservation_provider(hypervisor.hypervisor_hostname) is None:
+        if self._cloud.placement.reservation_provider(hostname) is None:
             try:
-                self._cloud.placement.create_reservation_provider(hypervisor.hypervisor_hostname)
+                self._cloud.placement.create_reservation_provider(hostname)
                 made = True
             except Conflict:
-                if self._cloud.placement.reservation_provider(hypervisor.hypervisor_hostname) is None:
+                if self._cloud.placement.reservation_provider(hostname) is None:
                     raise
-        return self._freepool.ensure_in(hypervisor.service_name) or made
+        return self._freepool.ensure_in(service_name) or made
 
     def ensure_left(self, service_name: str) -> None:
         """Ensure that the host is not in the freepool. One that Nova no longer knows may stay there.
@@ -154,7 +148,7 @@ def _failure(
     return None
 
 
-def attributes_of(hypervisor: Hypervisor) -> Mapping[str, PropertyValue]:
+def attributes_of(hypervisor: Hypervisor) -> Attributes:
     """Return the attributes that the API shows: its names and units (MiB, GiB), sizes as Nova reports them."""
     return {
         "hypervisor_hostname": hypervisor.hypervisor_hostname,

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud, Server
 from blazar.model.demand import Demand
 from blazar.model.errors import CloudUnavailable, InvalidInput, NotEnoughResources
 from blazar.model.lease import Content, EventType, Json, ReservationStatus
 from blazar.model.requirements import Requirement, matches
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import HOST, Resource
 from blazar.resources.actions import (
     BEFORE_END,
     RECHECK_SOON,
@@ -23,10 +26,10 @@ from blazar.resources.actions import (
     with_action,
 )
 from blazar.resources.aggregates.freepool import Freepool, NotInFreepool
-from blazar.resources.aggregates.membership import AggregateNames
 from blazar.resources.aggregates.reservations import ReservationAggregates
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable
 from blazar.resources.hosts.migrations import Migrations
+from blazar.resources.hosts.options import HostSettings
 from blazar.resources.parameters import (
     by_service,
     check_known,
@@ -43,15 +46,6 @@ from blazar.resources.snapshots import Snapshots
 RESOURCE_TYPE = "physical:host"
 
 REQUIREMENTS = ("hypervisor_properties", "resource_properties")
-
-
-@dataclass(frozen=True, slots=True)
-class HostSettings:
-    """An operator's settings of host reservations; names and defaults as in ``blazar.conf``."""
-
-    aggregates: AggregateNames = AggregateNames()
-    before_end: str = ""
-    image_prefix: str = "reserved_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +97,12 @@ class PhysicalHost:
     """The resource type ``physical:host``."""
 
     resource_type = RESOURCE_TYPE
-    kind = ResourceKind.HOST
+    kind = HOST
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
+        """Return the type as configured."""
+        return cls(cloud, HostSettings.configured(conf))
 
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._cloud = cloud

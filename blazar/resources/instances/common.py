@@ -6,18 +6,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
+
+from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.lease import Content, Json, ReservationStatus
 from blazar.model.requirements import Requirement, matches
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import HOST, Resource
 from blazar.resources.actions import BEFORE_END, RECHECK_SOON, action_of, asked_at, checked_action, progress
 from blazar.resources.aggregates.freepool import NotInFreepool
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable, UsageNeeded
-from blazar.resources.hosts.type import HostSettings
+from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.reservation_flavor import Template
 from blazar.resources.instances.reserved_capacity import ReservedCapacity
 from blazar.resources.parameters import by_service, quoted, whole_number
@@ -57,12 +59,17 @@ class Instances(ABC):
     """An instance resource type. A subclass defines its parameters and the flavor of its servers."""
 
     resource_type: ClassVar[str]
-    kind = ResourceKind.HOST
+    kind = HOST
 
     fixed: ClassVar[tuple[str, ...]]
     """Parameters that cannot change while servers may exist."""
     free: ClassVar[tuple[str, ...]]
     """Parameters that can."""
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
+        """Return the type as configured."""
+        return cls(cloud, HostSettings.configured(conf))
 
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._settings = settings

@@ -13,7 +13,7 @@ from blazar.model.lease import Content, Json, Reservation
 from blazar.model.requirements import Anything, Requirement, parse_requirement
 from blazar.resources.actions import BEFORE_END, updated, with_action
 from blazar.resources.base import Given, ResolutionNeeded
-from blazar.resources.hosts.type import HostSettings
+from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import (
     Instances,
     affinity_of,

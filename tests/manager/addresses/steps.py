@@ -7,13 +7,13 @@ from datetime import timedelta
 
 from blazar.clouds.ports import FloatingIp
 from blazar.model.errors import CloudUnavailable
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import FLOATING_IP
 from tests.world import PROJECT, World
 
 DOWN = CloudUnavailable("the cloud does not answer")
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
-KIND = ResourceKind.FLOATING_IP
+KIND = FLOATING_IP
 
 
 def ip(number: int) -> str:
@@ -23,7 +23,7 @@ def ip(number: int) -> str:
 def promised(world: World, lease) -> set[int]:
     """The last numbers of the addresses that are promised to a lease."""
     found = world.store.resources.by_ids({a.resource_id for a in world.store.calendar.of_lease(lease.id)})
-    return {int(r.attributes["floating_ip_address"].rpartition(".")[2]) for r in found.values() if r.kind is KIND}
+    return {int(r.attributes["floating_ip_address"].rpartition(".")[2]) for r in found.values() if r.kind == KIND}
 
 
 def in_cloud(world: World) -> dict[int, FloatingIp]:

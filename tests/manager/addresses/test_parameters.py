@@ -7,7 +7,7 @@ import pytest
 
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.lease import NO_CONTENT, LeaseStatus
-from blazar.resources.hosts.type import HostSettings
+from blazar.resources.hosts.options import HostSettings
 from tests.manager.addresses.steps import HOUR, in_cloud, promised
 from tests.world import NOON, addresses
 

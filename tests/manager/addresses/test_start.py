@@ -11,7 +11,6 @@ from blazar.model.lease import EventType, LeaseStatus, ReservationStatus
 from blazar.resources.base import Unusable
 from blazar.resources.floating_ips.registration import AddressRegistration
 from blazar.resources.floating_ips.type import VirtualFloatingIp
-from blazar.resources.hosts.type import HostSettings
 from tests.manager.addresses.steps import DOWN, HOUR, KIND, MINUTE, created, in_cloud, ip, promised
 from tests.world import NOON, PROJECT, World, addresses
 
@@ -19,7 +18,7 @@ from tests.world import NOON, PROJECT, World, addresses
 def start_of(world: World, lease):
     """Start the first reservation of a lease as a manager would, and let every error out."""
     (task, *_) = tasks_with(world.store, world.now(lease), world.store.calendar.of_lease(lease.id))
-    return VirtualFloatingIp(world.simulated.cloud, HostSettings()).start(task)
+    return VirtualFloatingIp(world.simulated.cloud).start(task)
 
 
 def test_from_the_start_on_the_project_has_the_addresses_with_the_tags_that_others_know(world):

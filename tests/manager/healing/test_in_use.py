@@ -10,7 +10,7 @@ import pytest
 from blazar.manager.common.settings import Settings
 from blazar.model.errors import CloudUnavailable, Conflict
 from blazar.model.lease import LeaseStatus
-from blazar.model.resource import HOST, ResourceKind
+from blazar.model.resource import HOST
 from tests.manager.healing.steps import HOUR, flags, look, told
 from tests.world import NOON, World, a_host, instances
 
@@ -91,10 +91,8 @@ def test_slots_in_use_stay_and_free_ones_move(replacing):
 
 def all_fail(world: World) -> None:
     """Let all hosts that leases hold count as failed."""
-    held = {a.resource_id for a in world.store.calendar.live(ResourceKind.HOST)}
-    world.store.resources.set_failed(
-        ResourceKind.HOST, dict.fromkeys(held, "its rack has no power"), at=world.clock.now()
-    )
+    held = {a.resource_id for a in world.store.calendar.live(HOST)}
+    world.store.resources.set_failed(HOST, dict.fromkeys(held, "its rack has no power"), at=world.clock.now())
 
 
 def test_a_manager_that_is_asked_to_end_exchanges_no_more_than_it_has_begun(a_world):

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from blazar.model.errors import CloudUnavailable
 from blazar.model.lease import LeaseStatus
-from blazar.model.resource import HOST, ResourceKind
+from blazar.model.resource import HOST
 from tests.manager.healing.steps import HOUR, flags, look, told
 from tests.statements import counted
 from tests.world import NOON, World, a_host
@@ -60,7 +60,7 @@ def test_managers_that_heal_at_the_same_time_book_nothing_twice_and_tell_of_it_o
         thread.join()
     while world.manager.monitor.heal():
         pass
-    promised = [a.resource_id for a in world.store.calendar.live(ResourceKind.HOST)]
+    promised = [a.resource_id for a in world.store.calendar.live(HOST)]
     assert len(promised) == len(set(promised))
     # Four hosts are down, and one was free: of five that are well and taken nobody lost any.
     missing = [lease for lease in (*leases, full) if flags(world, lease)[0]]

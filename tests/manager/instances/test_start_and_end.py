@@ -11,7 +11,7 @@ import pytest
 
 from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
-from blazar.resources.hosts.type import HostSettings
+from blazar.resources.hosts.options import HostSettings
 from tests.manager.instances.steps import DOWN, HOUR, MINUTE, boot, id_of, nothing_is_left, promised, slots
 from tests.world import NOON, PROJECT, a_host, instances
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from blazar.calendar.changing import union
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST
 from tests.unit.builders import hours
 
 CPU = Amounts.of({"VCPU": 1})
@@ -21,7 +21,7 @@ HOURS = range(8)
 def has(
     reservation: str, window, *, count: int = 1, per_instance: Amounts | None = CPU, resource: int = 1
 ) -> Allocation:
-    return Allocation(ResourceKind.HOST, resource, "lease", reservation, window, count, per_instance)
+    return Allocation(HOST, resource, "lease", reservation, window, count, per_instance)
 
 
 def whole(reservation: str, window, *, resource: int = 1) -> Allocation:

@@ -18,7 +18,7 @@ from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.requirements import Membership
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import HOST
 from tests.unit.builders import a_host, hours, promised
 
 CASES = int(os.environ.get("BLAZAR_CASES", "300"))
@@ -28,7 +28,7 @@ WINDOW = hours(4, 8)
 def ask(minimum, maximum=None, *, zones=None, vcpus=None, **more) -> Demand:
     requirement = {} if zones is None else {"requirement": Membership("availability_zone", tuple(sorted(zones)))}
     per_instance = None if vcpus is None else Amounts.of({"VCPU": vcpus})
-    return Demand(ResourceKind.HOST, minimum, maximum or minimum, per_instance=per_instance, **requirement, **more)
+    return Demand(HOST, minimum, maximum or minimum, per_instance=per_instance, **requirement, **more)
 
 
 def a_snapshot(hosts, allocations=()) -> Snapshot:

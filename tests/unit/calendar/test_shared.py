@@ -17,7 +17,7 @@ from blazar.calendar.placement import Strategy, place
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Allocation, Demand, TraitRequirements
 from blazar.model.errors import NotEnoughResources
-from blazar.model.resource import Resource, ResourceKind, UnitLimits
+from blazar.model.resource import HOST, Resource, UnitLimits
 from tests.unit.builders import a_host, hours
 
 CASES = int(os.environ.get("BLAZAR_CASES", "300"))
@@ -34,11 +34,11 @@ def a_sized_host(id: int, vcpus: int, memory_mb: int) -> Resource:
 
 
 def promised(resource: int, window, per_instance: Amounts | None, count: int = 1, lease: str = "other") -> Allocation:
-    return Allocation(ResourceKind.HOST, resource, lease, f"{lease}-r", window, count, per_instance)
+    return Allocation(HOST, resource, lease, f"{lease}-r", window, count, per_instance)
 
 
 def ask(count: int, per_instance: Amounts | None, **more) -> Demand:
-    return Demand(ResourceKind.HOST, count, more.pop("most", count), per_instance=per_instance, **more)
+    return Demand(HOST, count, more.pop("most", count), per_instance=per_instance, **more)
 
 
 def a_snapshot(hosts, allocations=(), window=WINDOW) -> Snapshot:

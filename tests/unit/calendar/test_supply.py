@@ -12,7 +12,7 @@ from blazar.calendar.placement import place
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Demand, TraitRequirements
 from blazar.model.errors import NotEnoughResources
-from blazar.model.resource import Resource, ResourceKind, UnitLimits
+from blazar.model.resource import HOST, Resource, UnitLimits
 from tests.unit.builders import a_host, hours, promised
 
 WINDOW = hours(0, 4)
@@ -20,7 +20,7 @@ WINDOW = hours(0, 4)
 
 def ask(count: int, vcpus: int | None = 2, **more) -> Demand:
     per_instance = None if vcpus is None else Amounts.of({"VCPU": vcpus})
-    return Demand(ResourceKind.HOST, count, count, per_instance=per_instance, **more)
+    return Demand(HOST, count, count, per_instance=per_instance, **more)
 
 
 def given(demand: Demand, *hosts: Resource, allocations=()) -> dict[int, int]:

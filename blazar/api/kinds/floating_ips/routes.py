@@ -11,7 +11,7 @@ from blazar.api.kinds.floating_ips.components import COMPONENTS, FIELDS, FLOATIN
 from blazar.api.routes import ADMIN, READER, Body, Part, Root, Route, Rule, in_path
 from blazar.api.shapes import Json, a_list, an_object, ref
 from blazar.model.requests import Registration
-from blazar.model.resource import FLOATING_IP, Resource, ResourceKind, unknown
+from blazar.model.resource import FLOATING_IP, Resource, unknown
 
 GET = Rule("blazar:floatingips:get", READER, "List and show the addresses that can be reserved.")
 POST = Rule("blazar:floatingips:post", ADMIN, "Register an address.")
@@ -42,7 +42,7 @@ def delete(call: Call, floating_ip_id: str) -> None:
 def _id(text: str) -> str:
     key = identifier(text)
     if key == "-":
-        raise unknown(ResourceKind.FLOATING_IP, text)
+        raise unknown(FLOATING_IP, text)
     return key
 
 

@@ -11,7 +11,7 @@ from blazar.api.routes import in_path
 from blazar.api.shapes import Json
 from blazar.model.errors import InvalidInput
 from blazar.model.requests import Registration, ResourceChange
-from blazar.model.resource import ResourceKind, unknown
+from blazar.model.resource import HOST, unknown
 
 HOST_ID = in_path("host_id", "the host's id, the number of its hypervisor in Nova")
 
@@ -57,7 +57,7 @@ def host_id(text: str) -> str:
     """Return the host id from a path; NotFound if it cannot be an id."""
     key = identifier(text)
     if key == "-":
-        raise unknown(ResourceKind.HOST, text)
+        raise unknown(HOST, text)
     return key
 
 

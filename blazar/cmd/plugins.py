@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource types and kinds: which are enabled, ours or those of other packages, and how they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from oslo_config import cfg
+
+from blazar.clouds.ports import Cloud
+from blazar.cmd.config import ConfigurationError
+from blazar.model import extensions
+from blazar.model.errors import BlazarError, InvalidInput
+from blazar.model.resource import KINDS, ResourceKind
+from blazar.resources import complete, kinds
+from blazar.resources.base import ResourceType
+from blazar.resources.kinds import Kind
+
+TYPES = "blazar.resource.plugins"
+KINDS_OF_RESOURCE = "blazar.resource.kinds"
+ADVICE = "docs/contributing/add-a-resource-type.md"
+NAMED = "[manager] plugins"
+
+
+class TypePlugin(ResourceType, Protocol):
+    """A class of resource types, as an entry point of ``blazar.resource.plugins`` names it."""
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> ResourceType:
+        """Return the type as configured; InvalidInput names the option."""
+
+
+class KindPlugin(Kind, Protocol):
+    """A class of kinds of resource, as an entry point of ``blazar.resource.kinds`` names it."""
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Kind:
+        """Return the kind as configured; InvalidInput names the option."""
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Raise ConfigurationError if an enabled type or its kind is unknown or incomplete; makes none of them."""
+    _kinds(conf, _types(conf))
+
+
+def types(conf: cfg.ConfigOpts, cloud: Cloud) -> tuple[ResourceType, ...]:
+    """Return the enabled resource types. ConfigurationError if one is unknown, or cannot be made as configured."""
+    return tuple(_made(name, plugin, conf, cloud) for name, plugin in _types(conf).items())
+
+
+def served_kinds(conf: cfg.ConfigOpts, cloud: Cloud) -> Mapping[ResourceKind, Kind]:
+    """Return our own kinds and those of the enabled types; ConfigurationError as for ``types``."""
+    return {name: _made(name, plugin, conf, cloud) for name, plugin in _kinds(conf, _types(conf)).items()}
+
+
+def _types(conf: cfg.ConfigOpts) -> Mapping[str, Any]:
+    names = conf.manager.plugins
+    there = extensions.offered(TYPES)
+    unknown = [name for name in names if name not in there]
+    if unknown:
+        raise ConfigurationError(
+            f"{NAMED} names {', '.join(unknown)}, which is not installed; installed are: {', '.join(sorted(there))}"
+        )
+    found = {name: _loaded(there[name], TypePlugin, complete.check) for name in names}
+    seen = [found[name].resource_type for name in names]
+    twice = sorted({name for name in seen if seen.count(name) > 1})
+    if twice:
+        raise ConfigurationError(f"{NAMED} has more than one plugin for {', '.join(twice)}")
+    return found
+
+
+def _kinds(conf: cfg.ConfigOpts, enabled: Mapping[str, Any]) -> Mapping[ResourceKind, Any]:
+    there = extensions.offered(KINDS_OF_RESOURCE)
+    for name, plugin in enabled.items():
+        if plugin.kind not in there:
+            raise ConfigurationError(
+                f"{NAMED} names {name}, whose kind {plugin.kind!r} is not installed: no package has an entry point of "
+                f"{KINDS_OF_RESOURCE} with this name; see {ADVICE}"
+            )
+    wanted = sorted({*KINDS, *(plugin.kind for plugin in enabled.values())})
+    found = {kind: _loaded(there[kind], KindPlugin, kinds.check) for kind in wanted}
+    for name, plugin in found.items():
+        if plugin.kind != name:
+            raise ConfigurationError(
+                f"the entry point {name} of {KINDS_OF_RESOURCE} is of the kind {plugin.kind!r}; give both one name"
+            )
+    return found
+
+
+def _loaded(point: Any, protocol: type, check: Callable[[object], None]) -> Any:
+    try:
+        plugin = extensions.load(point, protocol, named=NAMED, advice=ADVICE)
+        try:
+            check(plugin)
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"{NAMED} names {point.name}, which is incomplete: {error.message}; see {ADVICE}"
+            ) from error
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
+    return plugin
+
+
+def _made(name: str, plugin: Any, conf: cfg.ConfigOpts, cloud: Cloud) -> Any:
+    try:
+        return plugin.configured(conf, cloud)
+    except BlazarError as error:
+        raise ConfigurationError(f"{name} cannot be used as configured: {error.message}") from error
+    except Exception as error:
+        # Code of other packages: it may raise anything.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise ConfigurationError(f"{name} cannot be used as configured: {reason}") from error

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kind ``floatingip``: addresses that operators register, and how they are polled. It never changes the cloud."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+
+from oslo_config import cfg
+
+from blazar.clouds.ports import Cloud
+from blazar.model.errors import InvalidInput
+from blazar.model.requests import Registration
+from blazar.model.resource import FLOATING_IP, Resource, ResourceDetails, ResourceInventory
+from blazar.resources.floating_ips.registration import (
+    ADDRESS,
+    NETWORK,
+    AddressRegistration,
+    address_text,
+    attributes_of,
+    name_of,
+)
+from blazar.resources.kinds import Candidate, Polled, Uses
+from blazar.resources.parameters import text_of
+
+
+class FloatingIps:
+    """Addresses outside the cloud's allocation pools."""
+
+    kind = FLOATING_IP
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> FloatingIps:
+        """Return the kind; it has no options."""
+        return cls(AddressRegistration(cloud.network))
+
+    def __init__(self, registration: AddressRegistration) -> None:
+        self._registration = registration
+
+    def find(self, request: Registration) -> Candidate:
+        """Return the address with a new id. InvalidInput."""
+        network_id = text_of(request.given, NETWORK)
+        if network_id is None:
+            raise InvalidInput(f"Missing parameter {NETWORK}; give the id of an external network")
+        address = address_text(request.given.get(ADDRESS), ADDRESS)
+        return Candidate(str(uuid.uuid4()), name_of(network_id, address), {NETWORK: network_id, ADDRESS: address})
+
+    def details(self, candidate: Candidate) -> ResourceDetails:
+        """Return the attributes of an address that can be reserved. InvalidInput, NotFound (subnet), Conflict."""
+        network_id, address = str(candidate.attributes[NETWORK]), str(candidate.attributes[ADDRESS])
+        subnet = self._registration.subnet_for(network_id, address)
+        return ResourceDetails(attributes_of(network_id, subnet.id, address), ResourceInventory())
+
+    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
+        """Return whether each address can be assigned, or is where it belongs: a few calls for each network."""
+        faults = self._registration.faults(registered, uses.holders)
+        return Polled({resource.name: faults.get(resource.id) for resource in registered})

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kind ``host``: hypervisors that operators register, and how they are polled."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from oslo_config import cfg
+
+from blazar.clouds.ports import Cloud, Hypervisor
+from blazar.model.errors import CloudError, InvalidInput
+from blazar.model.requests import Registration
+from blazar.model.resource import HOST, Resource, ResourceDetails
+from blazar.resources.hosts.options import HostSettings
+from blazar.resources.hosts.registration import HostRegistration, Standing, attributes_of
+from blazar.resources.kinds import Candidate, Polled, Uses
+from blazar.resources.parameters import HOST_PROPERTIES, text_of
+
+LOG = logging.getLogger(__name__)
+
+
+class Hosts:
+    """Compute hosts. A registered host is in the freepool while no reservation has it."""
+
+    kind = HOST
+    own_properties = HOST_PROPERTIES
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Hosts:
+        """Return the kind as configured."""
+        return cls(HostRegistration(cloud, HostSettings.configured(conf).aggregates))
+
+    def __init__(self, registration: HostRegistration) -> None:
+        self._registration = registration
+
+    def find(self, request: Registration) -> Candidate:
+        """Return the host with exactly this id, or else this name. InvalidInput, NotFound."""
+        host_id, name = (text_of(request.given, key) for key in ("id", "name"))
+        if host_id is None and not name:
+            raise InvalidInput("give name (the hypervisor's hostname) or id (its number in Nova)")
+        found = self._registration.find(id=host_id, name=name)
+        return Candidate(found.id, found.hypervisor_hostname, attributes_of(found))
+
+    def details(self, candidate: Candidate) -> ResourceDetails:
+        """Return the attributes, inventory and traits of a host that runs no servers. Conflict, NotFound."""
+        self.check_unused(candidate)
+        return self._registration.details(candidate.name, candidate.attributes)
+
+    def check_unused(self, candidate: Candidate) -> None:
+        """Raise Conflict if the host runs servers."""
+        self._registration.check_empty(candidate.name, _service_name(candidate))
+
+    def enter(self, candidate: Candidate) -> bool:
+        """Ensure that the host is in the freepool and has a reservation provider."""
+        return self._registration.ensure_entered(candidate.name, _service_name(candidate))
+
+    def leave(self, candidate: Candidate) -> None:
+        """Ensure that the host is not in the freepool."""
+        self._registration.ensure_left(_service_name(candidate))
+
+    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
+        """Return the state of all hosts: two calls to Nova, and one to Placement if it has no changes."""
+        in_use = uses.in_use()
+        hypervisors = self._registration.hypervisors()
+        standings = self._registration.standings(hypervisors, uses.holders, in_use)
+        try:
+            details = self._details(hypervisors, registered)
+        except CloudError as error:
+            # Which hosts are up is known even if their capacity is not.
+            LOG.warning("Hosts could not be updated from Nova and Placement; the next poll retries: %s", error.message)
+            details = {}
+        healthy = {host.id: standings[host.name].lacking for host in registered if _is_healthy(standings, host)}
+        return Polled(
+            {name: standing.failure for name, standing in standings.items()},
+            details,
+            {id_: lacking for id_, lacking in healthy.items() if lacking},
+        )
+
+    def look(self, resource: Resource, uses: Uses) -> tuple[frozenset[str], bool]:
+        """Return the reservations in use that lack the host, and whether it is in an aggregate of ours. NotFound."""
+        hypervisor = self._registration.find(id=None, name=resource.name)
+        standing = self._standing(hypervisor, uses)
+        if standing.in_aggregate is None:
+            # Else a host that is where it belongs would count as missing.
+            self._registration.check_freepool()
+        return standing.lacking, bool(standing.in_aggregate)
+
+    def poll_one(self, resource: Resource, uses: Uses) -> Polled:
+        """Return the state of one host; NotFound."""
+        hypervisor = self._registration.find(id=None, name=resource.name)
+        details = self._details((hypervisor,), (resource,))
+        return Polled({resource.name: self._standing(hypervisor, uses).failure}, details)
+
+    def _standing(self, hypervisor: Hypervisor, uses: Uses) -> Standing:
+        in_use = uses.in_use()
+        standings = self._registration.standings((hypervisor,), uses.holders, in_use)
+        return standings[hypervisor.hypervisor_hostname]
+
+    def _details(
+        self, hypervisors: Collection[Hypervisor], registered: Collection[Resource]
+    ) -> Mapping[int, ResourceDetails]:
+        """Return what Nova and Placement say otherwise than is stored, by calendar id.
+
+        Hosts that are not among the hypervisors, or that Placement does not know, are left out: they may come back.
+        """
+        hosts = {host.name: host for host in registered}
+        known = [self._at_home(h, hosts[h.hypervisor_hostname]) for h in hypervisors if h.hypervisor_hostname in hosts]
+        details = self._registration.details_of({h.hypervisor_hostname: attributes_of(h) for h in known})
+        return {hosts[name].id: new for name, new in details.items() if new != hosts[name].details}
+
+    def _at_home(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
+        """Return a hypervisor with its own zone: while it is assigned, the cloud shows the reservation's."""
+        if not self._registration.is_assigned(hypervisor):
+            return hypervisor
+        return replace(hypervisor, availability_zone=str(host.attributes["availability_zone"]))
+
+
+def _service_name(candidate: Candidate) -> str:
+    return str(candidate.attributes["service_name"])
+
+
+def _is_healthy(standings: Mapping[str, Standing], host: Resource) -> bool:
+    standing = standings.get(host.name)
+    return standing is not None and standing.failure is None
