@@ -57,14 +57,14 @@ class ManagerService:
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
         runtime = Runtime(store, clock, self.claims, settings, notifier, by_name, wake=lambda: self.engine.wake())
-        self.outbox = Outbox(store, enforcement, clock, settings)
+        self.outbox = Outbox(runtime, enforcement)
         booking = Booking(store, clock, settings)
-        replanner = Replanner(store, by_name, booking)
+        replanner = Replanner(runtime, booking)
         replacements = StartReplacements(runtime, replanner, booking)
         self.sweep = Sweep(runtime)
         worker = Worker(runtime, self.outbox, replacements, taken_over=lambda: self.sweep.wake())
         changes = CloudChanges(runtime, worker)
-        self.engine = Engine(store, worker, clock, settings)
+        self.engine = Engine(runtime, worker)
         self._healing = Healing(runtime, replanner, booking, changes)
         self.missing_resources = MissingResources(runtime, booking)
         self.leases = LeaseService(

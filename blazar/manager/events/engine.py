@@ -17,14 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
-from blazar.manager.common.settings import Settings
+from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import MOST
 from blazar.manager.events.turns import Turns
 from blazar.manager.events.worker import Worker
-from blazar.model.clock import Clock
 from blazar.model.errors import BlazarError
 from blazar.store.events import DueEvent
-from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
 
@@ -47,12 +45,10 @@ RIVAL_SECONDS = 30
 class Engine(BackgroundThread):
     """Finds due events and processes them. Any number of engines may share a database."""
 
-    def __init__(self, store: Store, worker: Worker, clock: Clock, settings: Settings) -> None:
+    def __init__(self, runtime: Runtime, worker: Worker) -> None:
         super().__init__("engine")
-        self._store = store
+        self._runtime = runtime
         self.worker = worker
-        self._clock = clock
-        self._settings = settings
         self._lock = threading.Lock()
         # It guards all that follows, except what only the engine's own thread uses.
         self._asked = False
@@ -63,6 +59,7 @@ class Engine(BackgroundThread):
         self._polled_at = float("-inf")
         self._earliest_poll_at = float("-inf")
         self._poll_at = float("-inf")
+        settings = runtime.settings
         self._starters = ThreadPoolExecutor(settings.starters, thread_name_prefix="start")
         self._enders = ThreadPoolExecutor(settings.enders, thread_name_prefix="end")
         self._lanes = ((Turns(settings.starters), self._starters), (Turns(settings.enders), self._enders))
@@ -93,7 +90,7 @@ class Engine(BackgroundThread):
         For tests with their own clock and for tools; the running engine does the same in its threads.
         """
         processed = 0
-        while due := self._store.events.due(self._clock.now(), PAGE):
+        while due := self._runtime.store.events.due(self._runtime.clock.now(), PAGE):
             for event in due:
                 self.worker.process(event.lease_id, event.event_id)
                 processed += 1
@@ -131,7 +128,7 @@ class Engine(BackgroundThread):
         begin = time.monotonic()
         with self._lock:
             running = {event_id for turns, _ in self._lanes for event_id in turns.running}
-        due = self._store.events.due(self._clock.now(), len(running) + PAGE)
+        due = self._runtime.store.events.due(self._runtime.clock.now(), len(running) + PAGE)
         self._polled_at = time.monotonic()
         self._earliest_poll_at = self._polled_at + PAUSE_FACTOR * (self._polled_at - begin)
         new = [event for event in due if event.event_id not in running]
@@ -205,10 +202,10 @@ class Engine(BackgroundThread):
             super().wake()
 
     def _until_next(self) -> float:
-        due_at, longest = self._store.events.next_due(), self._settings.longest_sleep.total_seconds()
+        due_at, longest = self._runtime.store.events.next_due(), self._runtime.settings.longest_sleep.total_seconds()
         if due_at is None:
             return longest
-        wait = (due_at - self._clock.now()).total_seconds()
+        wait = (due_at - self._runtime.clock.now()).total_seconds()
         with self._lock:
             busy = any(turns.running for turns, _ in self._lanes)
         return max(BUSY_POLL_SECONDS if busy else 0, min(wait, longest))

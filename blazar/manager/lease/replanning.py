@@ -11,14 +11,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.lease import ReservationStatus
 from blazar.model.resource import ResourceKind
 from blazar.resources.base import Task
-from blazar.resources.complete import CompleteType
-from blazar.store.store import Store
 
 ToReplace = Mapping[str, frozenset[int]]
 """Reservation → the resources to replace, by calendar id."""
@@ -35,9 +34,8 @@ class Replan:
 class Replanner:
     """Finds replacements for resources of reservations."""
 
-    def __init__(self, store: Store, types: Mapping[str, CompleteType], booking: Booking) -> None:
-        self._store = store
-        self._types = types
+    def __init__(self, runtime: Runtime, booking: Booking) -> None:
+        self._runtime = runtime
         self._booking = booking
 
     def replan(
@@ -56,12 +54,14 @@ class Replanner:
         placed beside all that is kept; if that fails, reservations that have not started may exchange resources; if
         that fails too, each in turn gets as much as there is.
         """
-        held = {w.reservation.id: tuple(a for a in allocations if a.reservation_id == w.reservation.id) for w in tasks}
+        ids = [task.reservation.id for task in tasks]
+        held = {id_: tuple(a for a in allocations if a.reservation_id == id_) for id_ in ids}
         excluded = frozenset().union(*to_replace.values()) if avoid else frozenset()
         generations: dict[int, int] = {}
-        for kind in sorted({kind for w in tasks if to_replace.get(w.reservation.id) and (kind := self._kind(w))}):
+        affected = [task for task in tasks if to_replace.get(task.reservation.id)]
+        for kind in sorted({kind for task in affected if (kind := self._kind(task))}):
             mine = [task for task in tasks if self._kind(task) is kind and held[task.reservation.id]]
-            known = self._store.resources.catalog(kind).keys(private=True)
+            known = self._runtime.store.resources.catalog(kind).keys(private=True)
             reservations = [self._held_reservation(task, held[task.reservation.id], to_replace, known) for task in mine]
             search = _Search(self._booking, kind, reservations, excluded, now, attempt)
             held |= search.placed()
@@ -74,7 +74,7 @@ class Replanner:
         return Replan(Plan(after, fresh), frozenset(allocation.reservation_id for allocation in new))
 
     def _kind(self, task: Task) -> ResourceKind | None:
-        kind = self._types.get(task.reservation.resource_type)
+        kind = self._runtime.types.get(task.reservation.resource_type)
         return None if kind is None else kind.kind
 
     def _held_reservation(
@@ -91,7 +91,7 @@ class Replanner:
         """Return the demand of a reservation; None if it keeps its resources, or its request is no longer valid."""
         if not to_replace and task.reservation.status is not ReservationStatus.PENDING:
             return None
-        kind = self._types[task.reservation.resource_type]
+        kind = self._runtime.types[task.reservation.resource_type]
         try:
             return kind.demand_again(task, task.reservation.parameters, known=known)
         except InvalidInput:
@@ -213,8 +213,8 @@ class _Search:
         # The generations read first count: everything since was decided on them.
         self.generations = {**plan.generations, **self.generations}
         return {
-            w.reservation_id: tuple(a for a in plan.allocations if a.reservation_id == w.reservation_id)
-            for w in placement_requests
+            request.reservation_id: tuple(a for a in plan.allocations if a.reservation_id == request.reservation_id)
+            for request in placement_requests
         }
 
 

@@ -12,21 +12,19 @@ import time
 import uuid
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from blazar.context import check_change, scope
 from blazar.enforcement import Enforcement, FilterNotification, NotDelivered, Occasion, stored
 from blazar.manager.common.background import BackgroundThread
-from blazar.manager.common.settings import Settings
+from blazar.manager.common.runtime import Runtime
 from blazar.manager.outbox.enforcing import view
-from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError, EnforcementUnavailable, UsageDenied
 from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus
 from blazar.model.requests import Actor
 from blazar.model.usage import HELD_BY_REQUEST, OutboxMessage
-from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
 
@@ -38,15 +36,34 @@ POLL_SECONDS = 0.1
 """Seconds between two checks whether another thread or manager has delivered a message."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Delivery:
+    """The result of one attempt: the filters that have the message now, and the errors of others, by name."""
+
+    delivered_to: tuple[str, ...]
+    errors: tuple[tuple[str, Exception], ...]
+
+    @property
+    def passing(self) -> tuple[Exception, ...]:
+        """Return the errors that a retry may not have."""
+        return tuple(error for _, error in self.errors if not isinstance(error, UsageDenied))
+
+    @property
+    def reason(self) -> str:
+        """Return all errors in a sentence."""
+        return "; ".join(
+            f"{name}: {error.message if isinstance(error, BlazarError) else f'internal error: {type(error).__name__}'}"
+            for name, error in self.errors
+        )
+
+
 class Outbox(BackgroundThread):
     """Creates outbox messages and sends those that are due. Any number of instances may share a database."""
 
-    def __init__(self, store: Store, enforcement: Enforcement, clock: Clock, settings: Settings) -> None:
+    def __init__(self, runtime: Runtime, enforcement: Enforcement) -> None:
         super().__init__("outbox")
-        self._store = store
+        self._runtime = runtime
         self.enforcement = enforcement
-        self._clock = clock
-        self._settings = settings
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="outbox")
 
     def of(
@@ -64,10 +81,10 @@ class Outbox(BackgroundThread):
         """
         if not self.enforcement.listens_to(occasion):
             return ()
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         context = self.enforcement.context(lease, by)
-        was = view(self._store, *before) if before else None
-        notification = FilterNotification(occasion, context, now, view(self._store, lease, allocations), was)
+        was = view(self._runtime.store, *before) if before else None
+        notification = FilterNotification(occasion, context, now, view(self._runtime.store, lease, allocations), was)
         return (OutboxMessage(str(uuid.uuid4()), lease.id, stored.dump(notification), created_at=now, due_at=now),)
 
     def planned(
@@ -103,12 +120,13 @@ class Outbox(BackgroundThread):
             # A manager that was held up sends nothing about a lease: another manager may be undoing the change.
             seconds = check_change()
         except BlazarError as error:
-            self._store.outbox.settle(replace(message, reason=error.message, finished=True), at=self._clock.now())
+            dropped = replace(message, reason=error.message, finished=True)
+            self._runtime.store.outbox.settle(dropped, at=self._runtime.clock.now())
             raise
         limit = None if seconds is None else timedelta(seconds=seconds)
         with scope(request_id=f"req-{message.id}", limit=limit):
             outcome = self.enforcement.commit(notification)
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         if outcome.error is None and not outcome.later:
             return replace(message, delivered_to=outcome.known, finished=True)
         if outcome.error is None:
@@ -119,14 +137,14 @@ class Outbox(BackgroundThread):
                 message.lease_id,
                 reason,
             )
-            due_at = now + self._settings.first_retry
+            due_at = now + self._runtime.settings.first_retry
             return replace(message, delivered_to=outcome.known, reason=reason, attempts=1, due_at=due_at)
         nothing_to_do = tuple(
             name for name in self.enforcement.listeners(notification.occasion) if name not in outcome.known
         )
         reason = outcome.error.message
         LOG.warning("%s of lease %s was rejected or not answered: %s", notification.occasion, message.lease_id, reason)
-        self._store.outbox.settle(
+        self._runtime.store.outbox.settle(
             replace(message, delivered_to=nothing_to_do, reason=reason, finished=not outcome.known), at=now
         )
         raise outcome.error
@@ -136,7 +154,7 @@ class Outbox(BackgroundThread):
         if not any(self.enforcement.listens_to(occasion) for occasion in (Occasion.CREATED, Occasion.UPDATED)):
             return ()
         written: list[OutboxMessage] = []
-        for held in self._store.outbox.outstanding(lease.id):
+        for held in self._runtime.store.outbox.outstanding(lease.id):
             if held.held:
                 written.append(replace(held, finished=True, reason=held.reason or "undone"))
                 written += self._reversal(held, lease)
@@ -144,7 +162,7 @@ class Outbox(BackgroundThread):
 
     def _reversal(self, held: OutboxMessage, lease: Lease) -> tuple[OutboxMessage, ...]:
         notification = stored.parse(held.content)
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         if notification.occasion is Occasion.CREATED:
             # As if the lease had never existed: nothing of it was used.
             view = replace(notification.view, lease=replace(notification.view.lease, status=LeaseStatus.DELETING))
@@ -157,7 +175,7 @@ class Outbox(BackgroundThread):
         if not self.enforcement.listens_to(reversal.occasion):
             return ()
         content = stored.dump(reversal)
-        due_at = now + self._settings.outbox_settling
+        due_at = now + self._runtime.settings.outbox_settling
         LOG.warning("%s of lease %s may have been accepted; a reversal is sent", notification.occasion, lease.id)
         return (
             OutboxMessage(
@@ -181,7 +199,7 @@ class Outbox(BackgroundThread):
         begun = end is None or end.status is not EventStatus.UNDONE
         if begun or before.status is LeaseStatus.CREATING or not self.enforcement.listens_to(Occasion.ENDED):
             return ()
-        return self.of(Occasion.ENDED, after, self._store.calendar.of_lease(after.id))
+        return self.of(Occasion.ENDED, after, self._runtime.store.calendar.of_lease(after.id))
 
     def start(self) -> None:
         """Start the sending threads; none if no filter listens."""
@@ -199,7 +217,7 @@ class Outbox(BackgroundThread):
         For tests with their own clock and for tools; the running threads do the same.
         """
         tries = 0
-        while due := self._store.outbox.due(self._clock.now(), PAGE):
+        while due := self._runtime.store.outbox.due(self._runtime.clock.now(), PAGE):
             for message in due:
                 self._send(message)
                 tries += 1
@@ -213,10 +231,10 @@ class Outbox(BackgroundThread):
         """
         if not any(self.enforcement.listens_to(occasion) for occasion in Occasion):
             return
-        end = time.monotonic() + self._settings.outbox_wait.total_seconds()
-        while left := self._store.outbox.outstanding(lease_id):
+        end = time.monotonic() + self._runtime.settings.outbox_wait.total_seconds()
+        while left := self._runtime.store.outbox.outstanding(lease_id):
             first = left[0]
-            if first.due_at <= self._clock.now():
+            if first.due_at <= self._runtime.clock.now():
                 self._send(first)
             elif first.reason is None and time.monotonic() < end:
                 # Another thread or manager is sending it.
@@ -230,7 +248,7 @@ class Outbox(BackgroundThread):
                 return
 
     def _round(self) -> float:
-        due = self._store.outbox.due(self._clock.now(), PAGE)
+        due = self._runtime.store.outbox.due(self._runtime.clock.now(), PAGE)
         list(self._senders.map(self._send_logging_errors, due))
         return 0 if due else self._until_next().total_seconds()
 
@@ -242,9 +260,9 @@ class Outbox(BackgroundThread):
         return 1
 
     def _until_next(self) -> timedelta:
-        due_at = self._store.outbox.next_due()
-        wait = self._settings.longest_sleep if due_at is None else due_at - self._clock.now()
-        return max(timedelta(0), min(wait, self._settings.longest_sleep))
+        due_at = self._runtime.store.outbox.next_due()
+        wait = self._runtime.settings.longest_sleep if due_at is None else due_at - self._runtime.clock.now()
+        return max(timedelta(0), min(wait, self._runtime.settings.longest_sleep))
 
     def _send_logging_errors(self, message: OutboxMessage) -> None:
         try:
@@ -259,8 +277,8 @@ class Outbox(BackgroundThread):
             self._stopping.wait(1)
 
     def _send(self, message: OutboxMessage) -> None:
-        now = self._clock.now()
-        claimed = self._store.outbox.claim(message, until=now + self._settings.outbox_claim)
+        store, now = self._runtime.store.outbox, self._runtime.clock.now()
+        claimed = store.claim(message, until=now + self._runtime.settings.outbox_claim)
         if claimed is None:
             return
         try:
@@ -269,38 +287,41 @@ class Outbox(BackgroundThread):
             LOG.exception(
                 "Outbox message %s of lease %s cannot be parsed, and is given up", claimed.id, claimed.lease_id
             )
-            self._store.outbox.finish(claimed, delivered_to=claimed.delivered_to, reason="it cannot be parsed", at=now)
+            store.finish(claimed, delivered_to=claimed.delivered_to, reason="it cannot be parsed", at=now)
             return
-        reasons: list[str] = []
-        passing: list[Exception] = []
+        self._record(claimed, notification, self._deliver(claimed, notification))
+
+    def _deliver(self, message: OutboxMessage, notification: FilterNotification) -> _Delivery:
+        """Send a message to the filters that do not have it yet."""
+        errors: list[tuple[str, Exception]] = []
 
         def failed(name: str, error: Exception) -> None:
-            reason = error.message if isinstance(error, BlazarError) else f"internal error: {type(error).__name__}"
-            reasons.append(f"{name}: {reason}")
-            if not isinstance(error, UsageDenied):
-                passing.append(error)
+            errors.append((name, error))
             if not isinstance(error, BlazarError):
                 LOG.error("Filter %s failed unexpectedly", name, exc_info=error)
 
         # Every attempt has the same id, so that a service can detect a message sent twice, as after a crash.
-        with scope(request_id=f"req-{claimed.id}", limit=self._settings.outbox_claim / 2):
-            delivered_to = self.enforcement.notify(notification, claimed.delivered_to, failed)
-        reason = "; ".join(reasons)
-        now = self._clock.now()
-        if not reasons:
-            self._store.outbox.finish(claimed, delivered_to=delivered_to, reason=None, at=now)
+        with scope(request_id=f"req-{message.id}", limit=self._runtime.settings.outbox_claim / 2):
+            delivered_to = self.enforcement.notify(notification, message.delivered_to, failed)
+        return _Delivery(delivered_to, tuple(errors))
+
+    def _record(self, message: OutboxMessage, notification: FilterNotification, delivery: _Delivery) -> None:
+        """Write the result of an attempt: the message is delivered, given up, or retried later."""
+        store, settings, now = self._runtime.store.outbox, self._runtime.settings, self._runtime.clock.now()
+        occasion, lease_id = notification.occasion, message.lease_id
+        delivered_to, reason, passing = delivery.delivered_to, delivery.reason, delivery.passing
+        if not delivery.errors:
+            store.finish(message, delivered_to=delivered_to, reason=None, at=now)
         elif not passing:
-            LOG.error("%s of lease %s was rejected for good: %s", notification.occasion, claimed.lease_id, reason)
-            self._store.outbox.finish(claimed, delivered_to=delivered_to, reason=reason, at=now)
-        elif claimed.attempts + 1 >= self._settings.outbox_attempts or self._delays_the_end(
-            claimed, notification, passing
-        ):
-            LOG.error("%s of lease %s is given up: %s", notification.occasion, claimed.lease_id, reason)
-            self._store.outbox.finish(claimed, delivered_to=delivered_to, reason=reason, at=now)
+            LOG.error("%s of lease %s was rejected for good: %s", occasion, lease_id, reason)
+            store.finish(message, delivered_to=delivered_to, reason=reason, at=now)
+        elif message.attempts + 1 >= settings.outbox_attempts or self._delays_the_end(message, notification, passing):
+            LOG.error("%s of lease %s is given up: %s", occasion, lease_id, reason)
+            store.finish(message, delivered_to=delivered_to, reason=reason, at=now)
         else:
-            wait = min(self._settings.outbox_longest_retry, self._settings.first_retry * 2 ** min(claimed.attempts, 16))
-            LOG.warning("%s of lease %s is retried in %s: %s", notification.occasion, claimed.lease_id, wait, reason)
-            self._store.outbox.postpone(claimed, delivered_to=delivered_to, reason=reason, until=now + wait)
+            wait = min(settings.outbox_longest_retry, settings.first_retry * 2 ** min(message.attempts, 16))
+            LOG.warning("%s of lease %s is retried in %s: %s", occasion, lease_id, wait, reason)
+            store.postpone(message, delivered_to=delivered_to, reason=reason, until=now + wait)
 
     def _delays_the_end(
         self, message: OutboxMessage, notification: FilterNotification, errors: Collection[Exception]
@@ -311,11 +332,11 @@ class Outbox(BackgroundThread):
         """
         if (
             notification.occasion is Occasion.ENDED
-            or self._clock.now() - message.created_at < self._settings.outbox_longest_retry
+            or self._runtime.clock.now() - message.created_at < self._runtime.settings.outbox_longest_retry
         ):
             return False
         if all(isinstance(error, NotDelivered) and not error.maybe_accepted for error in errors):
             return False
-        lease = self._store.leases.one(message.lease_id, including_deleted=True)
+        lease = self._runtime.store.leases.one(message.lease_id, including_deleted=True)
         end = lease.event(EventType.END)
         return lease.status is LeaseStatus.DELETING or end is None or end.status is not EventStatus.UNDONE
