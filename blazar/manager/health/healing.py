@@ -149,7 +149,7 @@ class Healing:
     def _heal_in_use(self, decided: Decided, *, at_once: bool) -> bool:
         tasks = tasks_with(self._runtime.store, decided.after, decided.plan.allocations)
         to_replace = failed(tasks, ReservationStatus.ACTIVE) if self._runtime.settings.heal_active else {}
-        back = frozenset(w.reservation.id for w in tasks if _is_back(w))
+        back = frozenset(task.reservation.id for task in tasks if _is_back(task))
         if not to_replace and not back:
             return True
         backs_off_until = _backs_off_until(decided.after)
@@ -157,9 +157,9 @@ class Healing:
             self.next_try = min(backs_off_until, self.next_try or backs_off_until)
             return True
         unused = {
-            w.reservation.id: to_replace[w.reservation.id] - self._in_use.used(w)
-            for w in tasks
-            if w.reservation.id in to_replace
+            task.reservation.id: to_replace[task.reservation.id] - self._in_use.used(task)
+            for task in tasks
+            if task.reservation.id in to_replace
         }
         found = {id_: ids for id_, ids in unused.items() if ids}
         if not found and not back:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from blazar.calendar.placement import Matching, Strategy, place
+from blazar.calendar.placement import Assignment, Matching, Strategy, place
 from blazar.context import begun, check_awaited
 from blazar.manager.common.settings import Settings
 from blazar.model.clock import Clock
@@ -89,18 +89,7 @@ class Booking:
                 )
                 generations.update(view.generations(placement.resource_ids))
             for request, assignments in zip(mine, placement.assignments, strict=True):
-                for assignment in assignments:
-                    allocations.append(
-                        Allocation(
-                            kind=kind,
-                            resource_id=assignment.resource_id,
-                            lease_id=lease_id,
-                            reservation_id=request.reservation_id,
-                            window=window,
-                            count=assignment.count,
-                            per_instance=request.demand.per_instance,
-                        )
-                    )
+                allocations += [_allocation(lease_id, window, request, assignment) for assignment in assignments]
         return Plan(tuple(allocations), generations)
 
     def until_it_holds(
@@ -128,6 +117,18 @@ class Booking:
                 # Full jitter: requests that collided once should not collide again.
                 self._sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
         raise Contention("other requests for the same resources were faster at every attempt; please retry")
+
+
+def _allocation(lease_id: str, window: Window, request: PlacementRequest, assignment: Assignment) -> Allocation:
+    return Allocation(
+        kind=request.demand.kind,
+        resource_id=assignment.resource_id,
+        lease_id=lease_id,
+        reservation_id=request.reservation_id,
+        window=window,
+        count=assignment.count,
+        per_instance=request.demand.per_instance,
+    )
 
 
 def _visible(catalog: ResourceCatalog, project_id: str, excluded: frozenset[int]) -> Matching:

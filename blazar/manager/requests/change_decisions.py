@@ -12,7 +12,7 @@ from blazar.manager.lease import dates, lifecycle, timetable
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.lease.tasks import tasks_with
 from blazar.manager.requests.waiting import Busy
-from blazar.model.demand import Allocation, Plan
+from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import Conflict, InvalidInput, StaleLease, WrongState
 from blazar.model.lease import Content, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.requests import LeaseChange
@@ -182,7 +182,25 @@ class ChangeDecisions:
         if not draft.replan:
             # The same resources for a part of their window: no need to plan.
             return Plan(tuple(replace(a, window=after.window) for a in allocations))
-        placement_requests = []
+        # Within its current window a lease keeps its resources even on a host that has shrunk since.
+        entitled = lease.window.covers(after.window)
+        placement_requests = [
+            PlacementRequest(id_, replace(demand, entitled=entitled))
+            for id_, demand in self._demands(after, tasks, private=private).items()
+        ]
+        plan = self._booking.plan(
+            lease.id, after.window, placement_requests, now=now, attempt=attempt, project_id=lease.project_id
+        )
+        if not entitled:
+            return plan
+        held = {a.assignment for a in allocations}
+        changed = self._with_new_requirements(after, tasks)
+        fresh = {a.resource_id for a in plan.allocations if a.reservation_id in changed or a.assignment not in held}
+        return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
+
+    def _demands(self, after: Lease, tasks: Collection[Task], *, private: bool) -> Mapping[str, Demand]:
+        """Return what each reservation demands after the change."""
+        demands = {}
         for task in tasks:
             reservation = after.reservation(task.reservation.id)
             assert reservation is not None
@@ -193,26 +211,17 @@ class ChangeDecisions:
             catalog = self._runtime.store.resources.catalog(kind.kind)
             granted = keys(self._requirement(task.reservation)) & catalog.keys(private=True)
             known = catalog.keys(private=private) | granted
-            demand = kind.demand_again(was, reservation.parameters, known=known)
-            # Within its current window a lease keeps its resources even on a host that has shrunk since.
-            placement_requests.append(
-                PlacementRequest(reservation.id, replace(demand, entitled=lease.window.covers(after.window)))
-            )
-        plan = self._booking.plan(
-            lease.id, after.window, placement_requests, now=now, attempt=attempt, project_id=lease.project_id
+            demands[reservation.id] = kind.demand_again(was, reservation.parameters, known=known)
+        return demands
+
+    def _with_new_requirements(self, after: Lease, tasks: Collection[Task]) -> frozenset[str]:
+        """Return the reservations with changed requirements: these must still hold at the write on kept resources."""
+        return frozenset(
+            task.reservation.id
+            for task in tasks
+            if (r := after.reservation(task.reservation.id))
+            and self._requirement(task.reservation) != self._requirement(r)
         )
-        held = {a.assignment for a in allocations}
-        if lease.window.covers(after.window):
-            # New requirements must still hold at the write on kept resources, too.
-            changed = {
-                task.reservation.id
-                for task in tasks
-                if (r := after.reservation(task.reservation.id))
-                and self._requirement(task.reservation) != self._requirement(r)
-            }
-            fresh = {a.resource_id for a in plan.allocations if a.reservation_id in changed or a.assignment not in held}
-            return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
-        return plan
 
 
 def _busy(lease: Lease) -> WrongState:
