@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from blazar.model.amounts import Amounts
 from blazar.model.requirements import Anything, Requirement
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import Resource, ResourceKind
 from blazar.model.window import Window
 
 
@@ -115,3 +115,11 @@ class Plan:
 
     allocations: tuple[Allocation, ...] = ()
     generations: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceAllocations:
+    """A resource with its live allocations, earliest first."""
+
+    resource: Resource
+    allocations: tuple[Allocation, ...]

@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from blazar.model import errors
-from blazar.model.allocations import ResourceAllocations
+from blazar.model.demand import ResourceAllocations
 from blazar.model.errors import BlazarError
 from blazar.model.resource import PropertyValues
 from blazar.rpc.interface import NOUNS

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from blazar.model.allocations import ResourceAllocations
+from blazar.model.demand import ResourceAllocations
 from blazar.model.lease import Lease, LeaseRevision
 from blazar.model.requests import LeaseChange, LeaseRequest, Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty

@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from blazar.model.allocations import ResourceAllocations
 from blazar.model.amounts import Amounts
-from blazar.model.demand import Allocation
+from blazar.model.demand import Allocation, ResourceAllocations
 from blazar.model.lease import (
     Content,
     Event,

@@ -11,8 +11,7 @@ from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.healing import Healing
 from blazar.manager.health.monitor import Monitor, uses
-from blazar.model.allocations import ResourceAllocations
-from blazar.model.demand import Allocation
+from blazar.model.demand import Allocation, ResourceAllocations
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, NotFound
 from blazar.model.lease import Reservation
 from blazar.model.requests import Registration, ResourceChange

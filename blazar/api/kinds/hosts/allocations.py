@@ -13,7 +13,7 @@ from blazar.api.kinds.hosts.requests import host_id as parsed
 from blazar.api.kinds.hosts.schemas import ALLOCATION_UPDATE
 from blazar.api.routes import ADMIN, Body, Root, Route, Rule, in_query
 from blazar.api.shapes import RESERVATION_ID, Json, a_list, an_object, ref
-from blazar.model.allocations import ResourceAllocations
+from blazar.model.demand import ResourceAllocations
 from blazar.model.resource import HOST
 
 GET = Rule("blazar:oshosts:get_allocations", ADMIN, "List and show allocations of hosts.")

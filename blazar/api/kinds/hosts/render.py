@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from blazar.api.dates import iso, spaced, spaced_or_none
 from blazar.api.shapes import Json
-from blazar.model.allocations import ResourceAllocations
+from blazar.model.demand import ResourceAllocations
 from blazar.model.resource import PropertyValues, Resource, ResourceProperty
 
 
