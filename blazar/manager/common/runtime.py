@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all parts of a manager share."""
+"""What all parts of a manager share: database, clock, claims, types, and the tasks that a lease is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
 from blazar.manager.common.settings import Settings
 from blazar.model.clock import Clock
+from blazar.model.demand import Allocation
 from blazar.model.errors import NotFound
 from blazar.model.lease import Lease, Reservation
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import Resource, ResourceKind
+from blazar.resources.base import Task
 from blazar.resources.complete import CompleteType
 from blazar.store.store import Store
 
@@ -43,3 +46,20 @@ class Runtime:
     def kinds_of(self, lease: Lease) -> Mapping[str, ResourceKind]:
         """Return the kind of resource that each reservation of a lease takes. NotFound as for ``type_of``."""
         return {reservation.id: self.type_of(reservation).kind for reservation in lease.reservations}
+
+    def tasks(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Task, ...]:
+        """Return the reservations of a lease, each with the resources of its part of the allocations."""
+        resources = self.store.resources.by_ids({a.resource_id for a in allocations}) if allocations else {}
+        return tasks_of(lease, allocations, resources)
+
+
+def tasks_of(lease: Lease, allocations: Collection[Allocation], resources: Mapping[int, Resource]) -> tuple[Task, ...]:
+    """Return the reservations of a lease, each with the resources of its part of the allocations."""
+    tasks = []
+    for reservation in lease.reservations:
+        counts: Counter[int] = Counter()
+        for allocation in allocations:
+            if allocation.reservation_id == reservation.id:
+                counts[allocation.resource_id] += allocation.count
+        tasks.append(Task(lease, reservation, tuple(resources[id_] for id_ in counts), counts))
+    return tuple(tasks)

@@ -12,7 +12,6 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import ReadAhead
 from blazar.manager.events.results import Acted, Failed, Finished, Outcome, Result, Retry, UnusableResources, result_of
 from blazar.manager.lease.lifecycle import SavedStateMissing, held_before
-from blazar.manager.lease.tasks import tasks_with
 from blazar.model.clock import later
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable
 from blazar.model.lease import Event, Lease, LeaseStatus, ReservationStatus
@@ -112,7 +111,7 @@ class Actions:
     def _restored(self, lease: Lease, event: Event) -> Result:
         held = held_before(lease, event, self._runtime.kinds_of(lease))
         surplus = {task.reservation.id: task.resources for task in self._read_ahead.tasks(lease)}
-        before = tasks_with(self._runtime.store, lease, held)
+        before = self._runtime.tasks(lease, held)
 
         def restore(kind: CompleteType, task: Task) -> Progress:
             kept = {resource.id for resource in task.resources}

@@ -10,13 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from blazar.manager.lease.tasks import tasks_of, tasks_with
-from blazar.model.clock import Clock
+from blazar.manager.common.runtime import Runtime, tasks_of
 from blazar.model.lease import EventType, Lease
 from blazar.resources.base import Task
 from blazar.store.events import DueEvent
 from blazar.store.leases import LeaseAtStart
-from blazar.store.store import Store
 
 FEWEST = 2
 """Minimum number of due starts to read ahead: for fewer it is not worth it."""
@@ -44,9 +42,8 @@ class ReadAhead:
     and the start is processed again.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._read: dict[str, ReadStart] = {}
         self._here = threading.local()
 
@@ -65,8 +62,8 @@ class ReadAhead:
             wanted |= self._missing(coming)
         if len(wanted) < FEWEST:
             return
-        at = self._clock.now()
-        starts = self._store.leases.starts(wanted.keys(), now=at)
+        at = self._runtime.clock.now()
+        starts = self._runtime.store.leases.starts(wanted.keys(), now=at)
         self._read |= {wanted[id_]: ReadStart(seen, at, now + FRESH_SECONDS) for id_, seen in starts.items()}
 
     @contextmanager
@@ -88,7 +85,7 @@ class ReadAhead:
         """Return the reservations of a lease with its resources; they are read if more than its claim was written."""
         found = self._found()
         if found is None or (found.lease.id, found.lease.revision + 1) != (lease.id, lease.revision):
-            return tasks_with(self._store, lease, self._store.calendar.of_lease(lease.id))
+            return self._runtime.tasks(lease, self._runtime.store.calendar.of_lease(lease.id))
         return tasks_of(lease, found.allocations, found.resources)
 
     def _missing(self, events: Iterable[DueEvent]) -> dict[str, str]:

@@ -18,7 +18,6 @@ from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.flags import change_notification, failed, flagged
 from blazar.manager.lease.replanning import Replanner, ToReplace
-from blazar.manager.lease.tasks import tasks_with
 from blazar.model.errors import ClaimLost, CloudUnavailable, Conflict
 from blazar.model.lease import Event, Lease, ReservationStatus
 from blazar.resources.base import NotYet, Task, Unusable
@@ -110,7 +109,7 @@ class StartReplacements:
         if claimed is None or claimed.claimed_by != claim.token:
             raise ClaimLost(f"this manager no longer has the claim on the start of lease {lease_id}")
         allocations = self._runtime.store.calendar.of_lease(lease_id)
-        tasks = tasks_with(self._runtime.store, lease, allocations)
+        tasks = self._runtime.tasks(lease, allocations)
         replan = self._replanner.replan(tasks, allocations, to_replace, now=now, attempt=attempt)
         after = flagged(lease, replan.plan.allocations, tasks, now=now)
         if after is lease and not replan.replanned:

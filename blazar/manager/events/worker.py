@@ -37,7 +37,7 @@ class Worker:
         taken_over: Callable[[], None],
     ) -> None:
         self._runtime = runtime
-        self.read_ahead = ReadAhead(runtime.store, runtime.clock)
+        self.read_ahead = ReadAhead(runtime)
         self._claiming = Claiming(runtime, outbox, self.read_ahead, taken_over=taken_over)
         self._recording = Recording(runtime, outbox)
         actions = Actions(runtime, self.read_ahead)

@@ -28,7 +28,6 @@ from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.flags import failed
 from blazar.manager.lease.replanning import Replanner
-from blazar.manager.lease.tasks import tasks_with
 from blazar.model.errors import BlazarError, Conflict, Contention, NotFound
 from blazar.model.lease import EventType, Lease, ReservationStatus
 from blazar.model.resource import Resource
@@ -147,7 +146,7 @@ class Healing:
         return replace(decided, after=saved)
 
     def _heal_in_use(self, decided: Decided, *, at_once: bool) -> bool:
-        tasks = tasks_with(self._runtime.store, decided.after, decided.plan.allocations)
+        tasks = self._runtime.tasks(decided.after, decided.plan.allocations)
         to_replace = failed(tasks, ReservationStatus.ACTIVE) if self._runtime.settings.heal_active else {}
         back = frozenset(task.reservation.id for task in tasks if _is_back(task))
         if not to_replace and not back:
@@ -169,7 +168,7 @@ class Healing:
         return True
 
     def _check_free(self, lease: Lease, reservation_id: str, host: Resource) -> None:
-        tasks = tasks_with(self._runtime.store, lease, self._runtime.store.calendar.of_lease(lease.id))
+        tasks = self._runtime.tasks(lease, self._runtime.store.calendar.of_lease(lease.id))
         if any(host.id in self._in_use.used(task) for task in tasks if task.reservation.id == reservation_id):
             raise Conflict(
                 f"servers of reservation {reservation_id} run on {host.kind} {host.name}; move or delete them, then "

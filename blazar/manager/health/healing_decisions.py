@@ -10,7 +10,6 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.flags import FLAGGED, failed, flagged
 from blazar.manager.lease.replanning import Replanner, ToReplace
-from blazar.manager.lease.tasks import tasks_with
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import NotEnoughResources, StaleLease, WrongState
 from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
@@ -98,7 +97,7 @@ class HealingDecisions:
         if lease.status not in STABLE_STATES or lifecycle.live_claim(lease, now) is not None:
             return None
         allocations = self._runtime.store.calendar.of_lease(lease_id)
-        return Snapshot(lease, allocations, tasks_with(self._runtime.store, lease, allocations))
+        return Snapshot(lease, allocations, self._runtime.tasks(lease, allocations))
 
     def _settled_snapshot(self, lease_id: str) -> Snapshot:
         snapshot = self._snapshot(lease_id)

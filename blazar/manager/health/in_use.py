@@ -19,7 +19,6 @@ from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.flags import flagged
 from blazar.manager.lease.replanning import ToReplace
-from blazar.manager.lease.tasks import tasks_with
 from blazar.model.demand import Plan
 from blazar.model.errors import Conflict
 from blazar.model.lease import Lease
@@ -60,7 +59,7 @@ class InUse:
         plan = decided.plan
         started: dict[str, frozenset[int]] = {}
         with self._changes.undone_on_failure(updating, event, claim):
-            for task in tasks_with(self._runtime.store, updating, plan.allocations):
+            for task in self._runtime.tasks(updating, plan.allocations):
                 if task.reservation.id in reservation_ids:
                     started[task.reservation.id] = self._assigned(
                         task, {a.resource_id for a in decided.snapshot.allocations}
@@ -72,7 +71,7 @@ class InUse:
             noted = lifecycle.with_reservations(
                 settled, [replace(r, unassigned=started[r.id]) for r in settled.reservations if r.id in started]
             )
-            tasks = tasks_with(self._runtime.store, noted, plan.allocations)
+            tasks = self._runtime.tasks(noted, plan.allocations)
             after = flagged(noted, plan.allocations, tasks, changed=decided.replanned, now=now)
             return self._runtime.store.calendar.rebook(current, after, Plan(plan.allocations), at=now)
 

@@ -10,7 +10,6 @@ from datetime import datetime
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import dates, lifecycle, timetable
 from blazar.manager.lease.booking import Booking, PlacementRequest
-from blazar.manager.lease.tasks import tasks_with
 from blazar.manager.requests.waiting import Busy
 from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import Conflict, InvalidInput, StaleLease, WrongState
@@ -93,7 +92,7 @@ class ChangeDecisions:
         allocations = self._runtime.store.calendar.of_lease(lease.id)
         tasks = tuple(
             replace(task, in_use=asked.usage.get(task.reservation.id))
-            for task in tasks_with(self._runtime.store, lease, allocations)
+            for task in self._runtime.tasks(lease, allocations)
         )
         draft = self._draft(lease, tasks, asked, now)
         if draft.replan and draft.after.window.end <= now:

@@ -25,7 +25,6 @@ from blazar.manager.events.starting import start_in_use
 from blazar.manager.health.healing import Healing
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
-from blazar.manager.lease.tasks import tasks_with
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.change_decisions import Asked, Change, ChangeDecisions, Unchanged
@@ -160,7 +159,7 @@ class Updates:
         event = lifecycle.update_of(updating)
         wanted = found.draft.after
         with self._changes.undone_on_failure(updating, event, claim):
-            for task in tasks_with(self._runtime.store, wanted, found.plan.allocations):
+            for task in self._runtime.tasks(wanted, found.plan.allocations):
                 if task.reservation.id in found.new:
                     self._assign(task)
             prepared = [self._prepared(wanted, r) for r in wanted.reservations if r.id in found.draft.to_prepare]

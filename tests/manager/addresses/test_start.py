@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from blazar.manager.lease.tasks import tasks_with
+from blazar.manager.common.runtime import tasks_of
 from blazar.model.errors import Conflict
 from blazar.model.lease import EventType, LeaseStatus, ReservationStatus
 from blazar.resources.base import Unusable
@@ -17,7 +17,9 @@ from tests.world import NOON, PROJECT, World, addresses
 
 def start_of(world: World, lease):
     """Start the first reservation of a lease as a manager would, and let every error out."""
-    (task, *_) = tasks_with(world.store, world.now(lease), world.store.calendar.of_lease(lease.id))
+    allocations = world.store.calendar.of_lease(lease.id)
+    resources = world.store.resources.by_ids({a.resource_id for a in allocations})
+    (task, *_) = tasks_of(world.now(lease), allocations, resources)
     return VirtualFloatingIp(world.simulated.cloud).start(task)
 
 
