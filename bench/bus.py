@@ -16,9 +16,9 @@ from bench.requests import Figure, cell
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.cmd import config
+from blazar.messaging import transport
 from blazar.rpc import server as rpc
 from blazar.rpc.client import RemoteManager
-from blazar.rpc.target import transport
 
 RABBITMQ = os.environ.get("BLAZAR_TEST_RABBITMQ", "rabbit://guest:guest@127.0.0.1:5672/")
 

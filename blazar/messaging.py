@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""oslo.messaging on native threads, without eventlet.
+"""The message bus: oslo.messaging on native threads, its transport, and the address of managers.
 
-It takes eventlet along unless it is told otherwise before its import; libraries below it import eventlet wherever it
-is installed (and it is, as a dependency of theirs), which puts hooks of its own into the process. Here it
+The library takes eventlet along unless it is told otherwise before its import; libraries below it import eventlet
+wherever it is installed (and it is, as a dependency of theirs), which puts hooks of its own into the process. Here it
 counts as not installed.
 """
 
@@ -10,6 +10,11 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
+
+from oslo_config import cfg
+
+from blazar.model.errors import InvalidInput
 
 sys.modules.setdefault("eventlet", None)  # type: ignore[arg-type]
 with warnings.catch_warnings():
@@ -20,4 +25,27 @@ with warnings.catch_warnings():
     backend.init_backend(backend.BackendType.THREADING)
     import oslo_messaging
 
-__all__ = ["oslo_messaging"]
+__all__ = ["NAMESPACE", "VERSION", "oslo_messaging", "target", "transport"]
+
+NAMESPACE = "blazar.manager"
+VERSION = "2.0"
+"""Version 1 is the interface of the existing Blazar, whose calls are names of attributes; they are incompatible."""
+
+
+def target(topic: str, *, server: str | None = None) -> Any:
+    """Return the target of all managers that share a topic, or of one of them."""
+    return oslo_messaging.Target(topic=topic, server=server, namespace=NAMESPACE, version=VERSION)
+
+
+def transport(conf: cfg.ConfigOpts) -> Any:
+    """Return the transport of ``transport_url``; InvalidInput if that is malformed."""
+    with warnings.catch_warnings():
+        # The library warns its own developers.
+        warnings.simplefilter("ignore")
+        try:
+            return oslo_messaging.get_rpc_transport(conf, allowed_remote_exmods=[])
+        except (oslo_messaging.MessagingException, cfg.Error, ValueError) as error:
+            # The message leaves out the URL, which has a password.
+            raise InvalidInput(
+                f"[DEFAULT] transport_url cannot be used: {error}; write rabbit://USER:PASSWORD@HOST:5672/"
+            ) from error

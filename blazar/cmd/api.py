@@ -21,9 +21,9 @@ from blazar.api.policy import Policy
 from blazar.api.served import Served
 from blazar.cmd import config, logs, process, web
 from blazar.cmd.config import ConfigurationError
+from blazar.messaging import transport
 from blazar.model.errors import BlazarError
 from blazar.rpc.client import RemoteManager
-from blazar.rpc.target import transport
 
 LOG = logging.getLogger("blazar.api")
 

@@ -29,10 +29,10 @@ from blazar.cmd.config import ConfigurationError
 from blazar.enforcement import Identity
 from blazar.manager.health import service_updates
 from blazar.manager.service import ManagerService
+from blazar.messaging import transport
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.rpc import server as rpc
-from blazar.rpc.target import transport
 from blazar.store import migrate
 from blazar.store.clock import DatabaseClock
 

@@ -13,13 +13,12 @@ import tenacity
 from oslo_config import cfg
 
 from blazar.context import current
-from blazar.messaging import oslo_messaging
+from blazar.messaging import oslo_messaging, target
 from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
 from blazar.model.lease import Lease
 from blazar.model.resource import HOST
 from blazar.rpc import codec
 from blazar.rpc.interface import Leases, Resources
-from blazar.rpc.target import target
 from blazar.rpc.time_of_managers import TimeOfManagers
 
 LOG = logging.getLogger(__name__)

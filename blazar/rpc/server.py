@@ -14,12 +14,11 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar.context import awaited, scope
-from blazar.messaging import oslo_messaging
+from blazar.messaging import NAMESPACE, VERSION, oslo_messaging, target
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, OtherVersion
 from blazar.rpc import codec
 from blazar.rpc.interface import Manager
-from blazar.rpc.target import NAMESPACE, VERSION, target
 
 LOG = logging.getLogger(__name__)
 

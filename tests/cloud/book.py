@@ -16,9 +16,9 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar.cmd import config
+from blazar.messaging import transport
 from blazar.model.requests import LeaseRequest, ReservationRequest
 from blazar.rpc.client import RemoteManager
-from blazar.rpc.target import transport
 from tests.cloud.deployment import a_host
 
 

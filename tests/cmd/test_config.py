@@ -12,12 +12,12 @@ from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack.options import auth_url, credentials
 from blazar.cmd import assemble, config, logs
 from blazar.cmd.config import ConfigurationError
+from blazar.messaging import transport
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError, InvalidInput
 from blazar.resources.actions import action_of
 from blazar.resources.base import Action
 from blazar.resources.hosts.options import HostSettings
-from blazar.rpc.target import transport
 
 OPERATORS = """
 [DEFAULT]

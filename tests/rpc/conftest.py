@@ -17,9 +17,9 @@ from oslo_config import cfg
 from oslo_messaging.transport import RPCTransport
 
 from blazar.cmd import config
+from blazar.messaging import transport
 from blazar.rpc import server as rpc
 from blazar.rpc.client import RemoteManager
-from blazar.rpc.target import transport
 from tests.api.conftest import app_of, client_of
 
 Serve = Callable[[Any], RemoteManager]

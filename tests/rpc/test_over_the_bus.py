@@ -18,6 +18,7 @@ import pytest
 
 from blazar.clouds.openstack.service import VersionMissing
 from blazar.context import current, scope
+from blazar.messaging import NAMESPACE, VERSION, target
 from blazar.model import errors
 from blazar.model.errors import BlazarError, ManagerUnavailable
 from blazar.model.lease import Lease, LeaseRevision, LeaseStatus
@@ -25,7 +26,6 @@ from blazar.model.requests import ResourceChange
 from blazar.model.resource import FLOATING_IP, HOST
 from blazar.model.window import Window
 from blazar.rpc import client, codec
-from blazar.rpc.target import NAMESPACE, VERSION, target
 from tests.api.conftest import app_of, client_of, token
 from tests.api.test_rest_v1 import HOST_RESERVATION, LEASE
 from tests.observed import FailingManager, ObservedManager

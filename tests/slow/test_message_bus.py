@@ -28,6 +28,7 @@ from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.api.leases.requests import MOST_TEXT
 from blazar.cmd import config
+from blazar.messaging import transport
 from blazar.model.errors import ManagerUnavailable
 from blazar.model.lease import Content, Lease, LeaseRevision, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.requests import LeaseRequest
@@ -36,7 +37,6 @@ from blazar.model.window import Window
 from blazar.rpc import server as rpc
 from blazar.rpc.client import RemoteManager
 from blazar.rpc.server import PREFETCH, Endpoint
-from blazar.rpc.target import transport
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from tests.conftest import RABBITMQ, missing

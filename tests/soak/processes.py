@@ -20,9 +20,9 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.api.policy import Policy
 from blazar.cmd import config
 from blazar.cmd import manager as program
+from blazar.messaging import transport
 from blazar.model.clock import SystemClock
 from blazar.rpc.client import RemoteManager
-from blazar.rpc.target import transport
 from tests.soak.plan import Plan, begin_process
 
 LOG_FORMAT = "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s: %(message)s"
