@@ -10,7 +10,7 @@ those that completing or undoing the change needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -36,6 +36,63 @@ from blazar.model.usage import OutboxMessage
 from blazar.resources.base import Given, ResolutionNeeded, Task, Unusable, UsageNeeded
 
 
+class ChangeGrant:
+    """One change of a lease for a user: checked by enforcement, and written, or begun if it is made in steps."""
+
+    def __init__(self, runtime: Runtime, changes: CloudChanges, outbox: Outbox, change: LeaseChange) -> None:
+        self.claim = runtime.claims.new()
+        self.change = change
+        self._runtime = runtime
+        self._changes = changes
+        self._outbox = outbox
+        self._enforcement_check = EnforcementCheck(outbox.enforcement, runtime.store, runtime.clock)
+
+    @property
+    def checked(self) -> bool:
+        """Tell whether filters have to check what was decided."""
+        return self._outbox.enforcement.enabled
+
+    def caller(self, lease: Lease) -> Actor:
+        """Return the user who asked for the change."""
+        return self.change.asked_by or Actor(lease.user_id, lease.project_id)
+
+    def check(self, found: Change | Unchanged) -> None:
+        """Check the limits of the project. UsageDenied, EnforcementUnavailable."""
+        # A new name needs no check: it uses no resources.
+        if isinstance(found, Change):
+            lease = found.lease
+            self._outbox.catch_up(lease.id)
+            self._enforcement_check.check(
+                self.caller(lease), found.draft.after, found.plan.allocations, before=(lease, found.allocations)
+            )
+
+    def write(self, found: Change | Unchanged) -> tuple[Change | Unchanged, Lease]:
+        """Write a decided change, or its beginning if it is made in steps. StaleLease, StaleCalendar."""
+        if isinstance(found, Change):
+            return found, self._begin(found) if self.in_steps(found) else self._rebook(found)
+        if found.after is found.lease:
+            return found, found.lease
+        return found, self._runtime.store.leases.save(found.lease, found.after, at=self._runtime.clock.now())
+
+    def in_steps(self, found: Change) -> bool:
+        """Tell whether a change can fail after it is booked: in the cloud, or because a service rejects it."""
+        must_accept = self._outbox.enforcement.must_accept(Occasion.UPDATED, found.lease.project_id)
+        return found.needs_cloud or must_accept
+
+    def _begin(self, found: Change) -> Lease:
+        use = self._enforcement_check.use
+        return self._changes.begin(found.lease, found.allocations, found.plan, self.claim, use=use)
+
+    def _rebook(self, found: Change) -> Lease:
+        now = self._runtime.clock.now()
+        before, after, plan = found.lease, found.draft.after, found.plan
+        messages = self._outbox.of(
+            Occasion.UPDATED, after, plan.allocations, by=self.caller(after), before=(before, found.allocations)
+        )
+        use = self._enforcement_check.use
+        return self._runtime.store.calendar.rebook(before, after, plan, at=now, use=use, messages=messages)
+
+
 class Updates:
     """Changes leases."""
 
@@ -46,7 +103,6 @@ class Updates:
         self._booking = booking
         self._changes = changes
         self._outbox = outbox
-        self._enforcement = outbox.enforcement
         self._healing = healing
         self._decisions = ChangeDecisions(runtime, booking)
 
@@ -61,25 +117,12 @@ class Updates:
         return self._runtime.store.leases.one(lease_id) if seen else lease
 
     def _changed(self, lease_id: str, change: LeaseChange) -> Lease:
-        enforcement_check = EnforcementCheck(self._enforcement, self._runtime.store, self._runtime.clock)
-        claim = self._runtime.claims.new()
-
-        def check(found: Change | Unchanged) -> None:
-            # A new name needs no check: it uses no resources.
-            if isinstance(found, Change):
-                lease = found.lease
-                self._outbox.catch_up(lease.id)
-                enforcement_check.check(
-                    _caller(change, lease), found.draft.after, found.plan.allocations, before=(lease, found.allocations)
-                )
-
+        grant = ChangeGrant(self._runtime, self._changes, self._outbox, change)
         with scope(limit=self._runtime.settings.request_limit):
-            found, saved = self._decided(
-                lease_id, change, enforcement_check, check if self._enforcement.enabled else None, claim
-            )
-            if isinstance(found, Change) and self._in_steps(found):
-                with self._runtime.claims.held(claim):
-                    saved = self._carry_out(saved, found, change, claim)
+            found, saved = self._granted(lease_id, grant)
+            if isinstance(found, Change) and grant.in_steps(found):
+                with self._runtime.claims.held(grant.claim):
+                    saved = self._carry_out(saved, found, grant)
         if isinstance(found, Change):
             self._outbox.wake()
             if found.draft.warning_off:
@@ -87,24 +130,15 @@ class Updates:
             self._runtime.notifier.notify(UPDATED, saved)
         return saved
 
-    def _decided(
-        self,
-        lease_id: str,
-        change: LeaseChange,
-        enforcement_check: EnforcementCheck,
-        check: Callable[[Change | Unchanged], None] | None,
-        claim: Claim,
-    ) -> tuple[Change | Unchanged, Lease]:
+    def _granted(self, lease_id: str, grant: ChangeGrant) -> tuple[Change | Unchanged, Lease]:
         """Decide and write; if the decision needs the usage in the cloud, read that in between, outside the turn."""
-        asked = Asked(change, {each.id: Given(each.parameters) for each in change.reservations}, {})
+        requested = grant.change.reservations
+        asked = Asked(grant.change, {each.id: Given(each.parameters) for each in requested}, {})
         # Each reservation is read at most once. All are resolved at once.
-        for _ in range(len(change.reservations) + 2):
+        for _ in range(len(requested) + 2):
+            decide = partial(self._decisions.decide, lease_id, asked)
             try:
-                return self._booking.until_it_holds(
-                    partial(self._decisions.decide, lease_id, asked),
-                    lambda found: (found, self._commit(found, change, enforcement_check, claim)),
-                    check,
-                )
+                return self._booking.until_it_holds(decide, grant.write, grant.check if grant.checked else None)
             except ResolutionNeeded:
                 asked = replace(asked, given=self._resolved(lease_id, asked.given))
             except UsageNeeded as needed:
@@ -123,42 +157,11 @@ class Updates:
         }
         return {**given, **resolved}
 
-    def _commit(
-        self, found: Change | Unchanged, change: LeaseChange, enforcement_check: EnforcementCheck, claim: Claim
-    ) -> Lease:
-        """Write a decided change, or its beginning if it is done in steps. StaleLease, StaleCalendar."""
-        now = self._runtime.clock.now()
-        if isinstance(found, Unchanged):
-            if found.after is found.lease:
-                return found.lease
-            return self._runtime.store.leases.save(found.lease, found.after, at=now)
-        if self._in_steps(found):
-            return self._changes.begin(found.lease, found.allocations, found.plan, claim, use=enforcement_check.use)
-        after, plan = found.draft.after, found.plan
-        return self._runtime.store.calendar.rebook(
-            found.lease,
-            after,
-            plan,
-            at=now,
-            use=enforcement_check.use,
-            messages=self._outbox.of(
-                Occasion.UPDATED,
-                after,
-                plan.allocations,
-                by=_caller(change, after),
-                before=(found.lease, found.allocations),
-            ),
-        )
-
-    def _in_steps(self, found: Change) -> bool:
-        """Tell whether a change can fail after it is booked: in the cloud, or because a service rejects it."""
-        return found.needs_cloud or self._enforcement.must_accept(Occasion.UPDATED, found.lease.project_id)
-
-    def _carry_out(self, updating: Lease, found: Change, change: LeaseChange, claim: Claim) -> Lease:
+    def _carry_out(self, updating: Lease, found: Change, grant: ChangeGrant) -> Lease:
         """Make the change in the cloud, and write the changed lease; or restore the saved state."""
         event = lifecycle.update_of(updating)
         wanted = found.draft.after
-        with self._changes.undone_on_failure(updating, event, claim):
+        with self._changes.undone_on_failure(updating, event, grant.claim):
             for task in self._runtime.tasks(wanted, found.plan.allocations):
                 if task.reservation.id in found.new:
                     self._assign(task)
@@ -169,11 +172,11 @@ class Updates:
             Occasion.UPDATED,
             settled(updating, ready, event.id, now),
             found.plan.allocations,
-            by=_caller(change, wanted),
+            by=grant.caller(wanted),
             before=(found.lease, found.allocations),
         )
         if any(message.held for message in messages):
-            updating, messages = self._accepted(updating, messages, claim)
+            updating, messages = self._accepted(updating, messages, grant.claim)
 
         def write(current: Lease) -> Lease:
             return self._runtime.store.calendar.rebook(
@@ -184,7 +187,7 @@ class Updates:
                 messages=messages,
             )
 
-        return self._changes.finish(updating, event.id, claim, write, what="changed")
+        return self._changes.finish(updating, event.id, grant.claim, write, what="changed")
 
     def _prepared(self, lease: Lease, reservation: Reservation) -> Reservation:
         """Make the cloud objects that must exist before the start of a reservation, from its new parameters."""
@@ -224,7 +227,3 @@ def settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lea
     changed = replace(updating, name=wanted.name, window=wanted.window, reservations=wanted.reservations, events=events)
     event = next(e for e in events if e.id == event_id)
     return lifecycle.settle(changed, event, now=now)
-
-
-def _caller(change: LeaseChange, lease: Lease) -> Actor:
-    return change.asked_by or Actor(lease.user_id, lease.project_id)
