@@ -96,11 +96,18 @@ class Snapshot:
     occupancy: Occupancy
 
 
+_SIZES = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")
+
+
 def size(resource: Resource) -> tuple[tuple[int, ...], str, int]:
-    """Return the sort key for smallest first; the name and id make the order total."""
+    """Return the sort key for smallest first; the name and id make the order total.
+
+    Capacity of other classes, as GPUs or what resources of other kinds have, decides between equal sizes.
+    """
     amounts = resource.capacity
+    others = sum(amount for name, amount in amounts if name not in _SIZES)
     return (
-        (amounts.get("VCPU") + amounts.get("PCPU"), amounts.get("MEMORY_MB"), amounts.get("DISK_GB")),
+        (amounts.get("VCPU") + amounts.get("PCPU"), amounts.get("MEMORY_MB"), amounts.get("DISK_GB"), others),
         resource.name,
         resource.id,
     )

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,16 @@ NAMESPACES = (
 )
 """Namespaces of options that a file may set; the same as in ``etc/blazar/blazar-config-generator.conf``."""
 
+EXTENSIONS = (
+    "blazar.api.routes",
+    "blazar.clouds.openstack",
+    "blazar.clouds.simulated",
+    "blazar.enforcement.filters",
+    "blazar.resource.kinds",
+    "blazar.resource.plugins",
+)
+"""Groups of entry points by which other packages extend Blazar; ``oslo.config.opts`` of such a package are read."""
+
 NOT_OURS = frozenset({"keystone_authtoken", "keystone", "oslo_limit", "service_auth", "oslo_concurrency", "cache"})
 """Groups whose options depend on plugins, or belong to another library."""
 
@@ -71,13 +81,44 @@ def load(
     for group, options in GROUPS.items():
         conf.register_opts(options, group=None if group == "DEFAULT" else group)
     cloud.register(conf)
+    others = _register_others(conf)
     log.register_options(conf)
     log.set_defaults(default_log_levels=[*log.get_default_log_levels(), "alembic=WARN", "waitress.queue=ERROR"])
     _parse(conf, arguments, program, files)
-    for group, options in {**GROUPS, cloud.GROUP: cloud.SESSION_OPTIONS}.items():
+    for group, options in (*GROUPS.items(), (cloud.GROUP, cloud.SESSION_OPTIONS), *others):
         for option in options:
             _check(conf, group, option)
     return conf
+
+
+def _register_others(conf: cfg.ConfigOpts) -> list[tuple[str, list[cfg.Opt]]]:
+    """Register the options of packages that extend Blazar, and return them by group.
+
+    A package whose options cannot be read or clash with others is reported and left out: it need not be in use.
+    """
+    found: list[tuple[str, list[cfg.Opt]]] = []
+    for point in _option_lists():
+        try:
+            theirs = [(_section(group), list(options)) for group, options in point.load()()]
+            for group, options in theirs:
+                conf.register_opts(options, group=group)
+        except Exception as error:
+            # Code of other packages: it may raise anything.
+            LOG.warning("Options of %s are not available: %s: %s", point.name, type(error).__name__, error)
+            continue
+        found += theirs
+    return found
+
+
+def _option_lists() -> list[EntryPoint]:
+    """Return the entry points with the options of packages that extend Blazar."""
+    extending = {point.dist.name for group in EXTENSIONS for point in entry_points(group=group) if point.dist}
+    points = entry_points(group="oslo.config.opts")
+    return [point for point in points if point.dist and point.dist.name in extending - {"blazar"}]
+
+
+def _section(group: Any) -> str:
+    return getattr(group, "name", group) or "DEFAULT"
 
 
 def read_again(conf: cfg.ConfigOpts) -> None:
@@ -190,13 +231,11 @@ def _sections(file: str) -> dict[str, dict[str, list[str]]]:
 
 
 def _known() -> Iterator[tuple[str, str]]:
-    for point in entry_points(group="oslo.config.opts"):
-        if point.name not in NAMESPACES:
-            continue
-        for group, options in point.load()():
-            name = getattr(group, "name", group) or "DEFAULT"
-            for option in options:
-                yield from _names(name, option)
+    points = [point for point in entry_points(group="oslo.config.opts") if point.name in NAMESPACES]
+    lists = [pair for point in points for pair in point.load()()]
+    for group, options in (*lists, *_register_others(cfg.ConfigOpts())):
+        for option in options:
+            yield from _names(_section(group), option)
 
 
 def _names(group: str, option: cfg.Opt) -> Iterator[tuple[str, str]]:

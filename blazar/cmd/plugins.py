@@ -13,12 +13,12 @@ from blazar.cmd.config import ConfigurationError
 from blazar.model import extensions
 from blazar.model.errors import BlazarError, InvalidInput
 from blazar.model.resource import KINDS, ResourceKind
+from blazar.model.spending import KIND_NAMESPACE
 from blazar.resources import complete, kinds
 from blazar.resources.base import ResourceType
 from blazar.resources.kinds import Kind
 
 TYPES = "blazar.resource.plugins"
-KINDS_OF_RESOURCE = "blazar.resource.kinds"
 ADVICE = "docs/contributing/add-a-resource-type.md"
 NAMED = "[manager] plugins"
 
@@ -71,19 +71,19 @@ def _types(conf: cfg.ConfigOpts) -> Mapping[str, Any]:
 
 
 def _kinds(conf: cfg.ConfigOpts, enabled: Mapping[str, Any]) -> Mapping[ResourceKind, Any]:
-    there = extensions.offered(KINDS_OF_RESOURCE)
+    there = extensions.offered(KIND_NAMESPACE)
     for name, plugin in enabled.items():
         if plugin.kind not in there:
             raise ConfigurationError(
                 f"{NAMED} names {name}, whose kind {plugin.kind!r} is not installed: no package has an entry point of "
-                f"{KINDS_OF_RESOURCE} with this name; see {ADVICE}"
+                f"{KIND_NAMESPACE} with this name; see {ADVICE}"
             )
     wanted = sorted({*KINDS, *(plugin.kind for plugin in enabled.values())})
     found = {kind: _loaded(there[kind], KindPlugin, kinds.check) for kind in wanted}
     for name, plugin in found.items():
         if plugin.kind != name:
             raise ConfigurationError(
-                f"the entry point {name} of {KINDS_OF_RESOURCE} is of the kind {plugin.kind!r}; give both one name"
+                f"the entry point {name} of {KIND_NAMESPACE} is of the kind {plugin.kind!r}; give both one name"
             )
     return found
 

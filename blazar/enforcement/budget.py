@@ -16,7 +16,7 @@ from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import Question
 from blazar.model.clock import to_second
 from blazar.model.errors import EnforcementUnavailable, UsageDenied
-from blazar.model.spending import MEASURES, UsageCurve, UsageRecord, second
+from blazar.model.spending import MEASURES, UsageCurve, UsageRecord, measures, second
 from blazar.model.usage import peak
 from blazar.model.window import Window
 
@@ -59,7 +59,7 @@ class ResourceHoursFilter(Limit):
     @classmethod
     def configured(cls, section: Any, identity: Any) -> ResourceHoursFilter:
         """Return the filter as configured; InvalidInput."""
-        hours = counted(section.max_resource_hours, OPTION, MEASURES)
+        hours = counted(section.max_resource_hours, OPTION, measures())
         return cls(hours, parse(section.resource_hours_period), unified=identity.limits)
 
     def reach(self, window: Window) -> Window:
@@ -102,7 +102,7 @@ class ResourceHoursFilter(Limit):
         if self._unified is None:
             return {measure: hours for measure, hours in self._hours.items() if hours >= 0}
         found = self._unified.of(project_id)
-        hours = {measure: found[limit_name(measure)] for measure in MEASURES if limit_name(measure) in found}
+        hours = {measure: found[limit_name(measure)] for measure in measures() if limit_name(measure) in found}
         if not hours:
             raise EnforcementUnavailable(
                 f"Keystone has no registered limit on resource-hours, such as {limit_name(MEASURES[0])}; an operator "

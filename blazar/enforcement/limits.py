@@ -18,7 +18,7 @@ from blazar.enforcement.values import FilterNotification, Occasion, Question
 from blazar.model.clock import later, to_minute, to_second
 from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.resource import HOST
-from blazar.model.spending import MEASURES
+from blazar.model.spending import MEASURES, measures
 from blazar.model.usage import longest_below, peak
 from blazar.model.window import Window
 
@@ -213,13 +213,13 @@ class MaxUnitsFilter(Limit):
             name: _Number(
                 "max_units" if name == HOST else f"max_units_of {name}", numbers.get(name), f"{PREFIX}{name}s", unified
             )
-            for name in MEASURES
+            for name in measures()
         }
 
     @classmethod
     def configured(cls, section: Any, identity: Any) -> MaxUnitsFilter:
         """Return the filter as configured; InvalidInput."""
-        others = counted(section.max_units_of, "max_units_of", [name for name in MEASURES if name != HOST])
+        others = counted(section.max_units_of, "max_units_of", [name for name in measures() if name != HOST])
         return cls(_number(section.max_units), of=others, unified=identity.limits)
 
     def reach(self, window: Window) -> Window:

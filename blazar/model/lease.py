@@ -15,8 +15,13 @@ Json = Mapping[str, object]
 """A JSON object as a client sent it or as the API shows it."""
 
 _OF_INSTANCES = ("flavor_id", "aggregate_id", "server_group_id")
-SHOWN_IDS: Mapping[str, tuple[str, ...]] = {"virtual:instance": _OF_INSTANCES, "flavor:instance": _OF_INSTANCES}
-"""Cloud ids that users of a reservation need to know, by resource type."""
+SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
+    "physical:host": (),
+    "virtual:instance": _OF_INSTANCES,
+    "flavor:instance": _OF_INSTANCES,
+    "virtual:floatingip": (),
+}
+"""Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""
 
 
 class LeaseStatus(StrEnum):
@@ -159,7 +164,7 @@ class Reservation:
     @property
     def shown(self) -> Json:
         """Return the parameters and the cloud ids that users need to know; an id that does not exist yet is None."""
-        ids = SHOWN_IDS.get(self.resource_type, ())
+        ids = SHOWN_IDS.get(self.resource_type, self.cloud_ids.values)
         return {**self.parameters.values, **{key: self.cloud_ids.values.get(key) for key in ids}}
 
 

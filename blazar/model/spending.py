@@ -8,15 +8,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import accumulate
 
+from blazar.model import extensions
 from blazar.model.amounts import Amounts
 from blazar.model.resource import HOST, KINDS
 from blazar.model.window import Window
 
+KIND_NAMESPACE = "blazar.resource.kinds"
 INSTANCE, VCPU = "instance", "vcpu"
 MEASURES = (*(str(kind) for kind in KINDS), INSTANCE, VCPU)
-"""What can be counted: whole resources by kind; servers on shared hosts by number and by VCPUs (PCPUs included)."""
+"""What can be counted: resources by kind; servers on shared hosts by number and by VCPUs (PCPUs included)."""
+
+
+@cache
+def measures() -> tuple[str, ...]:
+    """Return what can be counted here: our measures, and the kinds that other packages have installed."""
+    return (*MEASURES, *sorted(extensions.offered(KIND_NAMESPACE).keys() - set(MEASURES)))
 
 
 @dataclass(frozen=True, slots=True)

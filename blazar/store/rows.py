@@ -14,7 +14,7 @@ from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.lease import Content, Event, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.lease_json import cloud_ids_json, cloud_ids_of, saved_state_json, saved_state_of
-from blazar.model.resource import KINDS, Resource, ResourceDetails, ResourceKind, ResourceProperty, UnitLimits
+from blazar.model.resource import Resource, ResourceDetails, ResourceKind, ResourceProperty, UnitLimits
 from blazar.model.window import Window
 from blazar.store.tables import allocations, events, leases, reservations
 
@@ -72,7 +72,6 @@ ALLOCATION_COLUMNS = (
     allocations.c.unit,
 )
 
-_KINDS = {str(kind): kind for kind in KINDS}
 _STATUS_OF_LEASE = {str(status): status for status in LeaseStatus}
 _STATUS_OF_RESERVATION = {str(status): status for status in ReservationStatus}
 _STATUS_OF_EVENT: Mapping[str | None, EventStatus | None] = {str(s): s for s in EventStatus} | {None: None}
@@ -208,7 +207,7 @@ def allocation_of(row: Sequence[Any]) -> Allocation:
     """Return an allocation."""
     kind, resource_id, lease_id, reservation_id, starts_at, ends_at, count, per_instance = row
     return Allocation(
-        _KINDS[kind],
+        ResourceKind(kind),
         resource_id,
         lease_id,
         reservation_id,
