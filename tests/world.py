@@ -114,7 +114,9 @@ class World:
         patience: timedelta = timedelta(0),
         cleaning_time: timedelta = timedelta(0),
         types: Sequence[Callable[[Cloud, HostSettings], ResourceType]] = TYPES,
+        kinds: Callable[[Cloud, HostSettings], Mapping[ResourceKind, Any]] = kinds_of,
     ) -> None:
+        self._kinds = kinds
         self._types = types
         self.enforcement = Enforcement(filters, exempt=exempt, identity=identity)
         self.clock = clock or ManualClock()
@@ -151,7 +153,7 @@ class World:
             self.settings,
             Plugins(
                 tuple(make(cloud, self.host_settings) for make in (self._types if types is None else types)),
-                kinds_of(cloud, self.host_settings),
+                self._kinds(cloud, self.host_settings),
                 self.notifier,
                 self.enforcement,
             ),

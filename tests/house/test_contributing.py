@@ -23,7 +23,7 @@ from blazar.model.errors import InvalidInput
 from blazar.model.lease import EventType, LeaseStatus
 from blazar.model.requests import ReservationRequest, ResourceChange
 from blazar.model.resource import HOST
-from blazar.resources import base
+from blazar.resources import base, kinds
 from tests.tables import new_sqlite
 from tests.world import World, a_host
 
@@ -112,6 +112,13 @@ def test_add_a_resource_type_names_every_member_that_a_type_may_have():
     protocols = [kind for kind in vars(base).values() if getattr(kind, "_is_protocol", False) and kind is not Protocol]
     members = {name for kind in protocols for name in vars(kind) if not name.startswith("_")}
     assert members <= named
+
+
+def test_add_a_resource_type_names_every_member_that_a_kind_may_have():
+    table = ADD_A_RESOURCE_TYPE.partition("## A kind of resource")[2].partition("- [ ]")[0]
+    protocols = [each for each in vars(kinds).values() if getattr(each, "_is_protocol", False) and each is not Protocol]
+    members = {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
+    assert members == set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", table, re.M))))
 
 
 def test_add_a_microversion_names_every_field_of_a_row():

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kind ``instrument``: what operators register, and how it is polled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from oslo_config import cfg
+
+from blazar.clouds.ports import Cloud
+from blazar.model.amounts import Amounts
+from blazar.model.errors import InvalidInput, NotFound
+from blazar.model.requests import Registration
+from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind
+from blazar.resources.kinds import Candidate, Polled, Uses
+from blazar_instruments.port import Control, Instrument, control
+
+INSTRUMENT = ResourceKind("instrument")
+CHANNEL = "CHANNEL"
+"""The resource class of which an instrument has a capacity."""
+
+
+class Instruments:
+    """Instruments of the laboratory. Their registration changes nothing there."""
+
+    kind = INSTRUMENT
+
+    def __init__(self, service: Control) -> None:
+        self._control = service
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Instruments:
+        """Return the kind as configured."""
+        return cls(control(conf, cloud))
+
+    def find(self, request: Registration) -> Candidate:
+        """Return the instrument of this name. InvalidInput, NotFound."""
+        name = request.given.get("name")
+        if not isinstance(name, str):
+            raise InvalidInput("name is missing; give the name of an instrument")
+        found = self._named(name)
+        return Candidate(found.id, found.name, {"model": found.model})
+
+    def details(self, candidate: Candidate) -> ResourceDetails:
+        """Return the model and the channels of an instrument."""
+        return _details(self._named(candidate.name))
+
+    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
+        """Return which instruments work, and what is new about them; one call."""
+        there = {each.name: each for each in self._control.instruments()}
+        details = {each.id: _details(there[each.name]) for each in registered if each.name in there}
+        changed = {
+            each.id: details[each.id] for each in registered if details.get(each.id, each.details) != each.details
+        }
+        return Polled({name: each.fault for name, each in there.items()}, changed)
+
+    def _named(self, name: str) -> Instrument:
+        for each in self._control.instruments():
+            if each.name == name:
+                return each
+        raise NotFound(f"the laboratory has no instrument {name[:80]}")
+
+
+def _details(instrument: Instrument) -> ResourceDetails:
+    return ResourceDetails({"model": instrument.model}, ResourceInventory(Amounts.of({CHANNEL: instrument.channels})))

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resource type ``lab:instrument``: channels of one instrument."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+
+from oslo_config import cfg
+
+from blazar.clouds.ports import Cloud
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Demand
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import Content
+from blazar.model.requirements import Requirement, keys
+from blazar.model.resource import Resource
+from blazar.resources.base import Done, Given, Progress, Task
+from blazar.resources.parameters import requirement_of, requirement_text, stored_maybe_text, stored_number, whole_number
+from blazar_instruments.kind import CHANNEL, INSTRUMENT
+from blazar_instruments.port import Control, control
+
+OWN = frozenset({"id", "model"})
+
+
+@dataclass(frozen=True, slots=True)
+class InstrumentParameters:
+    """The parameters of a reservation, named as in the API; the properties are a requirement as JSON text."""
+
+    channels: int
+    resource_properties: str | None
+
+    @classmethod
+    def of(cls, content: Content) -> InstrumentParameters:
+        """Return the parameters that a reservation keeps."""
+        return cls(stored_number(content, "channels"), stored_maybe_text(content, "resource_properties"))
+
+    @property
+    def requirement(self) -> Requirement:
+        """Return what the instrument must have."""
+        return requirement_of(resource_properties=self.resource_properties)
+
+
+class LabInstrument:
+    """The resource type ``lab:instrument``."""
+
+    resource_type = "lab:instrument"
+    kind = INSTRUMENT
+
+    def __init__(self, service: Control) -> None:
+        self._control = service
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> LabInstrument:
+        """Return the type as configured."""
+        return cls(control(conf, cloud))
+
+    def parameters(self, given: Given) -> Content:
+        """Return the number of channels and the requirement; InvalidInput."""
+        if "channels" not in given.values:
+            raise InvalidInput("Missing parameter channels (a lab:instrument reservation needs the number of channels)")
+        channels = whole_number(given.values["channels"], "channels", least=1, what="a whole number of channels")
+        wanted = requirement_text(given.values.get("resource_properties"), "resource_properties")
+        return Content(asdict(InstrumentParameters(channels, wanted)))
+
+    def requirement(self, parameters: Content) -> Requirement:
+        """Return what the instrument must have, so that an operator cannot change it meanwhile."""
+        return InstrumentParameters.of(parameters).requirement
+
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
+        """Return a demand for the channels, on one instrument that meets the requirement."""
+        wanted = InstrumentParameters.of(parameters)
+        if unknown := sorted(keys(wanted.requirement) - OWN - known):
+            raise InvalidInput(f"resource_properties asks for ${unknown[0]}, which no instrument has; $model is known")
+        return Demand(
+            kind=self.kind,
+            min_count=1,
+            max_count=1,
+            requirement=wanted.requirement,
+            per_instance=Amounts.of({CHANNEL: wanted.channels}),
+        )
+
+    def start(self, task: Task) -> Progress:
+        """Ensure that the project has the channels."""
+        (instrument,) = task.resources
+        self._control.grant(
+            task.reservation.id,
+            instrument_id=instrument.external_id,
+            project_id=task.lease.project_id,
+            channels=InstrumentParameters.of(task.reservation.parameters).channels,
+        )
+        # Users see the cloud ids of their reservations.
+        return Done(Content({"instrument": instrument.name}))
+
+    def end(self, task: Task) -> Progress:
+        """Ensure that the project has no channels by this reservation."""
+        self._control.revoke(task.reservation.id)
+        return Done()
+
+    def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the reservations that have channels."""
+        return frozenset(self._control.grants())
