@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from blazar.context import check_change, scope
+from blazar.context import check_change, current, scope
 from blazar.manager.common.claims import Claims
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.lifecycle import SavedStateMissing, held_before
@@ -279,7 +279,8 @@ def test_who_stands_still_after_reading_a_lease_takes_nothing_from_the_manager_a
             act(world, world.now(lease), stand_still)
             seen.append(world.now(lease).event(EventType.START))
             world.manager.claims.beat()
-            assert world.manager.claims._held[claims[0]].remaining() > 0
+            assert current().fence.token == claims[0]
+            assert current().fence.remaining() > 0
 
     world.clock.to(NOON + HOUR)
     world.faults.on_call = hook

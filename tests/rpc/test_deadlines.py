@@ -22,7 +22,7 @@ from blazar.rpc.server import Endpoint
 from blazar.rpc.time_of_managers import TimeOfManagers
 from tests.api.conftest import app_of, client_of
 from tests.api.test_rest_v1 import HOST_RESERVATION, LEASE
-from tests.observed import ObservedManager
+from tests.observed import ObservedManager, ObservedStore, before
 from tests.rpc.conftest import Bus
 from tests.world import NOON, ManualClock, World, a_host
 
@@ -244,23 +244,16 @@ def test_work_begun_in_time_is_finished_even_if_nobody_waits(world):
 
 def test_a_change_that_comes_too_late_leaves_the_lease_as_it_was(a_world, way_to):
     lease = (world := a_world()).lease(start=timedelta(hours=3))
-    _, remote = way_to(Endpoint(world.manager, world.clock))
+    # The calendar is slow for as often as the request is sent.
+    slow = before("calendar.view", *[lambda: world.clock.by(seconds=TIMEOUT)] * 3)
+    _, remote = way_to(Endpoint(world.another_manager(store=ObservedStore(world.store, slow)), world.clock))
     remote.resources.all(HOST)
-    before = world.now(lease)
-    original = Booking.plan
-
-    def slow(*arguments, **more):
-        world.clock.by(seconds=TIMEOUT)
-        return original(*arguments, **more)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Booking, "plan", slow)
-        with pytest.raises(TooLate):
-            remote.leases.update(lease.id, LeaseChange(end=lease.window.end + timedelta(hours=1)))
-    assert world.now(lease) == before
-    assert (
-        remote.leases.update(lease.id, LeaseChange(end=lease.window.end + timedelta(hours=1))).window != before.window
-    )
+    as_it_was = world.now(lease)
+    change = LeaseChange(end=lease.window.end + timedelta(hours=1))
+    with pytest.raises(TooLate):
+        remote.leases.update(lease.id, change)
+    assert world.now(lease) == as_it_was
+    assert remote.leases.update(lease.id, change).window != as_it_was.window
 
 
 class Newer:
