@@ -19,7 +19,6 @@ SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
     "physical:host": (),
     "virtual:instance": _OF_INSTANCES,
     "flavor:instance": _OF_INSTANCES,
-    "virtual:floatingip": (),
 }
 """Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from blazar.context import scope
+from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.healing import Healing
 from blazar.manager.health.health import Health
@@ -39,7 +40,7 @@ def uses(runtime: Runtime, kind: ResourceKind) -> Uses:
     return Uses(lambda: calendar.in_use(kind, runtime.clock.now()), calendar.resource_names)
 
 
-class Monitor:
+class Monitor(BackgroundThread):
     """Polls resources and heals leases."""
 
     def __init__(
@@ -50,6 +51,7 @@ class Monitor:
         healing: Healing,
         missing: MissingResources,
     ) -> None:
+        super().__init__("monitor", settle=BURST)
         self._runtime = runtime
         enabled = {each.kind for each in runtime.types.values()}
         self._kinds = kinds.keys()
@@ -62,34 +64,21 @@ class Monitor:
         self._hints: set[str] = set()
         self._unreachable: set[ResourceKind] = set()
         self._poll_at: datetime | None = None
+        self._heal_at: datetime | None = None
         self._lock = threading.Lock()
-        self._woken = threading.Event()
         self._due = threading.Event()
         self._again = threading.Event()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
-
-    def start(self) -> None:
-        """Start the polling thread."""
-        self._thread.start()
 
     def begin_stop(self) -> None:
         """Begin no more polls, and end a run of healing after its current lease."""
-        self._stopping.set()
         self._healing.begin_stop()
-        self._woken.set()
-
-    def stop(self) -> None:
-        """Finish the poll or healing in progress, and return."""
-        self.begin_stop()
-        if self._thread.ident is not None:
-            self._thread.join()
+        super().begin_stop()
 
     def hint(self, name: str) -> None:
         """Poll soon: a notification said that a resource, or the service on it, has changed."""
         with self._lock:
             self._hints.add(name)
-        self._woken.set()
+        self.wake()
 
     def heal_soon(self) -> None:
         """Heal leases soon, in the monitor's thread: something may have failed or recovered.
@@ -97,7 +86,7 @@ class Monitor:
         This includes leases whose last attempt was undone a moment ago.
         """
         self._due.set()
-        self._woken.set()
+        self.wake()
 
     def poll_again(self) -> None:
         """Poll again in some seconds: a result could not be recorded, because a lease was busy."""
@@ -182,38 +171,39 @@ class Monitor:
             )
             self.poll_again()
 
-    def _run(self) -> None:
+    def _round(self) -> float:
         now = self._clock.now()
-        self._poll_at = now if self._settings.polling_interval else None
-        heal_at = now + (self._settings.healing_interval or HOURLY)
-        while not self._stopping.is_set():
-            try:
-                now = self._clock.now()
-                changed = (self._is_due() or self._has_hints()) and self._poll_now()
-                at_once = _taken(self._due)
-                if now >= heal_at or changed or at_once:
-                    busy = self.heal(at_once=changed or at_once)
-                    heal_at = now + (SOON if busy else self._settings.healing_interval or HOURLY)
-                    heal_at = min(heal_at, self._healing.next_try or heal_at)
-                if self._has_hints() | _taken(self._again):
-                    self._poll_at = now + SOON if self._poll_at is None else min(self._poll_at, now + SOON)
-            except BlazarError as error:
-                LOG.error("Polling and healing failed (%s); retrying soon", error.message)
-                self._poll_at, heal_at = _soon(self._poll_at, now), now + SOON
-            except Exception:
-                # The edge of the thread: it survives whatever goes wrong in one round.
-                LOG.exception("Polling and healing failed unexpectedly; retrying soon")
-                self._poll_at, heal_at = _soon(self._poll_at, now), now + SOON
-            self._wait_until(min(heal_at, self._poll_at or heal_at))
+        if self._heal_at is None:
+            self._poll_at = now if self._settings.polling_interval else None
+            self._heal_at = now + (self._settings.healing_interval or HOURLY)
+        changed = (self._is_due() or self._has_hints()) and self._poll_now()
+        at_once = _taken(self._due)
+        if now >= self._heal_at or changed or at_once:
+            busy = self.heal(at_once=changed or at_once)
+            heal_at = now + (SOON if busy else self._settings.healing_interval or HOURLY)
+            self._heal_at = min(heal_at, self._healing.next_try or heal_at)
+        if self._has_hints() | _taken(self._again):
+            self._poll_at = now + SOON if self._poll_at is None else min(self._poll_at, now + SOON)
+        return self._seconds_until(min(self._heal_at, self._poll_at or self._heal_at))
+
+    def _failed(self, error: Exception) -> float:
+        if isinstance(error, BlazarError):
+            LOG.error("Polling and healing failed (%s); retrying soon", error.message)
+        else:
+            LOG.error("Polling and healing failed unexpectedly; retrying soon", exc_info=error)
+        now = self._clock.now()
+        self._heal_at = now + SOON
+        if self._poll_at is not None:
+            # Not at once: it may be the poll that failed.
+            self._poll_at = max(self._poll_at, now + SOON)
+        return SOON.total_seconds()
+
+    def _seconds_until(self, instant: datetime) -> float:
+        return max(0.0, (instant - self._clock.now()).total_seconds())
 
     def _has_hints(self) -> bool:
         with self._lock:
             return bool(self._hints)
-
-    def _wait_until(self, until: datetime) -> None:
-        wait = (until - self._clock.now()).total_seconds()
-        if self._woken.wait(max(0.0, wait)) and not self._stopping.wait(BURST):
-            self._woken.clear()
 
 
 def _taken(flag: threading.Event) -> bool:
@@ -222,8 +212,3 @@ def _taken(flag: threading.Event) -> bool:
         return False
     flag.clear()
     return True
-
-
-def _soon(poll_at: datetime | None, now: datetime) -> datetime | None:
-    """Return when to poll after a round that failed: not at once, as it may be the poll that failed."""
-    return None if poll_at is None else max(poll_at, now + SOON)
