@@ -19,7 +19,7 @@ from blazar.model.lease import Lease
 from blazar.model.resource import HOST
 from blazar.rpc import codec
 from blazar.rpc.interface import Leases, Resources
-from blazar.rpc.time_of_managers import TimeOfManagers
+from blazar.rpc.manager_clock import ManagerClock
 
 LOG = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class RemoteManager:
     request has no effect after its caller has got an error. After NothingDone it may be sent again.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, transport: Any, *, time: TimeOfManagers | None = None) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, transport: Any, *, time: ManagerClock | None = None) -> None:
         self._client = oslo_messaging.get_rpc_client(
             transport,
             target(conf.manager.rpc_topic),
@@ -116,7 +116,7 @@ class RemoteManager:
             transport_options=oslo_messaging.TransportOptions(at_least_once=True),
         )
         self._conf = conf
-        self._time = time or TimeOfManagers()
+        self._time = time or ManagerClock()
         self._greet_again = 0.0
         self._first: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -147,7 +147,7 @@ class RemoteManager:
         try:
             message = _until_begun(lambda: self._message(call, texts, place or {}))
             return codec.decode_answer(call, message), codec.is_cut(message)
-        except codec.Garbled as error:
+        except codec.MalformedMessage as error:
             LOG.error("Answer of a manager cannot be decoded: %s", error)
             raise ManagerUnavailable("the answer of blazar-manager cannot be understood") from error
 

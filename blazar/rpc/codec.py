@@ -21,10 +21,10 @@ from blazar.model.errors import BlazarError
 from blazar.model.resource import PropertyValues
 from blazar.rpc.interface import NOUNS
 
-LONG = 32 * 1024
+COMPRESSED_FROM = 32 * 1024
 """Strings of more bytes are compressed; a long list repeats the same words."""
 
-MOST = 256 * 1024 * 1024
+MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 """Maximum bytes of a decompressed string: many times what the longest list needs, and less than a machine has."""
 
 _PACKED = "z:"
@@ -44,16 +44,16 @@ _ERRORS: Mapping[str, type[BlazarError]] = {
 _TEXTS = TypeAdapter(dict[str, str])
 
 
-MOST_IN_ONE = 8 * 1024 * 1024
+MAX_LIST_BYTES = 8 * 1024 * 1024
 """Maximum bytes of a list in one message before compression: even if compression saves nothing, the message is smaller
 than the 16 MiB that a message bus takes by default."""
 
 
-class Garbled(Exception):
+class MalformedMessage(Exception):
     """A message does not match the interface."""
 
 
-class Unknown(Garbled):
+class UnknownCall(MalformedMessage):
     """A message has a call or an argument that the interface of this process does not have."""
 
 
@@ -77,14 +77,14 @@ def encode_arguments(call: str, arguments: Mapping[str, Any]) -> dict[str, str]:
 
 
 def decode_arguments(call: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of a call; Garbled if they do not match the interface."""
+    """Return the arguments of a call; MalformedMessage if they do not match the interface."""
     if not isinstance(call, str) or call not in CALLS:
-        raise Unknown(f"there is no call {call!r}")
+        raise UnknownCall(f"there is no call {call!r}")
     texts = _message(texts, f"the arguments of {call}")
     hints = _hints(call)
     unknown = texts.keys() - hints.keys() | texts.keys() & {"return"}
     if unknown or not texts.keys() >= needed(call):
-        raise Unknown(f"{call} takes {sorted(hints.keys() - {'return'})}, and was given {sorted(texts)}")
+        raise UnknownCall(f"{call} takes {sorted(hints.keys() - {'return'})}, and was given {sorted(texts)}")
     return {name: _load(hints[name], text, f"{name} of {call}") for name, text in texts.items()}
 
 
@@ -100,7 +100,7 @@ def encode_answer(call: str, answer: object, *, after: str | None = None, skip: 
         return {"answer": _pack(adapter.dump_json(answer))}
     wanted = answer[skip:] if after is None else _following(answer, after)
     raw = adapter.dump_json(wanted)
-    if len(raw) <= MOST_IN_ONE or len(wanted) < 2:
+    if len(raw) <= MAX_LIST_BYTES or len(wanted) < 2:
         return {"answer": _pack(raw)}
     fitting = _fitting([len(adapter.dump_json((item,))) for item in wanted])
     return {"answer": _pack(adapter.dump_json(wanted[:fitting])), "more": str(len(wanted) - fitting)}
@@ -126,7 +126,7 @@ def _fitting(sizes: list[int]) -> int:
     total = 0
     for number, size in enumerate(sizes):
         total += size
-        if total > MOST_IN_ONE:
+        if total > MAX_LIST_BYTES:
             return max(1, number)
     return len(sizes)
 
@@ -143,12 +143,12 @@ def encode_error(error: BlazarError) -> dict[str, str]:
 
 
 def decode_answer(call: str, message: Mapping[str, str]) -> Any:
-    """Return a call's answer, or raise its error; Garbled if it is neither."""
+    """Return a call's answer, or raise its error; MalformedMessage if it is neither."""
     message = _message(message, f"the answer to {call}")
     if "error" in message:
         raise _ERRORS.get(message["error"], BlazarError)(message.get("message", "no reason given"))
     if "answer" not in message:
-        raise Garbled(f"the answer to {call} has no content")
+        raise MalformedMessage(f"the answer to {call} has no content")
     return _load(_hints(call)["return"], message["answer"], f"answer to {call}")
 
 
@@ -156,16 +156,16 @@ def _load(hint: Any, text: str, what: str) -> Any:
     try:
         return _adapter(hint).validate_json(_unpack(text))
     except ValidationError as error:
-        raise Garbled(f"{what}: {error.errors(include_url=False, include_input=False)[:3]}") from None
+        raise MalformedMessage(f"{what}: {error.errors(include_url=False, include_input=False)[:3]}") from None
     except (ValueError, zlib.error) as error:
-        raise Garbled(f"{what}: {error}") from None
+        raise MalformedMessage(f"{what}: {error}") from None
 
 
 def _message(given: object, what: str) -> dict[str, str]:
     try:
         return _TEXTS.validate_python(given, strict=True)
     except ValidationError:
-        raise Garbled(f"{what} should be strings by name") from None
+        raise MalformedMessage(f"{what} should be strings by name") from None
 
 
 @cache
@@ -179,7 +179,7 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def _pack(raw: bytes) -> str:
-    if len(raw) <= LONG:
+    if len(raw) <= COMPRESSED_FROM:
         return raw.decode()
     return _PACKED + base64.b64encode(zlib.compress(raw, 1)).decode()
 
@@ -188,7 +188,7 @@ def _unpack(text: str) -> bytes:
     if not text.startswith(_PACKED):
         return text.encode()
     unpacker = zlib.decompressobj()
-    raw = unpacker.decompress(base64.b64decode(text.removeprefix(_PACKED), validate=True), MOST)
+    raw = unpacker.decompress(base64.b64decode(text.removeprefix(_PACKED), validate=True), MAX_UNPACKED_BYTES)
     if not unpacker.eof:
         raise ValueError("it is cut off, or too long when decompressed")
     return raw

@@ -61,7 +61,7 @@ class Endpoint:
         except BlazarError as error:
             LOG.debug("Request %s: %s: %s", request_id, type(error).__name__, error.message)
             return codec.encode_error(error)
-        except codec.Unknown as error:
+        except codec.UnknownCall as error:
             LOG.error("Request %s is not known to this version of the manager: %s", request_id, error)
             return codec.encode_error(
                 OtherVersion(
@@ -69,7 +69,7 @@ class Endpoint:
                     "upgrade; nothing was done, please try again when all managers are upgraded"
                 )
             )
-        except codec.Garbled as error:
+        except codec.MalformedMessage as error:
             LOG.error("Request %s cannot be decoded: %s", request_id, error)
             return codec.encode_error(
                 OtherVersion(

@@ -103,7 +103,7 @@ def test_an_error_that_nobody_knows_is_a_bug_and_no_code_of_that_name_is_run():
 def test_a_long_text_travels_packed():
     ids = [f"{number:036}" for number in range(5000)]
     sent = codec.encode_arguments("leases.by_id", {"lease_ids": ids})
-    assert len(sent["lease_ids"]) < codec.LONG
+    assert len(sent["lease_ids"]) < codec.COMPRESSED_FROM
     assert codec.decode_arguments("leases.by_id", sent) == {"lease_ids": ids}
 
 
@@ -113,9 +113,9 @@ def test_a_text_that_looks_packed_is_not_taken_for_it():
 
 
 def test_a_packed_text_that_unpacks_without_end_is_not_unpacked(monkeypatch):
-    monkeypatch.setattr(codec, "MOST", 1000)
+    monkeypatch.setattr(codec, "MAX_UNPACKED_BYTES", 1000)
     bomb = "z:" + base64.b64encode(zlib.compress(b'"' + b"a" * 2000 + b'"')).decode()
-    with pytest.raises(codec.Garbled, match="too long when decompressed"):
+    with pytest.raises(codec.MalformedMessage, match="too long when decompressed"):
         codec.decode_arguments("leases.one", {"lease_id": bomb})
 
 
@@ -140,7 +140,7 @@ def test_a_packed_text_that_unpacks_without_end_is_not_unpacked(monkeypatch):
     ids=repr,
 )
 def test_there_is_no_other_call(call):
-    with pytest.raises(codec.Garbled, match="there is no call"):
+    with pytest.raises(codec.MalformedMessage, match="there is no call"):
         codec.decode_arguments(call, {})
 
 
@@ -170,7 +170,7 @@ def test_there_is_no_other_call(call):
     ids=lambda value: repr(value)[:40],
 )
 def test_garbled_arguments_are_refused(arguments):
-    with pytest.raises(codec.Garbled):
+    with pytest.raises(codec.MalformedMessage):
         codec.decode_arguments("leases.one", arguments)
 
 
@@ -187,7 +187,7 @@ def test_garbled_arguments_are_refused(arguments):
 )
 def test_values_that_the_interface_does_not_have_are_refused(call, name, text):
     others = dict.fromkeys(codec.needed(call) - {name}, '"x"')
-    with pytest.raises(codec.Garbled, match=f"{name} of {call}"):
+    with pytest.raises(codec.MalformedMessage, match=f"{name} of {call}"):
         codec.decode_arguments(call, {name: text, **others})
 
 
@@ -197,26 +197,26 @@ def test_values_that_the_interface_does_not_have_are_refused(call, name, text):
     ids=repr,
 )
 def test_a_garbled_answer_is_refused(message):
-    with pytest.raises(codec.Garbled):
+    with pytest.raises(codec.MalformedMessage):
         codec.decode_answer("leases.one", message)
 
 
 def test_a_window_that_cannot_be_is_refused():
     text = '{"id":"a","name":"","user_id":"","project_id":"","status":"PENDING","created_at":"2030-01-01T00:00:00Z",'
     backwards = '"window":{"start":"2030-01-02T00:00:00Z","end":"2030-01-01T00:00:00Z"}}'
-    with pytest.raises(codec.Garbled, match="is not after the start"):
+    with pytest.raises(codec.MalformedMessage, match="is not after the start"):
         codec.decode_answer("leases.one", {"answer": text + backwards})
 
 
 @settings(max_examples=200)
 @given(call=st.sampled_from(CALLS), text=st.text(max_size=30) | st.binary(max_size=30).map(lambda raw: f"z:{raw!r}"))
 def test_whatever_arrives_is_a_value_or_garbled(call, text):
-    with contextlib.suppress(codec.Garbled):
+    with contextlib.suppress(codec.MalformedMessage):
         codec.decode_answer(call, {"answer": text})
 
 
 def test_what_is_told_of_a_garbled_message_holds_nothing_of_its_content():
-    with pytest.raises(codec.Garbled) as refused:
+    with pytest.raises(codec.MalformedMessage) as refused:
         codec.decode_arguments("leases.create", {"request": '{"name": {"pass": "geheim"}}'})
     assert "geheim" not in str(refused.value)
 

@@ -18,8 +18,8 @@ from blazar.model.requests import LeaseChange, LeaseRequest
 from blazar.model.resource import HOST
 from blazar.rpc import client, codec
 from blazar.rpc.client import RemoteManager
+from blazar.rpc.manager_clock import ManagerClock
 from blazar.rpc.server import Endpoint
-from blazar.rpc.time_of_managers import TimeOfManagers
 from tests.api.conftest import app_of, client_of
 from tests.api.test_rest_v1 import HOST_RESERVATION, LEASE
 from tests.observed import ObservedManager, ObservedStore, before
@@ -68,7 +68,7 @@ def way_to(bus: Bus):
     def make(*managers: Endpoint) -> tuple[Way, RemoteManager]:
         way = Way(list(managers))
         # Here no time goes by of itself, at the managers neither.
-        return way, bus.wired(way, time=TimeOfManagers(lambda: 100.0))
+        return way, bus.wired(way, time=ManagerClock(lambda: 100.0))
 
     return make
 
@@ -186,7 +186,7 @@ def test_a_manager_of_an_earlier_version_is_told_how_many_items_the_api_has(worl
             return super().ask({name: text for name, text in context.items() if name != "after"}, call, arguments)
 
     _, remote = way_to(Earlier(world.manager, world.clock))
-    monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
+    monkeypatch.setattr(codec, "MAX_LIST_BYTES", 10)
     assert [host.name for host in remote.resources.all(HOST)] == ["node-1", "node-2", "node-3"]
 
 
@@ -198,20 +198,20 @@ def test_a_deadline_that_is_none_keeps_nobody_from_work(world, text):
     assert "answer" in answer
 
 
-class TestTimeOfManagers:
+class TestManagerClock:
     def test_it_is_not_known_before_the_first_answer(self):
-        time = TimeOfManagers(lambda: 5.0)
+        time = ManagerClock(lambda: 5.0)
         assert not time.known
         assert time.after(1) is None
 
     def test_it_is_never_thought_later_than_it_is(self):
-        time = TimeOfManagers(lambda: 20.0)
+        time = ManagerClock(lambda: 20.0)
         # Their clock is 1 000 ahead of ours, and was read at 11.
         time.learn(1011.0, asked=10.0, answered=14.0)
         assert time.after(5) == 1022.0 <= 1025.0
 
     def test_a_quicker_answer_tells_it_better_and_a_slower_one_no_worse(self):
-        time = TimeOfManagers(lambda: 20.0)
+        time = ManagerClock(lambda: 20.0)
         time.learn(1011.0, asked=10.0, answered=14.0)
         time.learn(1015.5, asked=15.0, answered=16.0)
         assert time.after(0) == 1019.5

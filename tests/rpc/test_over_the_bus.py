@@ -197,7 +197,7 @@ def test_a_long_list_comes_in_pages_and_in_order(serve):
 def test_a_list_comes_in_messages_that_are_bounded_by_their_bytes_and_in_order(serve, monkeypatch, fitting):
     some = shelf(7 if fitting == 1 else 1201)
     size = len(codec.encode_answer("leases.one", next(iter(some.known.values())))["answer"])
-    monkeypatch.setattr(codec, "MOST_IN_ONE", fitting * (size + 3))
+    monkeypatch.setattr(codec, "MAX_LIST_BYTES", fitting * (size + 3))
     answers = []
     original = codec.encode_answer
 
@@ -217,7 +217,7 @@ def test_a_list_comes_in_messages_that_are_bounded_by_their_bytes_and_in_order(s
 def test_every_list_may_come_in_several_messages(http, near, monkeypatch, path):
     near.put("/v1/os-hosts/1", json={"gpu": "A100", "rack": "r1"})
     whole = near.get(path).data
-    monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
+    monkeypatch.setattr(codec, "MAX_LIST_BYTES", 10)
     assert http.get(path).data == whole
 
 
@@ -262,7 +262,7 @@ def test_an_item_that_goes_while_a_list_is_read_takes_no_other_with_it(
         world.manager.resources.change(HOST, "1", ResourceChange({f"rack{number}": "r1"}))
     whole = list(call_of(world.manager, call)(**arguments))
     remote = serve(losing(world.manager, call, arguments, gone))
-    monkeypatch.setattr(codec, "MOST_IN_ONE", 10)
+    monkeypatch.setattr(codec, "MAX_LIST_BYTES", 10)
     listed = list(call_of(remote, call)(**arguments))
     assert len(whole) >= 3
     assert [item for item in listed if item != whole[gone]] == whole[:gone] + whole[gone + 1 :]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimate of the managers' time from their answers; deadlines of requests are given in it.
+"""Estimate of the managers' clock from their answers; deadlines of requests are given in it.
 
 The clocks of two machines differ, and a manager reads a deadline on its own clock. Every answer has the manager's time
 at some moment between request and answer, which bounds its offset from a monotonic clock of this process. The lower
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from blazar.model.clock import monotonic
 
 
-class TimeOfManagers:
+class ManagerClock:
     """The managers' time by the best answer so far. Safe to use from several threads."""
 
     def __init__(self, elapsed: Callable[[], float] = monotonic) -> None:
