@@ -96,21 +96,14 @@ class Snapshot:
     occupancy: Occupancy
 
 
-_SIZES = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")
-
-
 def size(resource: Resource) -> tuple[tuple[int, ...], str, int]:
     """Return the sort key for smallest first; the name and id make the order total.
 
-    Capacity of other classes, as GPUs or what resources of other kinds have, decides between equal sizes.
+    Resources of other kinds than hosts have none of the classes of hosts: their size is the sum of what they have.
     """
     amounts = resource.capacity
-    others = sum(amount for name, amount in amounts if name not in _SIZES)
-    return (
-        (amounts.get("VCPU") + amounts.get("PCPU"), amounts.get("MEMORY_MB"), amounts.get("DISK_GB"), others),
-        resource.name,
-        resource.id,
-    )
+    sizes = (amounts.get("VCPU") + amounts.get("PCPU"), amounts.get("MEMORY_MB"), amounts.get("DISK_GB"))
+    return sizes if any(sizes) else (sum(amount for _, amount in amounts), 0, 0), resource.name, resource.id
 
 
 class Room(Mapping[int, timedelta]):

@@ -81,10 +81,11 @@ def load(
     for group, options in GROUPS.items():
         conf.register_opts(options, group=None if group == "DEFAULT" else group)
     cloud.register(conf)
-    others = _register_others(conf)
     log.register_options(conf)
     log.set_defaults(default_log_levels=[*log.get_default_log_levels(), "alembic=WARN", "waitress.queue=ERROR"])
     _parse(conf, arguments, program, files)
+    # Only now: an option that a package requires must not stop those who do not use the package.
+    others = _register_others(conf)
     for group, options in (*GROUPS.items(), (cloud.GROUP, cloud.SESSION_OPTIONS), *others):
         for option in options:
             _check(conf, group, option)
@@ -102,7 +103,7 @@ def _register_others(conf: cfg.ConfigOpts) -> list[tuple[str, list[cfg.Opt]]]:
             theirs = [(_section(group), list(options)) for group, options in point.load()()]
             for group, options in theirs:
                 conf.register_opts(options, group=group)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # Code of other packages: it may raise anything.
             LOG.warning("Options of %s are not available: %s: %s", point.name, type(error).__name__, error)
             continue

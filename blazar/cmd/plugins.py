@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from blazar.cmd.config import ConfigurationError
 from blazar.model import extensions
 from blazar.model.errors import BlazarError, InvalidInput
 from blazar.model.resource import KINDS, ResourceKind
-from blazar.model.spending import KIND_NAMESPACE
+from blazar.model.spending import INSTANCE, KIND_NAMESPACE, VCPU
 from blazar.resources import complete, kinds
 from blazar.resources.base import ResourceType
 from blazar.resources.kinds import Kind
@@ -21,6 +22,10 @@ from blazar.resources.kinds import Kind
 TYPES = "blazar.resource.plugins"
 ADVICE = "docs/contributing/add-a-resource-type.md"
 NAMED = "[manager] plugins"
+LONGEST_KIND, LONGEST_TYPE = 32, 66
+"""Characters that the database has room for."""
+
+_WORD = re.compile(r"[a-z][a-z0-9:_.-]*")
 
 
 class TypePlugin(ResourceType, Protocol):
@@ -62,7 +67,10 @@ def _types(conf: cfg.ConfigOpts) -> Mapping[str, Any]:
         raise ConfigurationError(
             f"{NAMED} names {', '.join(unknown)}, which is not installed; installed are: {', '.join(sorted(there))}"
         )
-    found = {name: _loaded(there[name], TypePlugin, complete.check) for name in names}
+    found = {name: _loaded(there[name], TypePlugin, complete.check, NAMED) for name in names}
+    for name, plugin in found.items():
+        _check_word(name, "resource_type", plugin.resource_type, LONGEST_TYPE)
+        _check_word(name, "kind", plugin.kind, LONGEST_KIND)
     seen = [found[name].resource_type for name in names]
     twice = sorted({name for name in seen if seen.count(name) > 1})
     if twice:
@@ -79,8 +87,11 @@ def _kinds(conf: cfg.ConfigOpts, enabled: Mapping[str, Any]) -> Mapping[Resource
                 f"{KIND_NAMESPACE} with this name; see {ADVICE}"
             )
     wanted = sorted({*KINDS, *(plugin.kind for plugin in enabled.values())})
-    found = {kind: _loaded(there[kind], KindPlugin, kinds.check) for kind in wanted}
+    found = {kind: _loaded(there[kind], KindPlugin, kinds.check, f"The group {KIND_NAMESPACE}") for kind in wanted}
     for name, plugin in found.items():
+        _check_word(name, "kind", plugin.kind, LONGEST_KIND)
+        if plugin.kind in (INSTANCE, VCPU):
+            raise ConfigurationError(f"the kind {name} has the name of a measure of usage; choose another")
         if plugin.kind != name:
             raise ConfigurationError(
                 f"the entry point {name} of {KIND_NAMESPACE} is of the kind {plugin.kind!r}; give both one name"
@@ -88,14 +99,22 @@ def _kinds(conf: cfg.ConfigOpts, enabled: Mapping[str, Any]) -> Mapping[Resource
     return found
 
 
-def _loaded(point: Any, protocol: type, check: Callable[[object], None]) -> Any:
+def _check_word(name: str, field: str, value: object, longest: int) -> None:
+    if not isinstance(value, str) or not _WORD.fullmatch(value) or len(value) > longest:
+        raise ConfigurationError(
+            f"{name} cannot be used: {field} must be an attribute of the class, of at most {longest} characters of a-z "
+            f"0-9 : _ . -, and is {value!r:.80}; see {ADVICE}"
+        )
+
+
+def _loaded(point: Any, protocol: type, check: Callable[[object], None], named: str) -> Any:
     try:
-        plugin = extensions.load(point, protocol, named=NAMED, advice=ADVICE)
+        plugin = extensions.load(point, protocol, named=named, advice=ADVICE)
         try:
             check(plugin)
         except InvalidInput as error:
             raise InvalidInput(
-                f"{NAMED} names {point.name}, which is incomplete: {error.message}; see {ADVICE}"
+                f"{named} names {point.name}, which is incomplete: {error.message}; see {ADVICE}"
             ) from error
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
@@ -104,10 +123,13 @@ def _loaded(point: Any, protocol: type, check: Callable[[object], None]) -> Any:
 
 def _made(name: str, plugin: Any, conf: cfg.ConfigOpts, cloud: Cloud) -> Any:
     try:
-        return plugin.configured(conf, cloud)
+        made = plugin.configured(conf, cloud)
     except BlazarError as error:
         raise ConfigurationError(f"{name} cannot be used as configured: {error.message}") from error
     except Exception as error:
         # Code of other packages: it may raise anything.
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise ConfigurationError(f"{name} cannot be used as configured: {reason}") from error
+    if not isinstance(made, plugin) and getattr(made, "kind", None) != plugin.kind:
+        raise ConfigurationError(f"{name} cannot be used: configured returned {type(made).__name__}; see {ADVICE}")
+    return made

@@ -78,6 +78,8 @@ def _run(options: argparse.Namespace) -> int:
     keep_to_ourselves(data)
     lock = _alone(data)
     conf = config.load([], program="blazar-standalone", files=options.config_file or [])
+    for leftover in config.leftovers(conf):
+        LOG.warning("Option %s is set in the configuration and not used", leftover)
     database = (data / DATABASE).resolve()
     is_new = not database.exists()
     engine = connect(f"sqlite:///{database}")

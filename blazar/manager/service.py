@@ -33,7 +33,7 @@ from blazar.model.clock import Clock
 from blazar.model.resource import ResourceKind
 from blazar.resources.base import ResourceType
 from blazar.resources.complete import CompleteType
-from blazar.resources.kinds import Kind
+from blazar.resources.kinds import CompleteKind, Kind
 from blazar.store.store import Store
 
 
@@ -75,8 +75,9 @@ class ManagerService:
             Deletion(runtime, worker, self.outbox),
         )
         health = Health(store, clock, settings)
-        self.monitor = Monitor(runtime, plugins.kinds, health, self._healing, self.missing_resources)
-        self.resources = ResourceService(runtime, plugins.kinds, self._healing, self.monitor)
+        kinds = {name: CompleteKind(kind) for name, kind in plugins.kinds.items()}
+        self.monitor = Monitor(runtime, kinds, health, self._healing, self.missing_resources)
+        self.resources = ResourceService(runtime, kinds, self._healing, self.monitor)
 
     def start(self, *, alone: bool = False) -> None:
         """Start working on events. ``alone``: no other manager runs, so all old claims are dropped at once."""

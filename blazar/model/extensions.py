@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extensions of other packages, found by entry point. Only what the configuration names is loaded."""
+"""Extensions of other packages, found by entry point.
+
+Only what the configuration names is loaded; parts of the API need no name.
+"""
 
 from __future__ import annotations
 

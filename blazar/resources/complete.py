@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput
@@ -28,6 +30,7 @@ from blazar.resources.base import (
     Restores,
     SavesWork,
     Task,
+    Unusable,
 )
 
 
@@ -51,19 +54,26 @@ class CompleteType:
 
     def parameters(self, given: Given) -> Content:
         """Return the parameters of a new reservation, checked and completed; InvalidInput names the field."""
-        return self._plain.parameters(given)
+        return self._storable("parameters", self._plain.parameters(given))
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return what a reservation demands of the calendar; InvalidInput."""
-        return self._plain.demand(parameters, known=known)
+        return self._of_kind("demand", self._plain.demand(parameters, known=known))
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project can use the resources, and no others."""
-        return _progress(self.resource_type, "start", self._plain.start(task))
+        try:
+            return self._progress("start", self._plain.start(task))
+        except Unusable as error:
+            if not error.reasons.keys() & {resource.id for resource in task.resources}:
+                raise TypeError(
+                    f"start of {self.resource_type} raised Unusable for none of its resources: give calendar ids"
+                ) from error
+            raise
 
     def end(self, task: Task) -> Progress:
         """Ensure that nothing of the reservation is left."""
-        return _progress(self.resource_type, "end", self._plain.end(task))
+        return self._progress("end", self._plain.end(task))
 
     def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
         """Return the parameters of a request, completed with data from the cloud; by default as they are."""
@@ -78,7 +88,7 @@ class CompleteType:
     def changed(self, current: Content, change: Given) -> Content:
         """Return the parameters after a change; by default they can only be sent back as they are. InvalidInput."""
         if self._changes is not None:
-            return self._changes.changed(current, change)
+            return self._storable("changed", self._changes.changed(current, change))
         for key, value in change.values.items():
             if key in current.values and current.values[key] != value:
                 raise InvalidInput(
@@ -89,7 +99,7 @@ class CompleteType:
     def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return the demand after a change; by default a reservation in use keeps exactly what it has."""
         if self._changes is not None:
-            return self._changes.demand_again(task, parameters, known=known)
+            return self._of_kind("demand_again", self._changes.demand_again(task, parameters, known=known))
         fresh = self.demand(parameters, known=known)
         if task.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=frozenset(task.counts))
@@ -108,7 +118,7 @@ class CompleteType:
 
     def prepare(self, task: Task) -> Content:
         """Ensure what must exist before the start; by default nothing."""
-        return self._prepares.prepare(task) if self._prepares else NO_CONTENT
+        return self._storable("prepare", self._prepares.prepare(task)) if self._prepares else NO_CONTENT
 
     def action(self, parameters: Content) -> Action:
         """Return the action before the end; by default the notification alone."""
@@ -118,17 +128,42 @@ class CompleteType:
         """Do what the reservation's action says; by default nothing."""
         if self._saves_work is None:
             return Done()
-        return _progress(self.resource_type, "before_end", self._saves_work.before_end(task))
+        return self._progress("before_end", self._saves_work.before_end(task))
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Undo a failed change; by default by a start with exactly the resources from before it."""
         if self._restores is not None:
-            return _progress(self.resource_type, "restore", self._restores.restore(task, surplus))
+            return self._progress("restore", self._restores.restore(task, surplus))
         return self.start(task) if task.reservation.status is ReservationStatus.ACTIVE else Done()
 
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have anything in the cloud; by default none is known."""
-        return self._lists.reservations_in_cloud(resources) if self._lists else frozenset()
+        return frozenset(self._lists.reservations_in_cloud(resources)) if self._lists else frozenset()
+
+    def _progress(self, method: str, value: Progress) -> Progress:
+        if isinstance(value, NotYet):
+            if not isinstance(value.after, timedelta) or not isinstance(value.reason, str):
+                raise TypeError(
+                    f"{method} of {self.resource_type} returned {value!r:.80}; give a timedelta and a reason"
+                )
+            return value
+        if not isinstance(value, Done):
+            raise TypeError(f"{method} of {self.resource_type} returned {type(value).__name__}, not Done or NotYet")
+        return value if value.cloud_ids is None else Done(self._storable(method, value.cloud_ids))
+
+    def _storable(self, method: str, content: object) -> Content:
+        if not isinstance(content, Content):
+            raise TypeError(f"{method} of {self.resource_type} returned {type(content).__name__}, not Content")
+        try:
+            json.dumps(dict(content.values))
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{method} of {self.resource_type} returned values that are not JSON: {error}") from error
+        return content
+
+    def _of_kind(self, method: str, demand: object) -> Demand:
+        if not isinstance(demand, Demand) or demand.kind != self.kind:
+            raise TypeError(f"{method} of {self.resource_type} returned {demand!r:.80}, not a Demand for its kind")
+        return demand
 
 
 def check(plain: object) -> None:
@@ -141,12 +176,6 @@ def check(plain: object) -> None:
             raise InvalidInput(
                 f"it has {' and '.join(present)}, but not {' and '.join(missing)}: it needs both or neither"
             )
-
-
-def _progress(kind: str, method: str, value: Progress) -> Progress:
-    if not isinstance(value, Done | NotYet):
-        raise TypeError(f"{method} of {kind} returned {type(value).__name__}, not Done or NotYet")
-    return value
 
 
 def required_properties(types: Mapping[str, CompleteType], reservation: Reservation) -> frozenset[str]:

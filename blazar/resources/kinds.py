@@ -7,13 +7,20 @@ may share a kind, as those on hosts do.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from blazar.model.errors import InvalidInput
 from blazar.model.requests import Registration
-from blazar.model.resource import PropertyValue, Resource, ResourceDetails, ResourceKind
+from blazar.model.resource import PropertyValue, Resource, ResourceDetails, ResourceInventory, ResourceKind
+
+_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+"""Ids that a path of the API can have."""
+
+LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,11 @@ class Candidate:
     attributes: Mapping[str, PropertyValue] = field(default_factory=dict)
 
 
+def candidate_of(resource: Resource) -> Candidate:
+    """Return a registered resource as it is stored."""
+    return Candidate(resource.external_id, resource.name, resource.attributes)
+
+
 Holders = Callable[[Collection[str]], Mapping[str, Collection[str]]]
 """Returns, for ids of reservations, the names of the resources that each holds at present."""
 
@@ -34,24 +46,28 @@ InUse = Mapping[str, Collection[str]]
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """What the calendar knows of the use of a kind; each is read when it is called, in a statement or two."""
+    """What the calendar knows of the use of a kind; each is read when it is called, in a statement or two.
+
+    ``report_lacking`` records that reservations in use should have a healthy resource, and do not have it in the cloud.
+    It is called as soon as that is seen: another manager may mend it meanwhile.
+    """
 
     in_use: Callable[[], InUse]
     holders: Holders
+    report_lacking: Callable[[Resource, Collection[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Polled:
     """The result of a poll.
 
-    ``failures`` says by name how resources have failed, None if healthy; one that is missing here has vanished.
-    ``details`` are the cloud's data of resources by calendar id, where they differ from those stored. ``lacking`` are
-    the reservations in use that should have a healthy resource, by calendar id, and do not have it in the cloud.
+    ``failures`` says by name how resources have failed, None if healthy; one that is missing here has vanished. A poll
+    that names none of the registered resources is ignored: the cloud can hardly have lost all of them at once.
+    ``details`` are the cloud's data of resources by calendar id, where they differ from those stored.
     """
 
     failures: Mapping[str, str | None]
     details: Mapping[int, ResourceDetails] = field(default_factory=dict)
-    lacking: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 class Kind(Protocol):
@@ -87,8 +103,11 @@ class Enters(Protocol):
     def check_unused(self, candidate: Candidate) -> None:
         """Raise Conflict if a registered resource is in use outside of reservations, so that it cannot leave."""
 
+    def current(self, resource: Resource) -> Candidate:
+        """Return a registered resource as the cloud knows it now; NotFound."""
+
     def enter(self, candidate: Candidate) -> bool:
-        """Ensure that a resource is prepared; return whether anything was missing. NotFound if the cloud lacks it."""
+        """Ensure that a resource is prepared; return whether anything was missing."""
 
     def leave(self, candidate: Candidate) -> None:
         """Ensure that a resource is as it was before its registration, also if the cloud no longer knows it."""
@@ -109,11 +128,107 @@ class Refreshes(Protocol):
     Without it a refresh is a poll of the one resource.
     """
 
-    def look(self, resource: Resource, uses: Uses) -> tuple[frozenset[str], bool]:
-        """Return the reservations in use that lack the resource, and whether it is prepared (``Enters``). NotFound."""
+    def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[Candidate], None]) -> Polled:
+        """Return the state of one resource, after ``prepare`` if it is not prepared any more (``Enters``). NotFound."""
 
-    def poll_one(self, resource: Resource, uses: Uses) -> Polled:
-        """Return the state of one resource; NotFound if the cloud does not know it."""
+
+class CompleteKind:
+    """A kind with all capabilities, and with answers that can be stored: a wrong one is a TypeError that names it."""
+
+    def __init__(self, plain: Kind) -> None:
+        self.kind = plain.kind
+        self.own_properties = plain.own_properties if isinstance(plain, HasOwnProperties) else frozenset[str]()
+        self._plain = plain
+        # Asked once: the check of a protocol looks at every member.
+        self._enters = plain if isinstance(plain, Enters) else None
+        self._polls = plain if isinstance(plain, Polls) else None
+        self._refreshes = plain if isinstance(plain, Refreshes) else None
+
+    @property
+    def polls(self) -> bool:
+        """Return whether resources of the kind can fail."""
+        return self._polls is not None
+
+    @property
+    def enters(self) -> bool:
+        """Return whether resources of the kind are prepared for reservations."""
+        return self._enters is not None
+
+    def find(self, request: Registration) -> Candidate:
+        """Return the resource that a request to register names. InvalidInput, NotFound."""
+        found = self._plain.find(request)
+        if (
+            not isinstance(found, Candidate)
+            or not isinstance(found.external_id, str)
+            or not isinstance(found.name, str)
+        ):
+            raise TypeError(
+                f"find of the kind {self.kind} returned {found!r:.80}, not a Candidate with an id and a name"
+            )
+        if not _ID.fullmatch(found.external_id) or not 0 < len(found.name) <= LONGEST_NAME:
+            raise TypeError(
+                f"find of the kind {self.kind} returned the id {found.external_id!r:.80} and name {found.name!r:.80}; "
+                f"an id has 1 to 64 characters of A-Z a-z 0-9 _ . : - and a name at most {LONGEST_NAME}"
+            )
+        return found
+
+    def details(self, candidate: Candidate) -> ResourceDetails:
+        """Return what is stored of a resource that can be registered. InvalidInput, NotFound, Conflict."""
+        return self._checked("details", self._plain.details(candidate))
+
+    def check_unused(self, candidate: Candidate) -> None:
+        """Raise Conflict if a registered resource is in use outside of reservations; by default never."""
+        if self._enters is not None:
+            self._enters.check_unused(candidate)
+
+    def current(self, resource: Resource) -> Candidate:
+        """Return a registered resource as the cloud knows it now, by default as it is stored; NotFound."""
+        return candidate_of(resource) if self._enters is None else self._enters.current(resource)
+
+    def enter(self, candidate: Candidate) -> bool:
+        """Ensure that a resource is prepared; by default there is nothing to do."""
+        return self._enters is not None and self._enters.enter(candidate)
+
+    def leave(self, candidate: Candidate) -> None:
+        """Ensure that a resource is as it was before its registration; by default there is nothing to do."""
+        if self._enters is not None:
+            self._enters.leave(candidate)
+
+    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
+        """Return the state of all registered resources; by default all are healthy."""
+        if self._polls is None:
+            return Polled({resource.name: None for resource in registered})
+        return self._checked_poll("poll", self._polls.poll(registered, uses))
+
+    def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[Candidate], None]) -> Polled:
+        """Return the state of one resource, prepared if need be; by default by a poll of this one."""
+        if self._refreshes is None:
+            return self.poll((resource,), uses)
+        return self._checked_poll("refresh", self._refreshes.refresh(resource, uses, prepare))
+
+    def _checked(self, method: str, details: object) -> ResourceDetails:
+        if not isinstance(details, ResourceDetails) or not isinstance(details.inventory, ResourceInventory):
+            raise TypeError(f"{method} of the kind {self.kind} returned {details!r:.80}, not ResourceDetails")
+        try:
+            json.dumps(dict(details.attributes))
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"{method} of the kind {self.kind} returned attributes that are not JSON: {error}"
+            ) from error
+        return details
+
+    def _checked_poll(self, method: str, polled: object) -> Polled:
+        if not isinstance(polled, Polled):
+            raise TypeError(f"{method} of the kind {self.kind} returned {type(polled).__name__}, not Polled")
+        for name, failure in polled.failures.items():
+            if failure is not None and not (isinstance(failure, str) and failure):
+                raise TypeError(
+                    f"{method} of the kind {self.kind} returned {failure!r} as the failure of {name}; give its reason, "
+                    "or None if it is healthy"
+                )
+        for details in polled.details.values():
+            self._checked(method, details)
+        return polled
 
 
 def check(plain: object) -> None:

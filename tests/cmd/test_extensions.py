@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from blazar.cmd import assemble
+from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
 
 MODULES = {
@@ -105,3 +105,37 @@ def test_an_unknown_name_is_refused_with_the_names_that_exist(load, installed, c
     with pytest.raises(ConfigurationError, match=r"acme\.no, which is not installed; installed are: acme\.broken, "):
         assemble.check_plugins(load("[manager]", "plugins = acme.no"))
     assert caplog.records == []
+
+
+OPTIONS = """
+from oslo_config import cfg
+def required(): return [("acme", [cfg.StrOpt("key", required=True), cfg.IntOpt("number", default=1)])]
+def ends(): raise SystemExit(3)
+def clashes(): return [("manager", [cfg.StrOpt("claim_ttl")])]
+def nonsense(): return [5]
+"""
+
+
+@pytest.mark.parametrize("name", ["required", "ends", "clashes", "nonsense"])
+def test_options_of_a_package_that_nobody_uses_stop_no_start(load, installed, tmp_path, monkeypatch, caplog, name):
+    (tmp_path / "acme_options.py").write_text(OPTIONS, encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "acme_options", raising=False)
+    points = tmp_path / "acme-2.0.dist-info" / "entry_points.txt"
+    points.write_text(points.read_text("utf-8") + f"[oslo.config.opts]\nacme = acme_options:{name}\n", "utf-8")
+    importlib.invalidate_caches()
+    conf = load()
+    assemble.check_plugins(conf)
+    assert [r.getMessage().partition(":")[0] for r in caplog.records] == (
+        [] if name == "required" else ["Options of acme are not available"]
+    )
+
+
+def test_options_of_a_package_are_checked_and_known(load, installed, tmp_path, monkeypatch):
+    (tmp_path / "acme_options.py").write_text(OPTIONS, encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "acme_options", raising=False)
+    points = tmp_path / "acme-2.0.dist-info" / "entry_points.txt"
+    points.write_text(points.read_text("utf-8") + "[oslo.config.opts]\nacme = acme_options:required\n", "utf-8")
+    importlib.invalidate_caches()
+    assert config.leftovers(load("[acme]", "number = 2", "nunber = 3")) == ["[acme] nunber"]
+    with pytest.raises(ConfigurationError, match=r"\[acme\] number cannot be 'many'"):
+        load("[acme]", "number = many")

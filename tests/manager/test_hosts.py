@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.clouds.simulated import of_size
 from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound, StoreUnavailable
 from blazar.model.lease import LeaseStatus
 from blazar.model.requests import Actor, ReservationChange, ResourceChange
@@ -374,3 +375,69 @@ def test_a_host_is_deleted_also_if_the_last_look_at_the_freepool_fails(world, ca
     world.another_manager(store=ObservedStore(world.store, late)).resources.unregister(HOST, "1")
     assert "node-1" in caplog.text
     assert [host.name for host in world.manager.resources.all(HOST)] == ["node-2", "node-3"]
+
+
+def renamed(world, name: str, service_name: str) -> None:
+    """Let a host vanish, and return under another nova-compute."""
+    host = world.simulated.operators.host_vanishes(name)
+    host.service_name = service_name
+    world.simulated.operators.host_returns(host)
+
+
+def test_a_host_that_is_back_under_another_service_name_enters_the_freepool_by_that_name(world):
+    renamed(world, "node-1", "compute-1")
+    host = world.manager.resources.refresh(HOST, "1")
+    assert (host.attributes["service_name"], host.failure) == ("compute-1", None)
+    assert "compute-1" in world.pool()
+    assert "node-1" not in world.pool()
+
+
+def test_a_refresh_never_enters_another_host_that_has_got_its_service_name(a_world):
+    world = a_world(hosts=3, state=of_size(4))
+    moved, stranger = (world.simulated.operators.host_vanishes(name) for name in ("node-1", "node-4"))
+    moved.service_name, stranger.service_name = "compute-1", "node-1"
+    for host in (moved, stranger):
+        world.simulated.operators.host_returns(host)
+    assert world.manager.resources.refresh(HOST, "1").failure is None
+    assert world.pool() == {"compute-1", "node-2", "node-3"}
+
+
+def test_hosts_are_polled_without_a_type_on_them_too(a_world):
+    world = a_world(hosts=1)
+    lease = world.lease()
+    world.run()
+    other = world.another_manager(types=())
+    world.simulated.operators.host_down("node-1")
+    for _ in range(world.settings.failures_before_healing):
+        other.monitor.run_once()
+    assert other.resources.one(HOST, "1").failure == "its nova-compute is down"
+    assert world.now(lease).degraded
+
+
+def test_a_lease_that_is_mended_during_a_poll_is_not_degraded_by_it_once_more(world):
+    lease = world.lease()
+    world.run()
+    (name,) = world.hosts_of(lease)
+    host = world.simulated.operators.host_vanishes(name)
+    world.simulated.operators.host_returns(host)
+    with world.simulated.change_state() as state:
+        next(a for a in state.aggregates.values() if a.name == "freepool").hosts.append(host.service_name)
+    other, mended = world.another_manager(), []
+
+    def meanwhile(call: str, when: str) -> None:
+        if (call, when) == ("inventories", "before") and not mended:
+            mended.append(True)
+            other.resources.refresh(HOST, host.id)
+            other.monitor.run_once()
+            mended.append(not world.now(lease).degraded)
+
+    world.faults.on_call = meanwhile
+    world.manager.monitor.run_once()
+    assert mended == [True, True]
+    assert not world.now(lease).degraded
+
+
+def test_a_refresh_of_a_host_that_has_not_changed_writes_only_its_state(world):
+    world.faults.calls.clear()
+    world.manager.resources.refresh(HOST, "1")
+    assert dict(world.faults.calls) == {"hypervisor": 1, "aggregates": 2, "inventories": 1}

@@ -17,6 +17,7 @@ from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import lifecycle
 from blazar.model.errors import BlazarError, StaleLease
+from blazar.resources.complete import CompleteType
 
 LOG = logging.getLogger(__name__)
 
@@ -58,8 +59,19 @@ class Sweep(BackgroundThread):
             for kind in self._runtime.types.values():
                 # Types skipped now are covered by the next sweep, of any manager.
                 if not self._stopping.is_set():
-                    found |= kind.reservations_in_cloud(self._runtime.store.resources.catalog(kind.kind).resources)
+                    found |= self._of_type(kind)
             return frozenset(found)
+
+    def _of_type(self, kind: CompleteType) -> frozenset[str]:
+        resources = self._runtime.store.resources.catalog(kind.kind).resources
+        try:
+            return kind.reservations_in_cloud(resources)
+        except BlazarError:
+            raise
+        except Exception:
+            # Code of other packages may raise anything; the other types are swept all the same.
+            LOG.exception("Leftovers of %s cannot be listed", kind.resource_type)
+            return frozenset()
 
     def _end(self, lease_id: str) -> None:
         if self._runtime.settings.sweep_dry_run:

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from blazar.manager.common.settings import Settings
 from blazar.model.clock import Clock
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import Resource, ResourceKind, noun
 from blazar.store.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class Health:
             resources, polled, self._counts.get(kind, {}), needed=self._settings.failures_before_healing, hints=hints
         )
         if resources and not polled.keys() & {resource.name for resource in resources}:
-            LOG.warning("The cloud lists none of the registered %ss: the poll is ignored as unreliable", kind)
+            LOG.warning("The cloud lists none of the registered %ss: the poll is ignored as unreliable", noun(kind))
         names = {resource.id: resource.name for resource in resources}
         now = self._clock.now()
         changed = self._store.resources.set_failed(kind, verdict.failed, at=now) | self._store.resources.set_recovered(
@@ -103,9 +103,9 @@ class Health:
         self._counts[kind] = verdict.counts
         for id_ in sorted(changed):
             if id_ in verdict.failed:
-                LOG.warning("%s %s has failed: %s", kind, names[id_], verdict.failed[id_])
+                LOG.warning("%s %s has failed: %s", noun(kind), names[id_], verdict.failed[id_])
             else:
-                LOG.info("%s %s has recovered", kind, names[id_])
+                LOG.info("%s %s has recovered", noun(kind), names[id_])
         return bool(changed)
 
     def forget(self, kinds: Collection[ResourceKind], *, before: datetime) -> None:

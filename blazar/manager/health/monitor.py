@@ -19,8 +19,8 @@ from blazar.manager.health.healing import Healing
 from blazar.manager.health.health import Health
 from blazar.manager.health.missing import MissingResources
 from blazar.model.errors import BlazarError, Contention
-from blazar.model.resource import Resource, ResourceKind, noun
-from blazar.resources.kinds import Kind, Polled, Polls, Uses
+from blazar.model.resource import HOST, Resource, ResourceKind, noun
+from blazar.resources.kinds import CompleteKind, Polled, Uses
 
 LOG = logging.getLogger(__name__)
 
@@ -34,28 +34,23 @@ HOURLY = timedelta(hours=1)
 """How often leases are healed if ``healing_interval`` is zero, so that each run covers all future leases."""
 
 
-def uses(runtime: Runtime, kind: ResourceKind) -> Uses:
-    """Return what the calendar knows of the use of a kind, to be read on demand."""
-    calendar = runtime.store.calendar
-    return Uses(lambda: calendar.in_use(kind, runtime.clock.now()), calendar.resource_names)
-
-
 class Monitor(BackgroundThread):
     """Polls resources and heals leases."""
 
     def __init__(
         self,
         runtime: Runtime,
-        kinds: Mapping[ResourceKind, Kind],
+        kinds: Mapping[ResourceKind, CompleteKind],
         health: Health,
         healing: Healing,
         missing: MissingResources,
     ) -> None:
         super().__init__("monitor", settle=BURST)
         self._runtime = runtime
-        enabled = {each.kind for each in runtime.types.values()}
+        # Hosts are polled without any type, too: leases of a type that is no longer enabled may use them.
+        enabled = {HOST, *(each.kind for each in runtime.types.values())}
         self._kinds = kinds.keys()
-        self._polled = {name: kind for name, kind in kinds.items() if name in enabled and isinstance(kind, Polls)}
+        self._polled = {name: kind for name, kind in kinds.items() if name in enabled and kind.polls}
         self._health = health
         self._healing = healing
         self._missing = missing
@@ -87,6 +82,11 @@ class Monitor(BackgroundThread):
         """
         self._due.set()
         self.wake()
+
+    def uses(self, kind: ResourceKind) -> Uses:
+        """Return what the calendar knows of the use of a kind, to be read on demand."""
+        calendar, clock = self._runtime.store.calendar, self._clock
+        return Uses(lambda: calendar.in_use(kind, clock.now()), calendar.resource_names, self._returned)
 
     def poll_again(self) -> None:
         """Poll again in some seconds: a result could not be recorded, because a lease was busy."""
@@ -132,32 +132,42 @@ class Monitor(BackgroundThread):
             registered = self._health.registered(kind)
             try:
                 with scope(limit=self._settings.poll_limit):
-                    polled = plain.poll(registered, uses(self._runtime, kind))
+                    polled = plain.poll(registered, self.uses(kind))
                     self._record(kind, registered, polled)
-            except BlazarError as error:
-                if kind not in self._unreachable:
-                    LOG.warning("Cannot poll the state of %ss, keeping the last known one: %s", kind, error.message)
-                self._unreachable.add(kind)
+            except Exception as error:
+                # Code of other packages may raise anything; other kinds are polled, and leases healed, all the same.
+                self._cannot_poll(kind, error)
                 with self._lock:
                     self._hints |= hints
                 continue
             if kind in self._unreachable:
-                LOG.info("State of %ss: polling works again", kind)
+                LOG.info("State of %ss: polling works again", noun(kind))
                 self._unreachable.discard(kind)
             changed |= self._health.observe(kind, registered, polled.failures, hints)
         return changed
 
+    def _cannot_poll(self, kind: ResourceKind, error: Exception) -> None:
+        """Report the first of several failures in a row."""
+        if kind not in self._unreachable:
+            is_bug = not isinstance(error, BlazarError)
+            reason = f"{type(error).__name__}: {error}" if is_bug else error
+            LOG.warning(
+                "Cannot poll the state of %ss, keeping the last known one: %s",
+                noun(kind),
+                reason,
+                exc_info=error if is_bug else None,
+            )
+        self._unreachable.add(kind)
+
     def _record(self, kind: ResourceKind, registered: Collection[Resource], polled: Polled) -> None:
-        """Record what a poll has found besides failures: other data, and resources that reservations in use lack."""
+        """Write what the cloud says otherwise than is stored."""
         by_id = {resource.id: resource for resource in registered}
-        for id_, reservation_ids in polled.lacking.items():
-            self.returned(by_id[id_], reservation_ids)
         if polled.details:
             changed = self._runtime.store.resources.refresh(kind, polled.details, at=self._clock.now())
-            for external_id in sorted(by_id[id_].external_id for id_ in changed):
+            for external_id in sorted(by_id[id_].external_id for id_ in changed & by_id.keys()):
                 LOG.info("%s %s: updated from the cloud", noun(kind).capitalize(), external_id)
 
-    def returned(self, resource: Resource, reservation_ids: Collection[str]) -> None:
+    def _returned(self, resource: Resource, reservation_ids: Collection[str]) -> None:
         """Record that reservations in use lack a resource that is back in the cloud, so that it is assigned again."""
         try:
             if self._missing.record(resource, reservation_ids):

@@ -60,7 +60,7 @@ class Replanner:
         generations: dict[int, int] = {}
         affected = [task for task in tasks if to_replace.get(task.reservation.id)]
         for kind in sorted({kind for task in affected if (kind := self._kind(task))}):
-            mine = [task for task in tasks if self._kind(task) is kind and held[task.reservation.id]]
+            mine = [task for task in tasks if self._kind(task) == kind and held[task.reservation.id]]
             known = self._runtime.store.resources.catalog(kind).keys(private=True)
             reservations = [self._held_reservation(task, held[task.reservation.id], to_replace, known) for task in mine]
             search = _Search(self._booking, kind, reservations, excluded, now, attempt)

@@ -6,18 +6,20 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.healing import Healing
-from blazar.manager.health.monitor import Monitor, uses
+from blazar.manager.health.health import VANISHED
+from blazar.manager.health.monitor import Monitor
 from blazar.model.demand import Allocation, ResourceAllocations
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, NotFound
 from blazar.model.lease import Reservation
 from blazar.model.requests import Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty, noun
 from blazar.resources.complete import required_properties
-from blazar.resources.kinds import Candidate, Enters, HasOwnProperties, Kind, Polled, Polls, Refreshes
+from blazar.resources.kinds import Candidate, CompleteKind, candidate_of
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ class ResourceService:
     """Registers, changes and unregisters resources, and lists their allocations."""
 
     def __init__(
-        self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind], healing: Healing, monitor: Monitor
+        self, runtime: Runtime, kinds: Mapping[ResourceKind, CompleteKind], healing: Healing, monitor: Monitor
     ) -> None:
         self._runtime = runtime
         self._store = runtime.store.resources
@@ -54,7 +56,7 @@ class ResourceService:
             if self._store.named(kind, candidate.name) is not None:
                 raise Conflict(f"{noun(kind)} {candidate.name} is registered already")
             details = plain.details(candidate)
-            made = plain.enter(candidate) if isinstance(plain, Enters) else False
+            made = plain.enter(candidate)
             try:
                 return self._store.add(
                     kind,
@@ -69,8 +71,8 @@ class ResourceService:
             except Conflict:
                 # Another request registered it at the same time: what is in the cloud belongs to that registration.
                 raise
-            except BlazarError:
-                if made and isinstance(plain, Enters):
+            except Exception:
+                if made:
                     plain.leave(candidate)
                 raise
 
@@ -83,7 +85,9 @@ class ResourceService:
             raise InvalidInput("nothing to change: give at least one capability as key and value")
         _check_keys(self._of(kind), change.capabilities)
         resource = self.one(kind, resource_id)
-        return self._store.change(resource.id, change, at=self._clock.now(), check=self._check_not_required)
+        return self._store.change(
+            resource.id, change, at=self._clock.now(), check=partial(self._check_not_required, noun(kind))
+        )
 
     def refresh(self, kind: ResourceKind, resource_id: str) -> Resource:
         """Update a resource from the cloud (attributes, capacity, limits, traits) and return it; NotFound.
@@ -95,20 +99,14 @@ class ResourceService:
         plain = self._of(kind)
         with scope(limit=self._runtime.settings.request_limit):
             resource = self.one(kind, resource_id)
-            now_used = uses(self._runtime, kind)
-            if isinstance(plain, Refreshes):
-                lacking, prepared = plain.look(resource, now_used)
-                if lacking:
-                    self._monitor.returned(resource, lacking)
-                if not prepared and isinstance(plain, Enters):
-                    self._enter_again(plain, resource)
-                polled = plain.poll_one(resource, now_used)
-            else:
-                polled = (
-                    plain.poll((resource,), now_used) if isinstance(plain, Polls) else Polled({resource.name: None})
-                )
-            self._store.refresh(kind, polled.details, at=self._clock.now())
-        failure = polled.failures.get(resource.name)
+            polled = plain.refresh(
+                resource,
+                self._monitor.uses(kind),
+                lambda candidate: self._enter_again(plain, resource, candidate),
+            )
+            if polled.details:
+                self._store.refresh(kind, polled.details, at=self._clock.now())
+        failure = polled.failures.get(resource.name, VANISHED)
         if failure is not None:
             self._store.set_failed(kind, {resource.id: failure}, at=self._clock.now())
         else:
@@ -123,11 +121,9 @@ class ResourceService:
             resource = self.one(kind, resource_id)
             # First, so that no allocation comes in between; after a crash the resource can be unregistered again.
             self._store.withdraw(resource.id, at=self._clock.now())
-            if isinstance(plain, Enters):
-                self._leave(plain, resource)
+            self._leave(plain, resource)
             self._store.retire(resource.id, at=self._clock.now())
-            if isinstance(plain, Enters):
-                self._leave_again(plain, resource)
+            self._leave_again(plain, resource)
 
     def move(self, kind: ResourceKind, resource_id: str, reservation_id: str) -> ResourceAllocations:
         """Replace this resource of a reservation by another one."""
@@ -165,21 +161,22 @@ class ResourceService:
         """Show a capability to everybody, or to operators only; NotFound."""
         return self._store.set_property_private(self._of(kind).kind, name, private=private, at=self._clock.now())
 
-    def _of(self, kind: ResourceKind) -> Kind:
+    def _of(self, kind: ResourceKind) -> CompleteKind:
         if kind not in self._kinds:
             raise NotFound(f"resources of the kind {kind[:80]!r} are not served; an operator can enable a type of them")
         return self._kinds[kind]
 
-    def _check_not_required(self, capabilities: frozenset[str], reservations: Collection[Reservation]) -> None:
+    def _check_not_required(
+        self, word: str, capabilities: frozenset[str], reservations: Collection[Reservation]
+    ) -> None:
         for reservation in reservations:
             if needed := sorted(capabilities & required_properties(self._runtime.types, reservation)):
                 raise Conflict(
-                    f"{', '.join(needed)} cannot be changed: reservation {reservation.id} asks for it on this host"
+                    f"{', '.join(needed)} cannot be changed: reservation {reservation.id} asks for it on this {word}"
                 )
 
-    def _enter_again(self, plain: Enters, resource: Resource) -> None:
+    def _enter_again(self, plain: CompleteKind, resource: Resource, candidate: Candidate) -> None:
         """Ensure that a resource that is back is prepared. NotFound if it was unregistered meanwhile."""
-        candidate = _candidate(resource)
         plain.enter(candidate)
         try:
             self._store.one(resource.kind, resource.external_id)
@@ -188,13 +185,14 @@ class ResourceService:
             plain.leave(candidate)
             raise
 
-    def _leave(self, plain: Enters, resource: Resource) -> None:
+    def _leave(self, plain: CompleteKind, resource: Resource) -> None:
         try:
-            plain.check_unused(_candidate(resource))
-            plain.leave(_candidate(resource))
-        except BlazarError:
+            plain.check_unused(candidate_of(resource))
+            plain.leave(candidate_of(resource))
+        except Exception:
+            # Whatever went wrong: the resource stays registered, and must take allocations again.
             try:
-                plain.enter(_candidate(resource))
+                plain.enter(plain.current(resource))
             except NotFound:
                 LOG.warning(
                     "%s %s cannot be unregistered; it is not prepared again, as the cloud does not know it",
@@ -205,13 +203,15 @@ class ResourceService:
                 self._store.set_reservable(resource.id, True, at=self._clock.now())
             raise
 
-    def _leave_again(self, plain: Enters, resource: Resource) -> None:
+    def _leave_again(self, plain: CompleteKind, resource: Resource) -> None:
         """Ensure that an unregistered resource has left: a refresh may have prepared it meanwhile."""
+        if not plain.enters:
+            return
         if self._store.named(resource.kind, resource.name) is not None:
             # It was registered again, and belongs there.
             return
         try:
-            plain.leave(_candidate(resource))
+            plain.leave(candidate_of(resource))
         except BlazarError as error:
             LOG.warning(
                 "%s %s is unregistered, but may still be prepared for reservations: %s",
@@ -221,16 +221,11 @@ class ResourceService:
             )
 
 
-def _candidate(resource: Resource) -> Candidate:
-    return Candidate(resource.external_id, resource.name, resource.attributes)
-
-
-def _check_keys(kind: Kind, capabilities: Mapping[str, str | None]) -> None:
-    own = kind.own_properties if isinstance(kind, HasOwnProperties) else frozenset[str]()
+def _check_keys(kind: CompleteKind, capabilities: Mapping[str, str | None]) -> None:
     for key in capabilities:
         if len(key) > LONGEST_KEY:
             raise InvalidInput(f"Extra capability key too long: {key[:80]!r} has {len(key)} characters, at most 64 fit")
         if not key.strip():
             raise InvalidInput("a capability needs a name; its key is empty")
-        if key in own:
+        if key in kind.own_properties:
             raise InvalidInput(f"{key} is read from the cloud and cannot be set; choose another key")

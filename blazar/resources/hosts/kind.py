@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from oslo_config import cfg
@@ -40,8 +40,11 @@ class Hosts:
         host_id, name = (text_of(request.given, key) for key in ("id", "name"))
         if host_id is None and not name:
             raise InvalidInput("give name (the hypervisor's hostname) or id (its number in Nova)")
-        found = self._registration.find(id=host_id, name=name)
-        return Candidate(found.id, found.hypervisor_hostname, attributes_of(found))
+        return _candidate(self._registration.find(id=host_id, name=name))
+
+    def current(self, resource: Resource) -> Candidate:
+        """Return a host as Nova knows it now, by its name; NotFound."""
+        return _candidate(self._registration.find(id=None, name=resource.name))
 
     def details(self, candidate: Candidate) -> ResourceDetails:
         """Return the attributes, inventory and traits of a host that runs no servers. Conflict, NotFound."""
@@ -65,31 +68,29 @@ class Hosts:
         in_use = uses.in_use()
         hypervisors = self._registration.hypervisors()
         standings = self._registration.standings(hypervisors, uses.holders, in_use)
+        for host in registered:
+            standing = standings.get(host.name)
+            if standing is not None and standing.failure is None and standing.lacking:
+                uses.report_lacking(host, standing.lacking)
         try:
             details = self._details(hypervisors, registered)
         except CloudError as error:
             # Which hosts are up is known even if their capacity is not.
             LOG.warning("Hosts could not be updated from Nova and Placement; the next poll retries: %s", error.message)
             details = {}
-        healthy = {host.id: standings[host.name].lacking for host in registered if _is_healthy(standings, host)}
-        return Polled(
-            {name: standing.failure for name, standing in standings.items()},
-            details,
-            {id_: lacking for id_, lacking in healthy.items() if lacking},
-        )
+        return Polled({name: standing.failure for name, standing in standings.items()}, details)
 
-    def look(self, resource: Resource, uses: Uses) -> tuple[frozenset[str], bool]:
-        """Return the reservations in use that lack the host, and whether it is in an aggregate of ours. NotFound."""
+    def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[Candidate], None]) -> Polled:
+        """Return the state of one host; one in no aggregate of ours enters the freepool before. NotFound."""
         hypervisor = self._registration.find(id=None, name=resource.name)
         standing = self._standing(hypervisor, uses)
         if standing.in_aggregate is None:
             # Else a host that is where it belongs would count as missing.
             self._registration.check_freepool()
-        return standing.lacking, bool(standing.in_aggregate)
-
-    def poll_one(self, resource: Resource, uses: Uses) -> Polled:
-        """Return the state of one host; NotFound."""
-        hypervisor = self._registration.find(id=None, name=resource.name)
+        if standing.lacking:
+            uses.report_lacking(resource, standing.lacking)
+        if not standing.in_aggregate:
+            prepare(_candidate(hypervisor))
         details = self._details((hypervisor,), (resource,))
         return Polled({resource.name: self._standing(hypervisor, uses).failure}, details)
 
@@ -121,6 +122,5 @@ def _service_name(candidate: Candidate) -> str:
     return str(candidate.attributes["service_name"])
 
 
-def _is_healthy(standings: Mapping[str, Standing], host: Resource) -> bool:
-    standing = standings.get(host.name)
-    return standing is not None and standing.failure is None
+def _candidate(hypervisor: Hypervisor) -> Candidate:
+    return Candidate(hypervisor.id, hypervisor.hypervisor_hostname, attributes_of(hypervisor))
