@@ -24,7 +24,7 @@ LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CloudResource:
     """A resource of the cloud that an operator registers or unregisters; ``name`` is unique within the kind."""
 
     external_id: str
@@ -32,9 +32,9 @@ class Candidate:
     attributes: Mapping[str, PropertyValue] = field(default_factory=dict)
 
 
-def candidate_of(resource: Resource) -> Candidate:
+def as_stored(resource: Resource) -> CloudResource:
     """Return a registered resource as it is stored."""
-    return Candidate(resource.external_id, resource.name, resource.attributes)
+    return CloudResource(resource.external_id, resource.name, resource.attributes)
 
 
 Holders = Callable[[Collection[str]], Mapping[str, Collection[str]]]
@@ -77,10 +77,10 @@ class Kind(Protocol):
     def kind(self) -> ResourceKind:
         """Its name, as stored."""
 
-    def find(self, request: Registration) -> Candidate:
+    def find(self, request: Registration) -> CloudResource:
         """Return the resource that a request to register names. InvalidInput names the field; NotFound."""
 
-    def details(self, candidate: Candidate) -> ResourceDetails:
+    def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return the attributes, capacity and traits of a resource that can be registered.
 
         InvalidInput or NotFound if it cannot be; Conflict if it is in use.
@@ -100,16 +100,16 @@ class HasOwnProperties(Protocol):
 class Enters(Protocol):
     """A kind whose resources are prepared in the cloud for reservations. Without it registration changes nothing."""
 
-    def check_unused(self, candidate: Candidate) -> None:
+    def check_unused(self, in_cloud: CloudResource) -> None:
         """Raise Conflict if a registered resource is in use outside of reservations, so that it cannot leave."""
 
-    def current(self, resource: Resource) -> Candidate:
+    def current(self, resource: Resource) -> CloudResource:
         """Return a registered resource as the cloud knows it now; NotFound."""
 
-    def enter(self, candidate: Candidate) -> bool:
+    def enter(self, in_cloud: CloudResource) -> bool:
         """Ensure that a resource is prepared; return whether anything was missing."""
 
-    def leave(self, candidate: Candidate) -> None:
+    def leave(self, in_cloud: CloudResource) -> None:
         """Ensure that a resource is as it was before its registration, also if the cloud no longer knows it."""
 
 
@@ -128,7 +128,7 @@ class Refreshes(Protocol):
     Without it a refresh is a poll of the one resource.
     """
 
-    def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[Candidate], None]) -> Polled:
+    def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[CloudResource], None]) -> Polled:
         """Return the state of one resource, after ``prepare`` if it is not prepared any more (``Enters``). NotFound."""
 
 
@@ -154,16 +154,16 @@ class CompleteKind:
         """Return whether resources of the kind are prepared for reservations."""
         return self._enters is not None
 
-    def find(self, request: Registration) -> Candidate:
+    def find(self, request: Registration) -> CloudResource:
         """Return the resource that a request to register names. InvalidInput, NotFound."""
         found = self._plain.find(request)
         if (
-            not isinstance(found, Candidate)
+            not isinstance(found, CloudResource)
             or not isinstance(found.external_id, str)
             or not isinstance(found.name, str)
         ):
             raise TypeError(
-                f"find of the kind {self.kind} returned {found!r:.80}, not a Candidate with an id and a name"
+                f"find of the kind {self.kind} returned {found!r:.80}, not a CloudResource with an id and a name"
             )
         if not _ID.fullmatch(found.external_id) or not 0 < len(found.name) <= LONGEST_NAME:
             raise TypeError(
@@ -172,27 +172,27 @@ class CompleteKind:
             )
         return found
 
-    def details(self, candidate: Candidate) -> ResourceDetails:
+    def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return what is stored of a resource that can be registered. InvalidInput, NotFound, Conflict."""
-        return self._checked("details", self._plain.details(candidate))
+        return self._checked("details", self._plain.details(in_cloud))
 
-    def check_unused(self, candidate: Candidate) -> None:
+    def check_unused(self, in_cloud: CloudResource) -> None:
         """Raise Conflict if a registered resource is in use outside of reservations; by default never."""
         if self._enters is not None:
-            self._enters.check_unused(candidate)
+            self._enters.check_unused(in_cloud)
 
-    def current(self, resource: Resource) -> Candidate:
+    def current(self, resource: Resource) -> CloudResource:
         """Return a registered resource as the cloud knows it now, by default as it is stored; NotFound."""
-        return candidate_of(resource) if self._enters is None else self._enters.current(resource)
+        return as_stored(resource) if self._enters is None else self._enters.current(resource)
 
-    def enter(self, candidate: Candidate) -> bool:
+    def enter(self, in_cloud: CloudResource) -> bool:
         """Ensure that a resource is prepared; by default there is nothing to do."""
-        return self._enters is not None and self._enters.enter(candidate)
+        return self._enters is not None and self._enters.enter(in_cloud)
 
-    def leave(self, candidate: Candidate) -> None:
+    def leave(self, in_cloud: CloudResource) -> None:
         """Ensure that a resource is as it was before its registration; by default there is nothing to do."""
         if self._enters is not None:
-            self._enters.leave(candidate)
+            self._enters.leave(in_cloud)
 
     def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
         """Return the state of all registered resources; by default all are healthy."""
@@ -200,7 +200,7 @@ class CompleteKind:
             return Polled({resource.name: None for resource in registered})
         return self._checked_poll("poll", self._polls.poll(registered, uses))
 
-    def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[Candidate], None]) -> Polled:
+    def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[CloudResource], None]) -> Polled:
         """Return the state of one resource, prepared if need be; by default by a poll of this one."""
         if self._refreshes is None:
             return self.poll((resource,), uses)

@@ -15,7 +15,7 @@ from blazar.model.lease import Content, EventType
 from blazar.model.requests import Registration, ReservationRequest
 from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind
 from blazar.resources.base import Done, NotYet, Unusable
-from blazar.resources.kinds import Candidate, Polled, candidate_of
+from blazar.resources.kinds import CloudResource, Polled, as_stored
 from tests.world import NOON, TYPES, World, a_host, kinds_of
 
 LOT = ResourceKind("lot")
@@ -27,10 +27,10 @@ class Lots:
 
     kind = LOT
 
-    def find(self, request: Registration) -> Candidate:
-        return Candidate(str(request.given["name"]), str(request.given["name"]))
+    def find(self, request: Registration) -> CloudResource:
+        return CloudResource(str(request.given["name"]), str(request.given["name"]))
 
-    def details(self, candidate: Candidate) -> ResourceDetails:
+    def details(self, in_cloud: CloudResource) -> ResourceDetails:
         return ResourceDetails({"level": 1}, ResourceInventory(Amounts.of({"SPACE": 10})))
 
 
@@ -41,18 +41,18 @@ class Preparing(Lots):
         self.prepared: set[str] = set()
         self.failures: dict[str, Any] = {}
 
-    def check_unused(self, candidate: Candidate) -> None:
+    def check_unused(self, in_cloud: CloudResource) -> None:
         pass
 
-    def current(self, resource: Resource) -> Candidate:
-        return candidate_of(resource)
+    def current(self, resource: Resource) -> CloudResource:
+        return as_stored(resource)
 
-    def enter(self, candidate: Candidate) -> bool:
-        self.prepared.add(candidate.name)
+    def enter(self, in_cloud: CloudResource) -> bool:
+        self.prepared.add(in_cloud.name)
         return True
 
-    def leave(self, candidate: Candidate) -> None:
-        self.prepared.discard(candidate.name)
+    def leave(self, in_cloud: CloudResource) -> None:
+        self.prepared.discard(in_cloud.name)
 
     def poll(self, registered: Any, uses: Any) -> Polled:
         return Polled(self.failures)
@@ -122,10 +122,10 @@ def boom(*_: object, **__: object) -> None:
 @pytest.mark.parametrize(
     ("member", "wrong", "words"),
     [
-        ("find", lambda _: None, "find of the kind lot returned None, not a Candidate"),
-        ("find", lambda _: Candidate("", "north"), "an id has 1 to 64 characters"),
-        ("find", lambda _: Candidate("p" * 300, "north"), "an id has 1 to 64 characters"),
-        ("find", lambda _: Candidate("p", "n" * 256), "a name at most 255"),
+        ("find", lambda _: None, "find of the kind lot returned None, not a CloudResource"),
+        ("find", lambda _: CloudResource("", "north"), "an id has 1 to 64 characters"),
+        ("find", lambda _: CloudResource("p" * 300, "north"), "an id has 1 to 64 characters"),
+        ("find", lambda _: CloudResource("p", "n" * 256), "a name at most 255"),
         ("details", lambda _: None, "details of the kind lot returned None, not ResourceDetails"),
         ("details", lambda _: ResourceDetails({}, {"SPACE": 1}), "not ResourceDetails"),
         ("details", lambda _: ResourceDetails({"x": object()}, ResourceInventory()), "is not JSON"),

@@ -19,7 +19,7 @@ from blazar.model.lease import Reservation
 from blazar.model.requests import Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty, noun
 from blazar.resources.complete import required_properties
-from blazar.resources.kinds import Candidate, CompleteKind, candidate_of
+from blazar.resources.kinds import CloudResource, CompleteKind, as_stored
 
 LOG = logging.getLogger(__name__)
 
@@ -52,16 +52,16 @@ class ResourceService:
         plain = self._of(kind)
         _check_keys(plain, request.capabilities)
         with scope(limit=self._runtime.settings.request_limit):
-            candidate = plain.find(request)
-            if self._store.named(kind, candidate.name) is not None:
-                raise Conflict(f"{noun(kind)} {candidate.name} is registered already")
-            details = plain.details(candidate)
-            made = plain.enter(candidate)
+            in_cloud = plain.find(request)
+            if self._store.named(kind, in_cloud.name) is not None:
+                raise Conflict(f"{noun(kind)} {in_cloud.name} is registered already")
+            details = plain.details(in_cloud)
+            made = plain.enter(in_cloud)
             try:
                 return self._store.add(
                     kind,
-                    external_id=candidate.external_id,
-                    name=candidate.name,
+                    external_id=in_cloud.external_id,
+                    name=in_cloud.name,
                     details=details,
                     capabilities=request.capabilities,
                     disabled=request.disabled,
@@ -73,7 +73,7 @@ class ResourceService:
                 raise
             except Exception:
                 if made:
-                    plain.leave(candidate)
+                    plain.leave(in_cloud)
                 raise
 
     def change(self, kind: ResourceKind, resource_id: str, change: ResourceChange) -> Resource:
@@ -102,7 +102,7 @@ class ResourceService:
             polled = plain.refresh(
                 resource,
                 self._monitor.uses(kind),
-                lambda candidate: self._enter_again(plain, resource, candidate),
+                lambda in_cloud: self._enter_again(plain, resource, in_cloud),
             )
             if polled.details:
                 self._store.refresh(kind, polled.details, at=self._clock.now())
@@ -175,20 +175,20 @@ class ResourceService:
                     f"{', '.join(needed)} cannot be changed: reservation {reservation.id} asks for it on this {word}"
                 )
 
-    def _enter_again(self, plain: CompleteKind, resource: Resource, candidate: Candidate) -> None:
+    def _enter_again(self, plain: CompleteKind, resource: Resource, in_cloud: CloudResource) -> None:
         """Ensure that a resource that is back is prepared. NotFound if it was unregistered meanwhile."""
-        plain.enter(candidate)
+        plain.enter(in_cloud)
         try:
             self._store.one(resource.kind, resource.external_id)
         except NotFound:
             # Its deletion checked for the last time before this resource was prepared.
-            plain.leave(candidate)
+            plain.leave(in_cloud)
             raise
 
     def _leave(self, plain: CompleteKind, resource: Resource) -> None:
         try:
-            plain.check_unused(candidate_of(resource))
-            plain.leave(candidate_of(resource))
+            plain.check_unused(as_stored(resource))
+            plain.leave(as_stored(resource))
         except Exception:
             # Whatever went wrong: the resource stays registered, and must take allocations again.
             try:
@@ -211,7 +211,7 @@ class ResourceService:
             # It was registered again, and belongs there.
             return
         try:
-            plain.leave(candidate_of(resource))
+            plain.leave(as_stored(resource))
         except BlazarError as error:
             LOG.warning(
                 "%s %s is unregistered, but may still be prepared for reservations: %s",

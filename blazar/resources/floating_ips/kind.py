@@ -20,7 +20,7 @@ from blazar.resources.floating_ips.registration import (
     attributes_of,
     name_of,
 )
-from blazar.resources.kinds import Candidate, Polled, Uses
+from blazar.resources.kinds import CloudResource, Polled, Uses
 from blazar.resources.parameters import text_of
 
 
@@ -37,17 +37,17 @@ class FloatingIps:
     def __init__(self, registration: AddressRegistration) -> None:
         self._registration = registration
 
-    def find(self, request: Registration) -> Candidate:
+    def find(self, request: Registration) -> CloudResource:
         """Return the address with a new id. InvalidInput."""
         network_id = text_of(request.given, NETWORK)
         if network_id is None:
             raise InvalidInput(f"Missing parameter {NETWORK}; give the id of an external network")
         address = address_text(request.given.get(ADDRESS), ADDRESS)
-        return Candidate(str(uuid.uuid4()), name_of(network_id, address), {NETWORK: network_id, ADDRESS: address})
+        return CloudResource(str(uuid.uuid4()), name_of(network_id, address), {NETWORK: network_id, ADDRESS: address})
 
-    def details(self, candidate: Candidate) -> ResourceDetails:
+    def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return the attributes of an address that can be reserved. InvalidInput, NotFound (subnet), Conflict."""
-        network_id, address = str(candidate.attributes[NETWORK]), str(candidate.attributes[ADDRESS])
+        network_id, address = str(in_cloud.attributes[NETWORK]), str(in_cloud.attributes[ADDRESS])
         subnet = self._registration.subnet_for(network_id, address)
         return ResourceDetails(attributes_of(network_id, subnet.id, address), ResourceInventory())
 

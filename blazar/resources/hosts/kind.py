@@ -15,7 +15,7 @@ from blazar.model.requests import Registration
 from blazar.model.resource import HOST, Resource, ResourceDetails
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration, Standing, attributes_of
-from blazar.resources.kinds import Candidate, Polled, Uses
+from blazar.resources.kinds import CloudResource, Polled, Uses
 from blazar.resources.parameters import HOST_PROPERTIES, text_of
 
 LOG = logging.getLogger(__name__)
@@ -35,33 +35,33 @@ class Hosts:
     def __init__(self, registration: HostRegistration) -> None:
         self._registration = registration
 
-    def find(self, request: Registration) -> Candidate:
+    def find(self, request: Registration) -> CloudResource:
         """Return the host with exactly this id, or else this name. InvalidInput, NotFound."""
         host_id, name = (text_of(request.given, key) for key in ("id", "name"))
         if host_id is None and not name:
             raise InvalidInput("give name (the hypervisor's hostname) or id (its number in Nova)")
-        return _candidate(self._registration.find(id=host_id, name=name))
+        return _cloud_resource(self._registration.find(id=host_id, name=name))
 
-    def current(self, resource: Resource) -> Candidate:
+    def current(self, resource: Resource) -> CloudResource:
         """Return a host as Nova knows it now, by its name; NotFound."""
-        return _candidate(self._registration.find(id=None, name=resource.name))
+        return _cloud_resource(self._registration.find(id=None, name=resource.name))
 
-    def details(self, candidate: Candidate) -> ResourceDetails:
+    def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return the attributes, inventory and traits of a host that runs no servers. Conflict, NotFound."""
-        self.check_unused(candidate)
-        return self._registration.details(candidate.name, candidate.attributes)
+        self.check_unused(in_cloud)
+        return self._registration.details(in_cloud.name, in_cloud.attributes)
 
-    def check_unused(self, candidate: Candidate) -> None:
+    def check_unused(self, in_cloud: CloudResource) -> None:
         """Raise Conflict if the host runs servers."""
-        self._registration.check_empty(candidate.name, _service_name(candidate))
+        self._registration.check_empty(in_cloud.name, _service_name(in_cloud))
 
-    def enter(self, candidate: Candidate) -> bool:
+    def enter(self, in_cloud: CloudResource) -> bool:
         """Ensure that the host is in the freepool and has a reservation provider."""
-        return self._registration.ensure_entered(candidate.name, _service_name(candidate))
+        return self._registration.ensure_entered(in_cloud.name, _service_name(in_cloud))
 
-    def leave(self, candidate: Candidate) -> None:
+    def leave(self, in_cloud: CloudResource) -> None:
         """Ensure that the host is not in the freepool."""
-        self._registration.ensure_left(_service_name(candidate))
+        self._registration.ensure_left(_service_name(in_cloud))
 
     def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
         """Return the state of all hosts: two calls to Nova, and one to Placement if it has no changes."""
@@ -80,7 +80,7 @@ class Hosts:
             details = {}
         return Polled({name: standing.failure for name, standing in standings.items()}, details)
 
-    def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[Candidate], None]) -> Polled:
+    def refresh(self, resource: Resource, uses: Uses, prepare: Callable[[CloudResource], None]) -> Polled:
         """Return the state of one host; one in no aggregate of ours enters the freepool before. NotFound."""
         hypervisor = self._registration.find(id=None, name=resource.name)
         standing = self._standing(hypervisor, uses)
@@ -90,7 +90,7 @@ class Hosts:
         if standing.lacking:
             uses.report_lacking(resource, standing.lacking)
         if not standing.in_aggregate:
-            prepare(_candidate(hypervisor))
+            prepare(_cloud_resource(hypervisor))
         details = self._details((hypervisor,), (resource,))
         return Polled({resource.name: self._standing(hypervisor, uses).failure}, details)
 
@@ -118,9 +118,9 @@ class Hosts:
         return replace(hypervisor, availability_zone=str(host.attributes["availability_zone"]))
 
 
-def _service_name(candidate: Candidate) -> str:
-    return str(candidate.attributes["service_name"])
+def _service_name(in_cloud: CloudResource) -> str:
+    return str(in_cloud.attributes["service_name"])
 
 
-def _candidate(hypervisor: Hypervisor) -> Candidate:
-    return Candidate(hypervisor.id, hypervisor.hypervisor_hostname, attributes_of(hypervisor))
+def _cloud_resource(hypervisor: Hypervisor) -> CloudResource:
+    return CloudResource(hypervisor.id, hypervisor.hypervisor_hostname, attributes_of(hypervisor))

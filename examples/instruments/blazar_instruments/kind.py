@@ -12,7 +12,7 @@ from blazar.model.amounts import Amounts
 from blazar.model.errors import InvalidInput, NotFound
 from blazar.model.requests import Registration
 from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind
-from blazar.resources.kinds import Candidate, Polled, Uses
+from blazar.resources.kinds import CloudResource, Polled, Uses
 from blazar_instruments.port import Control, Instrument, control
 
 INSTRUMENT = ResourceKind("instrument")
@@ -33,17 +33,17 @@ class Instruments:
         """Return the kind as configured."""
         return cls(control(conf, cloud))
 
-    def find(self, request: Registration) -> Candidate:
+    def find(self, request: Registration) -> CloudResource:
         """Return the instrument of this name. InvalidInput, NotFound."""
         name = request.given.get("name")
         if not isinstance(name, str):
             raise InvalidInput("name is missing; give the name of an instrument")
         found = self._named(name)
-        return Candidate(found.id, found.name, {"model": found.model})
+        return CloudResource(found.id, found.name, {"model": found.model})
 
-    def details(self, candidate: Candidate) -> ResourceDetails:
+    def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return the model and the channels of an instrument."""
-        return _details(self._named(candidate.name))
+        return _details(self._named(in_cloud.name))
 
     def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
         """Return which instruments work, and what is new about them; one call."""
