@@ -207,7 +207,7 @@ def allocation_of(row: Sequence[Any]) -> Allocation:
     """Return an allocation."""
     kind, resource_id, lease_id, reservation_id, starts_at, ends_at, count, per_instance = row
     return Allocation(
-        ResourceKind(kind),
+        kind,
         resource_id,
         lease_id,
         reservation_id,
