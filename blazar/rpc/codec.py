@@ -59,14 +59,14 @@ class UnknownCall(MalformedMessage):
 
 def named(call: str, arguments: Sequence[Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments of a call by name; TypeError if they do not match the interface."""
-    given = inspect.signature(CALLS[call]).bind(None, *arguments, **more).arguments
+    given = _signature(call).bind(None, *arguments, **more).arguments
     return {name: value for name, value in given.items() if name != "self"}
 
 
 @cache
 def needed(call: str) -> frozenset[str]:
     """Return the arguments without which a call cannot be made."""
-    parameters = list(inspect.signature(CALLS[call]).parameters.values())[1:]
+    parameters = list(_signature(call).parameters.values())[1:]
     return frozenset(parameter.name for parameter in parameters if parameter.default is parameter.empty)
 
 
@@ -166,6 +166,11 @@ def _message(given: object, what: str) -> dict[str, str]:
         return _TEXTS.validate_python(given, strict=True)
     except ValidationError:
         raise MalformedMessage(f"{what} should be strings by name") from None
+
+
+@cache
+def _signature(call: str) -> inspect.Signature:
+    return inspect.signature(CALLS[call])
 
 
 @cache

@@ -88,10 +88,6 @@ class Monitor(BackgroundThread):
         calendar, clock = self._runtime.store.calendar, self._clock
         return Uses(lambda: calendar.in_use(kind, clock.now()), calendar.resource_names, self._returned)
 
-    def poll_again(self) -> None:
-        """Poll again in some seconds: a result could not be recorded, because a lease was busy."""
-        self._again.set()
-
     def run_once(self) -> None:
         """Poll all resources, and heal if that changed anything. For tests and tools."""
         if self._poll() | _taken(self._due):
@@ -161,8 +157,8 @@ class Monitor(BackgroundThread):
 
     def _record(self, kind: ResourceKind, registered: Collection[Resource], polled: Polled) -> None:
         """Write what the cloud says otherwise than is stored."""
-        by_id = {resource.id: resource for resource in registered}
         if polled.details:
+            by_id = {resource.id: resource for resource in registered}
             changed = self._runtime.store.resources.refresh(kind, polled.details, at=self._clock.now())
             for external_id in sorted(by_id[id_].external_id for id_ in changed & by_id.keys()):
                 LOG.info("%s %s: updated from the cloud", noun(kind).capitalize(), external_id)
@@ -179,7 +175,8 @@ class Monitor(BackgroundThread):
                 resource.name,
                 error.message,
             )
-            self.poll_again()
+            # Polled again in some seconds: the lease is busy now.
+            self._again.set()
 
     def _round(self) -> float:
         now = self._clock.now()
