@@ -100,7 +100,7 @@ def _register_others(conf: cfg.ConfigOpts) -> list[tuple[str, list[cfg.Opt]]]:
     found: list[tuple[str, list[cfg.Opt]]] = []
     for point in _option_lists():
         try:
-            theirs = [(_section(group), list(options)) for group, options in point.load()()]
+            theirs = _options_of(point)
             for group, options in theirs:
                 conf.register_opts(options, group=group)
         except (Exception, SystemExit) as error:
@@ -118,8 +118,9 @@ def _option_lists() -> list[EntryPoint]:
     return [point for point in points if point.dist and point.dist.name in extending - {"blazar"}]
 
 
-def _section(group: Any) -> str:
-    return getattr(group, "name", group) or "DEFAULT"
+def _options_of(point: EntryPoint) -> list[tuple[str, list[cfg.Opt]]]:
+    """Return the options that an entry point lists, by section; raises whatever its package does."""
+    return [(getattr(group, "name", group) or "DEFAULT", list(options)) for group, options in point.load()()]
 
 
 def read_again(conf: cfg.ConfigOpts) -> None:
@@ -232,11 +233,14 @@ def _sections(file: str) -> dict[str, dict[str, list[str]]]:
 
 
 def _known() -> Iterator[tuple[str, str]]:
-    points = [point for point in entry_points(group="oslo.config.opts") if point.name in NAMESPACES]
-    lists = [pair for point in points for pair in point.load()()]
-    for group, options in (*lists, *_register_others(cfg.ConfigOpts())):
+    lists = [_options_of(point) for point in entry_points(group="oslo.config.opts") if point.name in NAMESPACES]
+    for point in _option_lists():
+        # Those that cannot be read were reported when they were to be registered.
+        with contextlib.suppress(Exception, SystemExit):
+            lists.append(_options_of(point))
+    for group, options in (pair for pairs in lists for pair in pairs):
         for option in options:
-            yield from _names(_section(group), option)
+            yield from _names(group, option)
 
 
 def _names(group: str, option: cfg.Opt) -> Iterator[tuple[str, str]]:
