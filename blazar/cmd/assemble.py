@@ -32,13 +32,14 @@ def manager(
 
     ``identity`` is how filters of usage enforcement reach Keystone; None without Keystone.
     """
+    types, kinds = plugins.made(conf, cloud)
     return ManagerService(
         Store(engine, cleaning_time=config.cleaning_time(conf)),
         clock,
         config.manager_settings(conf),
         Plugins(
-            types=plugins.types(conf, cloud),
-            kinds=plugins.served_kinds(conf, cloud),
+            types=types,
+            kinds=kinds,
             notifier=notifier or _notifier(conf),
             enforcement=enforcement(conf, identity or Identity(region_name=conf.os_region_name, cafile=conf.cafile)),
         ),

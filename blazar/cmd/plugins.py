@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
+from importlib.metadata import EntryPoint
 from typing import Any, Protocol
 
 from oslo_config import cfg
@@ -49,14 +50,15 @@ def check(conf: cfg.ConfigOpts) -> None:
     _kinds(conf, _types(conf))
 
 
-def types(conf: cfg.ConfigOpts, cloud: Cloud) -> tuple[ResourceType, ...]:
-    """Return the enabled resource types. ConfigurationError if one is unknown, or cannot be made as configured."""
-    return tuple(_made(name, plugin, conf, cloud) for name, plugin in _types(conf).items())
+def made(conf: cfg.ConfigOpts, cloud: Cloud) -> tuple[tuple[ResourceType, ...], Mapping[ResourceKind, Kind]]:
+    """Return the enabled types, and our own kinds with those of these types.
 
-
-def served_kinds(conf: cfg.ConfigOpts, cloud: Cloud) -> Mapping[ResourceKind, Kind]:
-    """Return our own kinds and those of the enabled types; ConfigurationError as for ``types``."""
-    return {name: _made(name, plugin, conf, cloud) for name, plugin in _kinds(conf, _types(conf)).items()}
+    ConfigurationError if one is unknown, or cannot be made as configured.
+    """
+    enabled = _types(conf)
+    served = _kinds(conf, enabled)
+    types = tuple(_made(name, plugin, conf, cloud) for name, plugin in enabled.items())
+    return types, {name: _made(name, plugin, conf, cloud) for name, plugin in served.items()}
 
 
 def _types(conf: cfg.ConfigOpts) -> Mapping[str, Any]:
@@ -67,7 +69,7 @@ def _types(conf: cfg.ConfigOpts) -> Mapping[str, Any]:
         raise ConfigurationError(
             f"{NAMED} names {', '.join(unknown)}, which is not installed; installed are: {', '.join(sorted(there))}"
         )
-    found = {name: _loaded(there[name], TypePlugin, complete.check, NAMED) for name in names}
+    found = {name: _loaded(there[name], TypePlugin, complete.CAPABILITIES, NAMED) for name in names}
     for name, plugin in found.items():
         _check_word(name, "resource_type", plugin.resource_type, LONGEST_TYPE)
         _check_word(name, "kind", plugin.kind, LONGEST_KIND)
@@ -87,7 +89,8 @@ def _kinds(conf: cfg.ConfigOpts, enabled: Mapping[str, Any]) -> Mapping[Resource
                 f"{KIND_NAMESPACE} with this name; see {ADVICE}"
             )
     wanted = sorted({*KINDS, *(plugin.kind for plugin in enabled.values())})
-    found = {kind: _loaded(there[kind], KindPlugin, kinds.check, f"The group {KIND_NAMESPACE}") for kind in wanted}
+    group = f"The group {KIND_NAMESPACE}"
+    found = {kind: _loaded(there[kind], KindPlugin, kinds.CAPABILITIES, group) for kind in wanted}
     for name, plugin in found.items():
         _check_word(name, "kind", plugin.kind, LONGEST_KIND)
         if plugin.kind in (INSTANCE, VCPU):
@@ -107,17 +110,17 @@ def _check_word(name: str, field: str, value: object, longest: int) -> None:
         )
 
 
-def _loaded(point: Any, protocol: type, check: Callable[[object], None], named: str) -> Any:
+def _loaded(point: EntryPoint, protocol: type, capabilities: Collection[type], named: str) -> Any:
     try:
         plugin = extensions.load(point, protocol, named=named, advice=ADVICE)
-        try:
-            check(plugin)
-        except InvalidInput as error:
-            raise InvalidInput(
-                f"{named} names {point.name}, which is incomplete: {error.message}; see {ADVICE}"
-            ) from error
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
+    try:
+        extensions.check_whole(plugin, capabilities)
+    except InvalidInput as error:
+        raise ConfigurationError(
+            f"{named} names {point.name}, which is incomplete: {error.message}; see {ADVICE}"
+        ) from error
     return plugin
 
 

@@ -6,7 +6,7 @@ Only what the configuration names is loaded; parts of the API need no name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, Protocol
 
@@ -45,6 +45,17 @@ def load(point: EntryPoint, protocol: type, *, named: str, advice: str) -> Any:
             f"existing Blazar: {point.value} has no {', '.join(lacking)}; remove it, or see {advice}"
         )
     return kind
+
+
+def check_whole(plain: object, protocols: Iterable[type]) -> None:
+    """Raise InvalidInput if it has only some members of a protocol: what it has would be ignored without a word."""
+    for protocol in protocols:
+        members = sorted(name for name in vars(protocol) if not name.startswith("_"))
+        missing = [name for name in members if not hasattr(plain, name)]
+        if missing and len(missing) < len(members):
+            present = [name for name in members if name not in missing]
+            wanted = "both or neither" if len(members) == 2 else "all or none"
+            raise InvalidInput(f"it has {' and '.join(present)}, but not {' and '.join(missing)}: it needs {wanted}")
 
 
 def _members(protocol: type) -> set[str]:

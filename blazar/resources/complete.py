@@ -166,16 +166,8 @@ class CompleteType:
         return demand
 
 
-def check(plain: object) -> None:
-    """Raise InvalidInput if a type has only some members of a protocol: what it has would be ignored without a word."""
-    for protocol in (Resolves, Requires, Changes, ReportsUse, Prepares, ChoosesAction, SavesWork, Restores):
-        members = sorted(name for name in vars(protocol) if not name.startswith("_"))
-        missing = [name for name in members if not hasattr(plain, name)]
-        if missing and len(missing) < len(members):
-            present = [name for name in members if name not in missing]
-            raise InvalidInput(
-                f"it has {' and '.join(present)}, but not {' and '.join(missing)}: it needs both or neither"
-            )
+CAPABILITIES: tuple[type, ...] = (Resolves, Requires, Changes, ReportsUse, Prepares, ChoosesAction, SavesWork, Restores)
+"""The protocols that a type has whole, or not at all."""
 
 
 def required_properties(types: Mapping[str, CompleteType], reservation: Reservation) -> frozenset[str]:

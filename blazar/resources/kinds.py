@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from blazar.model.errors import InvalidInput
 from blazar.model.requests import Registration
 from blazar.model.resource import PropertyValue, Resource, ResourceDetails, ResourceInventory, ResourceKind
 
@@ -231,11 +230,5 @@ class CompleteKind:
         return polled
 
 
-def check(plain: object) -> None:
-    """Raise InvalidInput if a kind has only some members of a protocol: what it has would be ignored without a word."""
-    for protocol in (Enters, Refreshes):
-        members = sorted(name for name in vars(protocol) if not name.startswith("_"))
-        missing = [name for name in members if not hasattr(plain, name)]
-        if missing and len(missing) < len(members):
-            present = [name for name in members if name not in missing]
-            raise InvalidInput(f"it has {' and '.join(present)}, but not {' and '.join(missing)}: it needs all or none")
+CAPABILITIES: tuple[type, ...] = (Enters, Refreshes)
+"""The protocols that a kind has whole, or not at all."""
