@@ -43,6 +43,8 @@ class Kind:
     per_instance: Amounts | None = None
     least_free: Mapping[str, int] = field(default_factory=dict)
     """How many resources without a lease a request needs; it is left out where there are fewer."""
+    searches: Callable[[int, int], Room] = lambda hosts, free: {}
+    """What a search for free time asks for, on so many resources of which so many have no lease: it fits at the end."""
     lists: Mapping[str, str] = field(default_factory=lambda: {"allocations": "/v1/os-hosts/allocations"})
     """What operators list of the resources, by the name it has in the table."""
 
@@ -79,6 +81,7 @@ KINDS: Mapping[str, Kind] = {
             starts=_hosts(1),
             creates={"create 1 host": _hosts(1), "create 10 hosts": _hosts(10)},
             least_free={"create 10 hosts": 10},
+            searches=lambda hosts, free: _hosts(free + 1),
             make=PhysicalHost,
         ),
         Kind(
@@ -91,6 +94,7 @@ KINDS: Mapping[str, Kind] = {
                 "create 4 apart": _servers(4, False),
             },
             least_free={"create 4 apart": 4},
+            searches=lambda hosts, free: _servers(17 * hosts, None),
             make=VirtualInstance,
             count=4,
             per_instance=SERVER,
@@ -100,6 +104,7 @@ KINDS: Mapping[str, Kind] = {
             filled=_of_flavor(4),
             starts=_of_flavor(4),
             creates={"create 4 servers": _of_flavor(4)},
+            searches=lambda hosts, free: _of_flavor(17 * hosts),
             make=FlavorInstance,
             count=4,
             per_instance=SERVER,
@@ -110,6 +115,7 @@ KINDS: Mapping[str, Kind] = {
             starts=_addresses(1),
             creates={"create 1 address": _addresses(1), "create 10 addresses": _addresses(10)},
             least_free={"create 10 addresses": 10},
+            searches=lambda hosts, free: _addresses(free + 1),
             make=lambda cloud, settings: VirtualFloatingIp(cloud, before_end=settings.before_end),
             resources=FLOATING_IP,
             lists={"addresses": "/v1/floatingips"},

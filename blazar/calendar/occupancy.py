@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import chain
+from typing import Generic, TypeVar
 
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
@@ -17,6 +18,9 @@ from blazar.model.window import Window
 
 Use = tuple[datetime, datetime, int, Amounts]
 """A use of a part of a resource: start, end, count, and the amounts per instance."""
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 Span = tuple[datetime, datetime, int]
 """Start, end, and the amount that is taken."""
@@ -136,27 +140,37 @@ class Room(Mapping[int, timedelta]):
         return len(frozenset(self._ends).union(self._starts))
 
 
-class _Peaks(Mapping[int, Amounts]):
+class Lazy(Mapping[int, T], Generic[R, T]):
+    """Values by resource that are computed when they are read: a search on a large calendar reads few of them.
+
+    ``raw`` has what they are computed from; a subclass computes one in ``__getitem__``.
+    """
+
+    def __init__(self, raw: Mapping[int, R]) -> None:
+        self._raw = raw
+
+    def __contains__(self, resource_id: object) -> bool:
+        return resource_id in self._raw
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+
+class _Peaks(Lazy[Sequence[Use], Amounts]):
     """The peaks of resources, each computed on first access."""
 
     def __init__(self, uses: Mapping[int, Sequence[Use]]) -> None:
-        self._uses = uses
+        super().__init__(uses)
         self._known: dict[int, Amounts] = {}
 
     def __getitem__(self, resource_id: int) -> Amounts:
         known = self._known.get(resource_id)
         if known is None:
-            known = self._known[resource_id] = _peak(self._uses[resource_id])
+            known = self._known[resource_id] = _peak(self._raw[resource_id])
         return known
-
-    def __contains__(self, resource_id: object) -> bool:
-        return resource_id in self._uses
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._uses)
-
-    def __len__(self) -> int:
-        return len(self._uses)
 
 
 def _peak(uses: Sequence[Use]) -> Amounts:

@@ -119,7 +119,8 @@ def _with_required(demands: Sequence[Demand], snapshot: Snapshot, find: Matching
 def _check_required(demand: Demand, named: Mapping[str, Resource], claimed: Set[int], snapshot: Snapshot) -> None:
     word = noun(demand.kind)
     if missing := sorted(demand.required - named.keys()):
-        raise InvalidInput(f"{', '.join(missing)}: no such {word} is registered; require others, or fewer")
+        sentence = f"{', '.join(missing)}: no such {word} is registered; require others, or fewer"
+        raise InvalidInput(sentence, code="unknown_reference")
     reasons: tuple[tuple[str, Callable[[Resource], bool]], ...] = (
         ("is required or in use by another reservation of the lease", lambda r: r.id in claimed),
         ("is not reservable at present", lambda r: not r.reservable),
@@ -191,7 +192,7 @@ def _matched(demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]
         while seats.held[index] < demands[index].min_count:
             if not seats.add(index):
                 together = len({r.id for resources in candidates for r in resources})
-                raise _not_enough(index, demands, together, find, jointly=True)
+                raise _not_enough(index, demands, together, find, others=" beside")
     growing = order
     while growing:
         # A demand that cannot grow now never can: each further assignment leaves at most as much choice.
@@ -262,12 +263,13 @@ def _place_mixed(
     if lost := search.overdrawn():
         raise NotEnoughResources(
             f"{', '.join(lost)} is in use by the reservation, and too much of it is promised to other leases in "
-            f"that time"
+            f"that time",
+            public="too much of what the reservation uses is promised to other leases in that time",
         )
     if not search.fill():
         rooms = [search.room(index) for index in range(len(demands))]
         worst = max(range(len(demands)), key=lambda i: demands[i].min_count - rooms[i])
-        raise _not_enough(worst, demands, rooms[worst], find, jointly=len(demands) > 1)
+        raise _not_enough(worst, demands, rooms[worst], find, others=" without" if len(demands) > 1 else "")
     search.top_up()
     return Placement(
         tuple(
@@ -287,17 +289,18 @@ def _check_pinned(index: int, demands: Sequence[Demand], candidates: Sequence[Re
     lost = [r.name for r in candidates if r.id in pinned and not snapshot.occupancy.is_free(r.id)]
     if lost:
         raise NotEnoughResources(
-            f"{', '.join(sorted(lost))} is in use by the reservation, and promised to another lease in that time"
+            f"{', '.join(sorted(lost))} is in use by the reservation, and promised to another lease in that time",
+            public="what the reservation uses is promised to another lease in that time",
         )
 
 
 def _not_enough(
-    index: int, demands: Sequence[Demand], free: int, find: Matching, *, jointly: bool = False
+    index: int, demands: Sequence[Demand], free: int, find: Matching, *, others: str = ""
 ) -> NotEnoughResources:
     demand = demands[index]
     matching = len(_eligible(demand, find))
     which = f"reservation {index + 1} of the lease: " if len(demands) > 1 else ""
-    together = " beside the lease's other reservations" if jointly else ""
+    together = f"{others} the lease's other reservations" if others else ""
     if demand.whole:
         text = f"at least {demand.min_count} requested, {matching} match, {free} of them free in that time{together}"
     else:

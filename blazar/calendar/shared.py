@@ -38,7 +38,7 @@ class SharedSearch:
 
     def __init__(self, demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], snapshot: Snapshot) -> None:
         self._demands = demands
-        self._candidates = candidates
+        self._candidates = _choosiest_last(demands, candidates)
         self._occupancy = snapshot.occupancy
         held = frozenset().union(*(demand.pinned.union(demand.kept) for demand in demands))
         self._kept = {r.id: r for r in snapshot.resources if r.id in held} if held else {}
@@ -53,22 +53,40 @@ class SharedSearch:
         """Assign to every demand its minimum; return whether that is possible."""
         if self._greedily():
             return True
-        if len(self._demands) == 1 or any(self.room(i) < d.min_count for i, d in enumerate(self._demands)):
+        if len(self._demands) == 1:
             return False
         self._begin()
+        if any(self._missing(i) and self.room(i) < d.min_count for i, d in enumerate(self._demands)):
+            return False
         return self._by_search()
 
     def top_up(self) -> None:
-        """Assign to every demand what still fits up to its maximum, one instance at a time in turn."""
-        growing = True
+        """Assign to every demand what still fits up to its maximum, one instance at a time in turn.
+
+        Where one does not fit now, it never will: so each demand goes through its candidates once.
+        """
+        left = [d.max_count - sum(given.values()) for d, given in zip(self._demands, self._given, strict=True)]
+        positions = [0] * len(left)
+        growing = [index for index, count in enumerate(left) if count > 0]
         while growing:
-            growing = False
-            for index, demand in enumerate(self._demands):
-                if sum(self._given[index].values()) < demand.max_count:
-                    fit = next((r for r in self._candidates[index] if self._fits(index, r)), None)
-                    if fit is not None:
-                        self._take(index, fit, 1)
-                        growing = True
+            # Nobody has to wait for a turn of the last one.
+            at_once = left[growing[0]] if len(growing) == 1 else 1
+            for index in growing:
+                left[index] = left[index] - at_once if self._grow(index, positions, at_once) else 0
+            growing = [index for index in growing if left[index] > 0]
+
+    def _grow(self, index: int, positions: list[int], count: int) -> bool:
+        """Assign more instances to a demand, from its position among the candidates on; return whether all fitted."""
+        candidates = self._candidates[index]
+        while count and positions[index] < len(candidates):
+            resource = candidates[positions[index]]
+            fits = min(count, self._fits(index, resource))
+            if fits:
+                self._take(index, resource, fits)
+                count -= fits
+            else:
+                positions[index] += 1
+        return not count
 
     def given(self, index: int) -> Mapping[int, int]:
         """Return the count that a demand got, by resource."""
@@ -79,8 +97,15 @@ class SharedSearch:
         demand = self._demands[index]
         if demand.per_instance is None:
             return len(self._candidates[index])
-        candidates = {r.id: r for r in self._candidates[index]} | {id_: self._kept[id_] for id_ in demand.kept}
-        counts = [self._occupancy.count_free(r, demand.per_instance) for r in candidates.values()]
+        kept = {id_: self._kept[id_] for id_ in demand.kept}
+        # Those that stay together join those that stay where they are.
+        open_to = () if kept and demand.affinity is Affinity.TOGETHER else self._candidates[index]
+        candidates = {r.id: r for r in open_to} | kept
+        # What is kept may be more than fits by now.
+        counts = [
+            max(demand.kept.get(r.id, 0), self._occupancy.count_free(r, demand.per_instance))
+            for r in candidates.values()
+        ]
         match demand.affinity:
             case Affinity.TOGETHER:
                 return max(counts, default=0)
@@ -226,3 +251,25 @@ class SharedSearch:
         self._given[index][resource.id] -= count
         if not self._given[index][resource.id]:
             del self._given[index][resource.id]
+
+
+def _choosiest_last(
+    demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]
+) -> Sequence[Sequence[Resource]]:
+    """Return the candidates with those of whole demands last that could carry servers of the lease.
+
+    Whole demands are placed first. On hosts that no server of the lease can use they are in nobody's way; otherwise the
+    search would have to move many of them, one by one. Preferred resources stay first.
+    """
+    shared = [(d.per_instance, found) for d, found in zip(demands, candidates, strict=True) if d.per_instance]
+    if len(shared) == len(demands):
+        return candidates
+    wanted: dict[int, int] = {}
+    for per_instance, found in shared:
+        for resource in found:
+            if resource.count_beside(Amounts(), per_instance):
+                wanted[resource.id] = wanted.get(resource.id, 0) + 1
+    return [
+        sorted(found, key=lambda r: (r.id not in d.preferred, wanted.get(r.id, 0))) if d.whole else found
+        for d, found in zip(demands, candidates, strict=True)
+    ]

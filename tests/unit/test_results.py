@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from blazar.manager.events.results import Acted, Failed, Finished, Retry, UnusableResources, result_of
 from blazar.model.lease import Content, Reservation, ReservationStatus
+from blazar.model.reasons import ReasonCode, reason
 from blazar.resources.base import NotYet
 from tests.world import NOON
 
@@ -16,8 +18,9 @@ ACTIVE, ERROR, PENDING = ReservationStatus.ACTIVE, ReservationStatus.ERROR, Rese
 SOON, LATER = timedelta(seconds=2), timedelta(seconds=9)
 ONE, TWO, THREE = (Reservation(name, "physical:host", name, PENDING, NOON) for name in ("one", "two", "three"))
 DONE = Acted(ONE, None)
-REFUSED = Failed(TWO, "refused", permanent=True)
-UNREACHABLE = Failed(TWO, "unreachable", permanent=False)
+NO = reason("refused", ReasonCode.CLOUD_REFUSED)
+REFUSED = Failed(TWO, NO, permanent=True)
+UNREACHABLE = Failed(TWO, reason("unreachable", ReasonCode.CLOUD_UNAVAILABLE), permanent=False)
 
 
 def states(result):
@@ -45,8 +48,8 @@ def test_without_a_next_status_only_new_cloud_ids_are_written():
 def test_a_permanent_failure_is_recorded_where_the_event_goes_on():
     result = of(DONE, REFUSED)
     assert isinstance(result, Finished)
-    assert (states(result), result.error) == ({"one": ACTIVE, "two": ERROR}, "refused")
-    assert of(DONE, REFUSED, then=None) == Finished(error="refused")
+    assert (states(result), result.error) == ({"one": ACTIVE, "two": ERROR}, NO)
+    assert of(DONE, REFUSED, then=None) == Finished(error=NO)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +63,17 @@ def test_a_permanent_failure_is_recorded_where_the_event_goes_on():
 def test_other_failures_are_retried_with_the_usual_back_off_and_keep_what_succeeded(outcome, tolerant, reason):
     result = of(DONE, outcome, tolerant=tolerant)
     assert isinstance(result, Retry)
-    assert (states(result), result.reason, result.after) == ({"one": ACTIVE}, reason, None)
+    assert (states(result), result.reason.text, result.after) == ({"one": ACTIVE}, reason, None)
 
 
 def test_where_the_cloud_is_still_working_the_shortest_wait_counts_unless_something_failed():
     result = of(NotYet(LATER, "slow"), DONE, NotYet(SOON, "soon"))
-    assert result == Retry("slow; soon", SOON, result.reservations)
+    waits = reason("slow; soon", ReasonCode.RESOURCE_NOT_READY)
+    assert result == Retry(waits, SOON, result.reservations)
     assert of(NotYet(LATER, "slow"), UNREACHABLE).after is None
     assert of(NotYet(LATER, "slow"), REFUSED).after == LATER
 
 
 def test_reasons_of_what_is_given_up_come_before_those_of_what_is_retried():
-    result = of(NotYet(LATER, "slow"), Failed(THREE, "unreachable", permanent=False), REFUSED)
-    assert result.reason == "refused; slow; unreachable"
+    result = of(NotYet(LATER, "slow"), replace(UNREACHABLE, reservation=THREE), REFUSED)
+    assert result.reason == reason("refused; slow; unreachable", ReasonCode.CLOUD_REFUSED)

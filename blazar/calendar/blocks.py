@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is shown of the use of one resource in a range: blocks, merged where they belong to others. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from blazar.model.amounts import Amounts
+from blazar.model.calendar import Block, BlockKind, OutOfUse
+from blazar.model.resource import Resource
+from blazar.model.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A use of a resource ``[start, end)`` and its cleaning until ``clean_at``.
+
+    ``amounts`` are what it takes, None for all of the resource. ``lease_id`` is None for a use of others, of which
+    nothing else is known.
+    """
+
+    resource_id: int
+    start: datetime
+    end: datetime
+    clean_at: datetime
+    amounts: Amounts | None = None
+    lease_id: str | None = None
+    reservation_id: str | None = None
+    project_id: str | None = None
+
+
+def blocks_for_member(uses: Sequence[Use], window: Window) -> list[Block]:
+    """Return the blocks of the caller's own uses, and as few as possible for those of others, cut at the window."""
+    own = [use for use in uses if use.lease_id is not None]
+    found = list(_merged((use for use in uses if use.lease_id is None), window))
+    for use in own:
+        found += _blocks(use, BlockKind.MINE, window)
+    return _sorted(found)
+
+
+def blocks_for_operator(uses: Sequence[Use], window: Window) -> list[Block]:
+    """Return a block for each lease, whichever of its reservations takes the resource, cut at the window."""
+    together: dict[tuple[str | None, datetime, datetime, datetime], Use] = {}
+    for use in uses:
+        key = use.lease_id, use.start, use.end, use.clean_at
+        other = together.get(key)
+        together[key] = use if other is None else _both(use, other)
+    found: list[Block] = []
+    for use in together.values():
+        found += _blocks(use, BlockKind.LEASE, window)
+    return _sorted(found)
+
+
+def out_of_use(resource: Resource, window: Window, *, reasons: bool) -> list[Block]:
+    """Return why a resource takes no new allocations in a window, a block for each cause; usually none.
+
+    The causes of today are taken to last, except where the operator has said until when.
+    """
+    return [
+        Block(
+            BlockKind.OUT_OF_USE,
+            max(since or window.start, window.start),
+            None if until is None else min(until, window.end),
+            code=code,
+            reason=reason if reasons else None,
+        )
+        for code, since, until, reason in _causes(resource)
+        if (since is None or since < window.end) and (until is None or until > window.start)
+    ]
+
+
+def _causes(resource: Resource) -> Iterator[tuple[OutOfUse, datetime | None, datetime | None, str | None]]:
+    """Yield the causes for which a resource is out of use: code, since, until, reason."""
+    if resource.reservable:
+        return
+    if resource.disabled:
+        since = resource.disabled_since
+        yield OutOfUse.DISABLED, since and _second(since), resource.disabled_until, resource.disabled_reason
+    if resource.failed_since is not None:
+        yield OutOfUse.FAILED, _second(resource.failed_since), None, resource.failure
+    if not resource.disabled and resource.failed_since is None:
+        yield OutOfUse.BEING_REMOVED, None, None, None
+
+
+def _blocks(use: Use, kind: BlockKind, window: Window) -> Iterator[Block]:
+    """Yield the block of a use and that of the cleaning after it, as far as they are in the window."""
+    start, end = max(use.start, window.start), min(use.end, window.end)
+    if start < end:
+        reservation_id = use.reservation_id if kind is BlockKind.MINE else None
+        yield Block(kind, start, end, use.amounts, use.lease_id, reservation_id)
+    start, end = max(use.end, window.start), min(use.clean_at, window.end)
+    if start < end:
+        yield Block(BlockKind.CLEANING, start, end, use.amounts)
+
+
+def _both(one: Use, other: Use) -> Use:
+    """Return two uses of one lease at one time as one."""
+    amounts = None if one.amounts is None or other.amounts is None else one.amounts + other.amounts
+    return Use(one.resource_id, one.start, one.end, one.clean_at, amounts, one.lease_id, one.reservation_id)
+
+
+def _merged(uses: Iterable[Use], window: Window) -> Iterator[Block]:
+    """Yield the times in which the sum of what is used, cleaning included, does not change."""
+    whole: list[tuple[datetime, datetime]] = []
+    shared: list[tuple[datetime, datetime, Amounts]] = []
+    for use in uses:
+        start, end = max(use.start, window.start), min(max(use.end, use.clean_at), window.end)
+        if start < end:
+            if use.amounts is None:
+                whole.append((start, end))
+            else:
+                shared.append((start, end, use.amounts))
+    spans = joined(whole)
+    if not shared:
+        for start, end in spans:
+            yield Block(BlockKind.OTHER, start, end)
+        return
+    yield from _sums(spans, shared)
+
+
+def joined(spans: list[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+    """Return the fewest spans that cover the same time."""
+    spans.sort()
+    found: list[tuple[datetime, datetime]] = []
+    for start, end in spans:
+        if found and start <= found[-1][1]:
+            if end > found[-1][1]:
+                found[-1] = found[-1][0], end
+        else:
+            found.append((start, end))
+    return found
+
+
+def _sums(
+    whole: Iterable[tuple[datetime, datetime]], shared: Iterable[tuple[datetime, datetime, Amounts]]
+) -> Iterator[Block]:
+    """Yield a block for each run of instants at which the same is used of a resource that is shared."""
+    changes: dict[datetime, Counter[str]] = defaultdict(Counter)
+    for start, end in whole:
+        changes[start][_WHOLE] += 1
+        changes[end][_WHOLE] -= 1
+    for start, end, amounts in shared:
+        for name, amount in amounts:
+            changes[start][name] += amount
+            changes[end][name] -= amount
+    sums: Counter[str] = Counter()
+    since: datetime | None = None
+    used: Amounts | None = None
+    for instant in sorted(changes):
+        sums.update(changes[instant])
+        now = None if sums[_WHOLE] else Amounts.of(sums)
+        is_used = now is None or bool(now)
+        if since is not None and (not is_used or now != used):
+            yield Block(BlockKind.OTHER, since, instant, used)
+            since = None
+        if is_used and since is None:
+            since, used = instant, now
+
+
+_WHOLE = ""
+"""The key under which whole uses are counted; no resource class has this name."""
+
+
+def _sorted(blocks: list[Block]) -> list[Block]:
+    blocks.sort(key=lambda block: (block.start, block.end or block.start, block.kind, block.lease_id or ""))
+    return blocks
+
+
+def _second(instant: datetime) -> datetime:
+    return instant.replace(microsecond=0)

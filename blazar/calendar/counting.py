@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From which starts on enough resources are free, by counting: without a placement for each of them.
+
+All starts of uses of one length are judged in one pass. A use stands in the way of the starts from its own start, less
+that length and the cleaning, to its end; between these instants nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+from blazar.calendar.fits import NEVER, Fits, Step, lowest
+from blazar.calendar.timeline import Timeline
+from blazar.model.demand import Affinity, Demand
+from blazar.model.resource import Resource
+
+Run = tuple[int, int]
+"""The first and the last of consecutive starts."""
+
+MOST_CHOICES = 6
+"""Maximum number of different sets of candidates for which all combinations are counted: there are 2^6 of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """At least ``least`` of ``resources`` are free, or as many instances as ``fits`` counts fit on them.
+
+    For instances that are ``apart``, each resource counts once; for instances that are ``together``, those resources
+    count that have room for as many.
+    """
+
+    resources: Collection[Resource]
+    least: int
+    fits: Fits | None = None
+    apart: bool = False
+    together: int = 0
+
+    def runs(self, timeline: Timeline, length: int, first: int, last: int) -> list[Run]:
+        """Return the longest runs of starts, from ``first`` to ``last``, in which this holds for ``length`` seconds."""
+        changes: dict[int, int] = {}
+        if self.fits is None:
+            count = len(self.resources)
+            for resource in self.resources:
+                _add_blocked(changes, timeline, resource.id, length)
+        else:
+            count = sum(self._add_fits(changes, self.fits, r, length) for r in self.resources)
+        return _at_least(self.least, count, changes, first, last)
+
+    def until(self, timeline: Timeline, start: int, end: int) -> int:
+        """Return the last end for which this holds from ``start`` on, if it holds to ``end``."""
+        if self.fits is None:
+            ends = [_free_until(timeline, resource.id, start, end) for resource in self.resources]
+            return sorted(ends, reverse=True)[self.least - 1]
+        losses: dict[int, int] = {}
+        count = 0
+        for resource in self.resources:
+            count += self._add_losses(losses, self.fits.of(resource), start, end)
+        for at in sorted(losses):
+            count -= losses[at]
+            if count < self.least:
+                return at
+        return NEVER
+
+    def _weight(self, fit: int) -> int:
+        if self.together:
+            return int(fit >= self.together)
+        return min(fit, 1) if self.apart else fit
+
+    def _add_fits(self, changes: dict[int, int], fits: Fits, resource: Resource, length: int) -> int:
+        """Add the changes of how many instances fit on one resource, and return how many did at first."""
+        steps = lowest(fits.of(resource), length)
+        _, fit = next(steps)
+        begun = weight = self._weight(fit)
+        for at, fit in steps:
+            if (now := self._weight(fit)) != weight:
+                changes[at] = changes.get(at, 0) + now - weight
+                weight = now
+        return begun
+
+    def _add_losses(self, losses: dict[int, int], steps: Sequence[Step], start: int, end: int) -> int:
+        """Add what fits no longer after each instant from ``end`` on, and return how many fit until then."""
+        least = NEVER
+        begun = weight = 0
+        for (at, fit), (following, _) in zip(steps, [*steps[1:], (NEVER, 0)], strict=True):
+            if following <= start or fit >= least:
+                continue
+            least = fit
+            if at < end:
+                begun = weight = self._weight(fit)
+                continue
+            now = self._weight(fit)
+            losses[at] = losses.get(at, 0) + weight - now
+            weight = now
+        return begun
+
+
+def conditions(
+    demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], timeline: Timeline
+) -> tuple[tuple[Condition, ...], bool]:
+    """Return what must hold for demands on one kind to fit, and whether they fit wherever it holds.
+
+    ``candidates`` are the resources that each demand can have when they are free. Of resources in use nothing is
+    counted.
+    """
+    if any(demand.pinned or demand.kept for demand in demands):
+        return (), False
+    if all(demand.whole for demand in demands):
+        return _of_whole(demands, candidates)
+    found = []
+    for demand, resources in zip(demands, candidates, strict=True):
+        fits = None if demand.per_instance is None else Fits(timeline, demand.per_instance)
+        if demand.affinity is Affinity.TOGETHER and fits is not None:
+            found.append(Condition(resources, 1, fits, together=demand.min_count))
+        else:
+            found.append(Condition(resources, demand.min_count, fits, apart=demand.affinity is Affinity.APART))
+    return tuple(found), len(demands) == 1
+
+
+def _of_whole(
+    demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]
+) -> tuple[tuple[Condition, ...], bool]:
+    """Return Hall's condition: any demands together have at least as many candidates as they need."""
+    required = []
+    for demand, resources in zip(demands, candidates, strict=True):
+        if demand.required:
+            named = [r for r in resources if r.name in demand.required]
+            required.append(Condition(named, len(demand.required)))
+    choices: dict[frozenset[int], int] = {}
+    known: dict[int, Resource] = {}
+    for demand, resources in zip(demands, candidates, strict=True):
+        ids = frozenset(resource.id for resource in resources)
+        choices[ids] = choices.get(ids, 0) + demand.min_count
+        known.update((resource.id, resource) for resource in resources)
+    sets = list(choices)
+    exact = len(sets) <= MOST_CHOICES
+    sizes = range(1, len(sets) + 1) if exact else (1, len(sets))
+    found = []
+    for some in chain.from_iterable(combinations(sets, size) for size in sizes):
+        together = [known[id_] for id_ in frozenset().union(*some)]
+        found.append(Condition(together, sum(choices[ids] for ids in some)))
+    return (*required, *found), exact and (not required or len(demands) == 1)
+
+
+def common(one: Sequence[Run], other: Sequence[Run]) -> list[Run]:
+    """Return the runs of starts that are in both."""
+    found: list[Run] = []
+    here = there = 0
+    while here < len(one) and there < len(other):
+        first, last = max(one[here][0], other[there][0]), min(one[here][1], other[there][1])
+        if first <= last:
+            found.append((first, last))
+        if one[here][1] < other[there][1]:
+            here += 1
+        else:
+            there += 1
+    return found
+
+
+def _at_least(least: int, count: int, changes: dict[int, int], first: int, last: int) -> list[Run]:
+    """Return the runs in which a count, with these changes, is at least so much."""
+    found: list[Run] = []
+    begun: int | None = None if count < least else first
+    for at in sorted(changes):
+        if at > last:
+            break
+        count += changes[at]
+        if count >= least:
+            if begun is None:
+                begun = max(at, first)
+        elif begun is not None:
+            if at > begun:
+                found.append((begun, at - 1))
+            begun = None
+    if begun is not None:
+        found.append((begun, last))
+    return found
+
+
+def _add_blocked(changes: dict[int, int], timeline: Timeline, resource_id: int, length: int) -> None:
+    """Subtract one where a resource is used by others, and add it where it is free again."""
+    lead = timeline.cleaning + length - 1
+    until = None
+    if resource_id in timeline.late:
+        until = timeline.now + 1
+        changes[-NEVER] = changes.get(-NEVER, 0) - 1
+    for start, end, _, _ in timeline.uses.get(resource_id, ()):
+        begin = start - lead
+        if begin >= end:
+            continue
+        if until is None or begin > until:
+            if until is not None:
+                changes[until] = changes.get(until, 0) + 1
+            changes[begin] = changes.get(begin, 0) - 1
+            until = end
+        elif end > until:
+            until = end
+    if until is not None:
+        changes[until] = changes.get(until, 0) + 1
+
+
+def _free_until(timeline: Timeline, resource_id: int, start: int, end: int) -> int:
+    """Return when a resource that is free from ``start`` to ``end`` is used next; 0 if it is not free then."""
+    begin = max(start, timeline.now)
+    if start <= timeline.now and resource_id in timeline.late:
+        return 0
+    for starts_at, blocks_until, _, _ in timeline.uses.get(resource_id, ()):
+        if blocks_until > begin:
+            used = starts_at - timeline.cleaning
+            return used if used >= end else 0
+    return NEVER

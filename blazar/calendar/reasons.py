@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a demand does not fit into a window: what is left of the resources after each reason, without naming any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from blazar.calendar.counting import conditions
+from blazar.calendar.occupancy import Occupancy
+from blazar.calendar.openings import KindSearch
+from blazar.calendar.timeline import instant
+from blazar.model.amounts import Amounts
+from blazar.model.availability import Step, StepCode
+from blazar.model.clock import said
+from blazar.model.demand import Affinity, Demand
+from blazar.model.errors import NotEnoughResources
+from blazar.model.requirements import All, AnyOf, Anything, Comparison, Membership, Not, Requirement, matches
+from blazar.model.resource import Resource, noun
+
+LONGEST_WORDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the outermost ``and`` of a requirement, with the JSON pointer of it in the request, if it is known.
+
+    What is ``needed`` cannot be left out of the request.
+    """
+
+    requirement: Requirement
+    pointer: str | None = None
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The steps, the sentence that tells them, and how many the demand could get."""
+
+    steps: tuple[Step, ...]
+    message: str
+    free: int
+
+
+def parts_of(requirement: Requirement) -> tuple[Part, ...]:
+    """Return the parts of a requirement of which no place in the request is known."""
+    match requirement:
+        case Anything():
+            return ()
+        case All(terms):
+            return tuple(Part(term) for term in terms)
+    return (Part(requirement),)
+
+
+def explain(
+    search: KindSearch, parts: Sequence[Sequence[Part]], start: int, end: int, latest: int
+) -> list[Explanation | None]:
+    """Return, for each demand of a search, why it does not fit into a window; None if it does.
+
+    ``parts`` are those of their requirements. When enough are free again is looked for up to ``latest``. Only if each
+    demand alone would fit are they in each other's way, and a placement is made.
+    """
+    counts = []
+    occupancy = search.timeline.occupancy(start, end)
+    for demand, each in zip(search.demands, parts, strict=True):
+        search.budget.check()
+        counts.append(_counted(search, demand, occupancy, each))
+    short = [count.is_short for count in counts]
+    crowded = not any(short) and len(counts) > 1 and search.placed(start, end) is None
+    found: list[Explanation | None] = []
+    for index, count in enumerate(counts):
+        free = count.free
+        if crowded:
+            free = _beside(search, index, start, end)
+            count.add(StepCode.OTHER_RESERVATIONS, free, f"{free} beside the other reservations of the lease")
+        elif short[index] and count.booked:
+            count.note_until(_free_again(search, count.demand, start, end, latest))
+        explained = crowded or short[index]
+        found.append(count.explanation(free) if explained else None)
+    return found
+
+
+def _counted(search: KindSearch, demand: Demand, occupancy: Occupancy, parts: Sequence[Part]) -> _Count:
+    count = _Count(search, demand, occupancy)
+    count.narrow(parts)
+    if demand.pinned or demand.kept:
+        count.keep(demand, search.resources)
+    return count
+
+
+@dataclass(slots=True)
+class _Count:
+    """Counts what is left after each reason."""
+
+    search: KindSearch
+    demand: Demand
+    occupancy: Occupancy
+    steps: list[Step] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    left: Sequence[Resource] = ()
+    free: int = 0
+    booked: int = 0
+    lost: int = 0
+
+    @property
+    def is_short(self) -> bool:
+        """Return whether the demand does not fit, even if it were the only one."""
+        return self.free < self.demand.min_count or self.lost > 0
+
+    def narrow(self, parts: Sequence[Part]) -> None:
+        """Take away what does not match, cannot be used, is too small, and is promised."""
+        demand = self.demand
+        self.left = self.search.matching(Anything())
+        self.add(StepCode.REGISTERED, len(self.left), f"{len(self.left)} {_plural(demand, len(self.left))}")
+        for part in parts:
+            self.left = [r for r in self.left if matches(part.requirement, r.properties)]
+            words = f"{len(self.left)} with {words_of(part.requirement)}"
+            self.add(StepCode.REQUIREMENT, len(self.left), words, pointer=part.pointer)
+        self._remove(StepCode.TRAITS, lambda r: not demand.traits.met_by(r.traits), "without the traits of the flavor")
+        of_them = "of them " if len(self.steps) > 1 else ""
+        self._remove(StepCode.DISABLED, lambda r: r.disabled, f"{of_them}disabled")
+        self._remove(StepCode.FAILED, lambda r: not r.reservable, "failed")
+        if (size := demand.per_instance) is not None:
+            self._remove(StepCode.TOO_SMALL, lambda r: not r.count_beside(Amounts(), size), "too small")
+        self._take_promised()
+        self.free = self._free()
+        names = {resource.name for resource in self.left}
+        if lost := len(demand.required - names):
+            self.lost = lost
+            self.free = max(0, min(self.free, demand.min_count - lost))
+            self.words.append(f"{lost} of those required by name not free")
+
+    def keep(self, demand: Demand, resources: Sequence[Resource]) -> None:
+        """Count what the reservation has already, and what of that is promised to others."""
+        held = demand.pinned.union(demand.kept)
+        mine = [r for r in resources if r.id in held]
+        lost = [r for r in mine if not self._holds(r, demand.kept.get(r.id, 1))]
+        known = {r.id for r in self.left}
+        self.free += sum(1 for r in mine if demand.whole and r.id not in known)
+        if lost:
+            self.lost = len(lost)
+            words = f"{len(lost)} in use by the reservation and promised to others"
+            self.add(StepCode.IN_USE, len(mine) - len(lost), words, removed=len(lost))
+
+    def add(
+        self, code: StepCode, remaining: int, words: str, *, removed: int | None = None, pointer: str | None = None
+    ) -> None:
+        """Add a step, with its words."""
+        self.steps.append(Step(code, remaining, removed, pointer=pointer))
+        self.words.append(words)
+
+    def note_until(self, until: datetime | None) -> None:
+        """Note when enough of those that are promised are free again."""
+        if until is None:
+            return
+        place = next(i for i, step in enumerate(self.steps) if step.code is StepCode.PROMISED)
+        self.steps[place] = replace(self.steps[place], until=until)
+        self.words[place] += f" until {said(until)} UTC"
+
+    def explanation(self, free: int) -> Explanation:
+        """Return the steps, and the sentence that ends with what the demand could get."""
+        ending = f"{free} free" if self.demand.whole else f"{free} {'instance fits' if free == 1 else 'instances fit'}"
+        return Explanation(tuple(self.steps), "; ".join([*self.words, ending]), free)
+
+    def _remove(self, code: StepCode, gone: Callable[[Resource], bool], words: str) -> int:
+        """Take resources away and return how many; a reason that takes none is no step."""
+        left = [resource for resource in self.left if not gone(resource)]
+        removed = len(self.left) - len(left)
+        self.left = left
+        if removed:
+            self.add(code, len(left), f"{removed} {words}", removed=removed)
+        return removed
+
+    def _take_promised(self) -> None:
+        """Take away what is promised; where instances share resources, also tell how many are promised in part."""
+        self.booked = self._remove(StepCode.PROMISED, lambda r: not self._room(r), "booked")
+        if self.demand.whole or not (in_part := sum(1 for r in self.left if not self.occupancy.is_free(r.id))):
+            return
+        if self.booked:
+            self.words[-1] += f", {in_part} more in part"
+        else:
+            self.add(StepCode.PROMISED, len(self.left), f"{in_part} booked in part", removed=0)
+        self.booked += in_part
+
+    def _room(self, resource: Resource) -> int:
+        size = self.demand.per_instance
+        if size is None:
+            return int(self.occupancy.is_free(resource.id))
+        return self.occupancy.count_free(resource, size)
+
+    def _holds(self, resource: Resource, count: int) -> bool:
+        return self.demand.entitled or self._room(resource) >= count
+
+    def _free(self) -> int:
+        """Return how many the demand could get if it were the only one."""
+        kept = self.demand.kept
+        # What it keeps on a host that takes nothing more, it has all the same.
+        rooms = {**kept, **{resource.id: self._room(resource) for resource in self.left}}
+        total = sum(rooms.values())
+        match self.demand.affinity:
+            case Affinity.TOGETHER if kept:
+                free, words = max(rooms[resource_id] for resource_id in kept), "on the host in use"
+            case Affinity.TOGETHER if not self.demand.whole:
+                free, words = max(rooms.values(), default=0), "on one host"
+            case Affinity.APART:
+                free, words = len(rooms), "on different hosts"
+            case _:
+                return total
+        if free < self.demand.min_count <= total:
+            self.add(StepCode.AFFINITY, free, f"{free} of {total} {words}", removed=total - free)
+        return free
+
+
+def _free_again(search: KindSearch, demand: Demand, start: int, end: int, latest: int) -> datetime | None:
+    """Return the first start from which on a demand alone fits for as long, None if there is none in the range."""
+    length = end - start
+    if start + length > latest:
+        return None
+    alone = replace(demand, pinned=frozenset(), kept={}, required=frozenset())
+    if alone == demand and len(search.demands) == 1:
+        runs = search.possible(length, start, latest - length)
+    else:
+        (condition,), _ = conditions([alone], [search.candidates(alone)], search.timeline)
+        runs = condition.runs(search.timeline, length, start, latest - length)
+    return instant(runs[0][0]) if runs else None
+
+
+def _beside(search: KindSearch, index: int, start: int, end: int) -> int:
+    """Return how many one demand gets if the others get what they need."""
+    search.budget.spend()
+    demands = [replace(d, min_count=max(1, d.fixed)) if i == index else d for i, d in enumerate(search.demands)]
+    try:
+        found = search.place(start, end, demands)
+    except NotEnoughResources:
+        return 0
+    return min(search.demands[index].min_count - 1, sum(a.count for a in found.assignments[index]))
+
+
+def words_of(requirement: Requirement) -> str:
+    """Return a requirement in words, shortened."""
+    text = _words(requirement)
+    return text if len(text) <= LONGEST_WORDS else text[: LONGEST_WORDS - 1] + "…"
+
+
+def _words(requirement: Requirement) -> str:
+    match requirement:
+        case Comparison(op, key, value):
+            return f"{key} {op} {value}"
+        case Membership(key, (value,)):
+            return f"{key} == {value}"
+        case Membership(key, values):
+            return f"{key} in {', '.join(values)}"
+        case All(terms):
+            return " and ".join(f"({_words(term)})" for term in terms)
+        case AnyOf(terms):
+            return " or ".join(f"({_words(term)})" for term in terms)
+        case Not(term):
+            return f"not ({_words(term)})"
+    return "anything"
+
+
+def _plural(demand: Demand, count: int) -> str:
+    return noun(demand.kind) + ("" if count == 1 else "s")

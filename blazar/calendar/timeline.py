@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is promised of the resources of one kind over a range of time, from which the occupancy of any window follows.
+
+Instants are seconds since the epoch: a search compares very many of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from operator import itemgetter
+
+from blazar.calendar import occupancy
+from blazar.calendar.occupancy import Lazy, Occupancy, Room
+from blazar.model.amounts import Amounts
+
+Use = tuple[int, int, int, Amounts | None]
+"""A use of a resource: its start, its end with the cleaning after it, the count, and the amounts per instance.
+
+None as amounts is the whole resource.
+"""
+
+
+class Timeline:
+    """The uses of the resources of one kind from ``now``, or from the beginning of a later range, to the range's end.
+
+    ``uses`` are by resource, in any order. ``late`` are the uses that should have ended and have not; they stand in the
+    way of windows that begin by ``now``. ``before`` and ``after`` have the last end before the range and the first
+    start after it, for resources that are used then. ``cleaning`` seconds are kept free after every use, also after
+    the one that is searched for. If ``whole_only``, nothing but whole resources is searched for, and every use counts
+    as whole.
+    """
+
+    def __init__(
+        self,
+        uses: Mapping[int, Sequence[Use]],
+        *,
+        now: int,
+        cleaning: int = 0,
+        whole_only: bool = False,
+        late: Mapping[int, Sequence[Use]] | None = None,
+        before: Mapping[int, int] | None = None,
+        after: Mapping[int, int] | None = None,
+    ) -> None:
+        by_start = itemgetter(0)
+        self.uses = {id_: sorted(found, key=by_start) for id_, found in uses.items()}
+        self.now = now
+        self.cleaning = cleaning
+        self.whole_only = whole_only
+        self.late = late or {}
+        self._before = before or {}
+        self._after = after or {}
+
+    def occupancy(self, start: int, end: int) -> Occupancy:
+        """Return the occupancy of a window in the range, as a booking of that window would read it.
+
+        A window that has begun counts from now on, as for a booking.
+        """
+        begin = max(start, self.now)
+        until = max(end, begin + 1) + self.cleaning
+        taken: set[int] = set()
+        shared: dict[int, list[Use]] = {}
+        ends, starts = dict(self._before), dict(self._after)
+        whole_only = self.whole_only
+        for id_, uses in self.uses.items():
+            for use in uses:
+                starts_at, blocks_until, _, amounts = use
+                if starts_at >= until:
+                    if amounts is None or whole_only:
+                        starts[id_] = starts_at
+                        break
+                elif blocks_until <= begin:
+                    if amounts is None or whole_only:
+                        ends[id_] = max(blocks_until, ends.get(id_, blocks_until))
+                elif amounts is None or whole_only:
+                    taken.add(id_)
+                else:
+                    shared.setdefault(id_, []).append(use)
+        if start <= self.now:
+            for id_, late in self.late.items():
+                for use in late:
+                    if whole_only or use[3] is None:
+                        taken.add(id_)
+                    else:
+                        shared.setdefault(id_, []).append((use[0], until - self.cleaning, use[2], use[3]))
+        room = Room(instant(start), instant(end + self.cleaning), _Instants(ends), _Instants(starts))
+        return Occupancy.of_uses(taken, _Uses(shared, self.cleaning), room)
+
+    def next_start(self, ids: Collection[int], after: int) -> int | None:
+        """Return the first start of a use of these resources at or after an instant, if there is one."""
+        found = [start for id_ in ids for start, *_ in self.uses.get(id_, ()) if start >= after]
+        return min(found, default=None)
+
+    def next_end(self, after: int) -> int | None:
+        """Return the first instant after another one at which something of a resource becomes free."""
+        place = bisect_left(self._ends, after + 1)
+        return self._ends[place] if place < len(self._ends) else None
+
+    def last_ends(self, start: int, end: int) -> list[int]:
+        """Return, in order, the last instants for a window to end from ``start`` to ``end`` before it meets a use."""
+        return self._starts[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        ends = {use[1] for uses in self.uses.values() for use in uses}
+        if self.late:
+            ends.add(self.now + 1)
+        return sorted(ends)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return sorted({use[0] - self.cleaning for uses in self.uses.values() for use in uses})
+
+
+def second(at: datetime) -> int:
+    """Return an instant in seconds since the epoch."""
+    return int(at.timestamp())
+
+
+def instant(at: int) -> datetime:
+    """Return seconds since the epoch as an instant."""
+    return datetime.fromtimestamp(min(at, _LAST), UTC)
+
+
+_LAST = second(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
+
+
+class _Instants(Lazy[int, datetime]):
+    """Instants by resource."""
+
+    def __getitem__(self, resource_id: int) -> datetime:
+        return instant(self._raw[resource_id])
+
+
+class _Uses(Lazy[Sequence[Use], Sequence[occupancy.Use]]):
+    """The uses of shared resources, each with the cleaning before it."""
+
+    def __init__(self, uses: Mapping[int, Sequence[Use]], cleaning: int) -> None:
+        super().__init__(uses)
+        self._cleaning = cleaning
+
+    def __getitem__(self, resource_id: int) -> Sequence[occupancy.Use]:
+        return [
+            (instant(start), instant(end), count, amounts)
+            for start, end, count, amounts in (span(use, self._cleaning) for use in self._raw[resource_id])
+            if amounts is not None
+        ]
+
+
+def span(use: Use, cleaning: int) -> Use:
+    """Return a use with the cleaning that must precede it.
+
+    A use that was released in the second in which it began has no length, only the cleaning after it.
+    """
+    start, end, count, amounts = use
+    return min(start - cleaning, end - 1), end, count, amounts
