@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from blazar.model.errors import UsageDenied
+from blazar.model.exceeded import Exceeded
+from blazar.model.service import StatedLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,25 +28,56 @@ class Bounds:
         """Return whether a limit depends on the other leases of the project."""
         return self.leases is not None or self.reservations is not None
 
+    def stated(self) -> tuple[StatedLimit, ...]:
+        """Return the limits that are set, by the names of their options."""
+        named = {
+            "leases_per_project": (self.leases, "leases"),
+            "reservations_per_lease": (self.reservations_of_lease, "reservations"),
+            "reservations_per_project": (self.reservations, "reservations"),
+        }
+        return tuple(StatedLimit(name, most, unit) for name, (most, unit) in named.items() if most is not None)
+
+    def refusals(self, leases: int, reservations: int, *, more: int) -> tuple[UsageDenied, ...]:
+        """Return all that these limits object to in a new lease, as both checks do."""
+        project = partial(self.check_project, leases, reservations, more=more)
+        return tuple(_objections(partial(self.check_lease, more), project))
+
     def check_lease(self, reservations: int) -> None:
         """Raise UsageDenied if a lease has too many reservations."""
         if self.reservations_of_lease is not None and reservations > self.reservations_of_lease:
-            raise UsageDenied(
+            exceeded = _exceeded("reservations_per_lease", self.reservations_of_lease, 0, reservations)
+            raise exceeded.denied(
                 f"reservations: the lease would have {reservations} reservations; the limit is "
                 f"{self.reservations_of_lease} (reservations_per_lease); ask for several servers, hosts or addresses "
-                "in one reservation, or create several leases"
+                "in one reservation, or create several leases",
+                pointer="/reservations",
             )
 
     def check_project(self, leases: int, reservations: int, *, more: int) -> None:
         """Raise UsageDenied if a project with these counts cannot have another lease with ``more`` reservations."""
         if self.leases is not None and leases >= self.leases:
-            raise UsageDenied(
+            raise _exceeded("leases_per_project", self.leases, leases, 1).denied(
                 f"the project has {leases} leases that have not ended; the limit is {self.leases} "
                 "(leases_per_project); delete one, or wait until one ends"
             )
         if self.reservations is not None and more and reservations + more > self.reservations:
-            raise UsageDenied(
+            raise _exceeded("reservations_per_project", self.reservations, reservations, more).denied(
                 f"reservations: the project has {reservations} reservations in leases that have not ended, and the "
                 f"lease would add {more}; the limit is {self.reservations} (reservations_per_project); delete a lease, "
-                "or wait until one ends"
+                "or wait until one ends",
+                pointer="/reservations",
             )
+
+
+def _objections(*checks: Callable[[], None]) -> Iterator[UsageDenied]:
+    for check in checks:
+        try:
+            check()
+        except UsageDenied as error:
+            yield error
+
+
+def _exceeded(limit: str, value: int, used: int, requested: int) -> Exceeded:
+    left = max(0, value - used)
+    measure = limit.partition("_")[0]
+    return Exceeded(limit, measure, value, requested, used, {"amount": left} if left else {})

@@ -65,6 +65,16 @@ def later(instant: datetime, by: timedelta) -> datetime:
     return END_OF_TIME if by > END_OF_TIME - instant else instant + by
 
 
+def zulu(instant: datetime) -> str:
+    """Return an instant as RFC 3339 in UTC to the second, as ``2030-04-01T08:00:00Z``."""
+    return instant.isoformat("T", "seconds")[:19] + "Z"
+
+
+def said(instant: datetime) -> str:
+    """Return an instant for a sentence, as ``2030-04-01 08:00``, with its seconds only if there are any."""
+    return f"{instant:%Y-%m-%d %H:%M:%S}" if instant.second else f"{instant:%Y-%m-%d %H:%M}"
+
+
 def to_second(instant: datetime) -> datetime:
     """Truncate an instant to the second, the resolution of the calendar."""
     return instant.replace(microsecond=0)

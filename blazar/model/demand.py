@@ -50,6 +50,8 @@ class Demand:
     * ``entitled``: what is ``kept`` was already promised for the whole window. It stays, even if the resource now has
       less capacity than is promised of it.
     * ``required``: names of whole resources that must be chosen as well; they must match, be reservable and be free.
+    * ``reference``: the parameter that names what the requirement looks for, as a network: if no resource meets the
+      requirement, what it names does not exist.
     """
 
     kind: ResourceKind
@@ -64,6 +66,7 @@ class Demand:
     traits: TraitRequirements = TraitRequirements()
     entitled: bool = False
     required: frozenset[str] = frozenset()
+    reference: str | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_count <= self.max_count:
@@ -74,13 +77,18 @@ class Demand:
             raise ValueError("several whole resources cannot be on one resource")
         if self.kept if self.per_instance is None else self.pinned:
             raise ValueError("pinned is for whole resources, kept is for shared ones")
-        if self.required and (self.per_instance is not None or len(self.required) + len(self.pinned) > self.min_count):
+        if self.required and (self.per_instance is not None or self.fixed > self.min_count):
             raise ValueError("required is for whole resources only, and with pinned at most min_count")
 
     @property
     def whole(self) -> bool:
         """Return whether each instance takes a whole resource."""
         return self.per_instance is None
+
+    @property
+    def fixed(self) -> int:
+        """Return how many are chosen already: those in use, and those required by name."""
+        return len(self.pinned) + len(self.required) + sum(self.kept.values())
 
 
 @dataclass(frozen=True, slots=True)

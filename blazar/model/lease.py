@@ -9,6 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from blazar.model.amounts import Amounts
+from blazar.model.errors import NotFound
+from blazar.model.reasons import Cause
 from blazar.model.window import Window
 
 Json = Mapping[str, object]
@@ -21,6 +23,11 @@ SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
     "flavor:instance": _OF_INSTANCES,
 }
 """Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""
+
+
+def unknown_lease(lease_id: str) -> NotFound:
+    """Return the error for a lease that does not exist; clients rely on its wording."""
+    return NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found", code="lease_not_found")
 
 
 class LeaseStatus(StrEnum):
@@ -121,8 +128,10 @@ class Event:
     ``due_at`` is when a manager should next process the event: its time while it is UNDONE, the time of the next
     attempt after a failure, or the expiry of the claim of the manager that works on it; None when nothing is left to
     do. ``claimed_by`` and ``claimed_at`` are the owner of the claim and the time of the claim. ``attempts`` counts
-    failed attempts, and ``reason`` is why the last one failed. ``saved_state`` is what later attempts need. Events of a
-    client's own types are stored but do nothing.
+    failed attempts, and ``reason`` is why the last one failed, for operators; ``cause`` is the same as a code and
+    numbers, None for a reason that an earlier version wrote. ``trouble_since`` is since when it is late, or when it
+    failed for good. ``saved_state`` is what later attempts need. Events of a client's own types are stored but do
+    nothing.
     """
 
     id: str
@@ -137,6 +146,8 @@ class Event:
     attempts: int = 0
     reason: str | None = None
     saved_state: SavedState | None = None
+    cause: Cause | None = None
+    trouble_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +156,9 @@ class Reservation:
 
     ``resource_id`` is an id that API 1.0 shows and nothing uses. ``parameters`` are the type's own values as the API
     shows them; ``cloud_ids`` are the cloud ids of what the type created (such as the id of an aggregate).
-    ``unassigned`` are allocated resources that could not be assigned, by calendar id.
+    ``unassigned`` are allocated resources that could not be assigned, ``failed`` those that have failed, by calendar
+    id. ``missing_since`` and ``changed_since`` are since when ``missing_resources`` and ``resources_changed`` hold;
+    None where they do not, or where an earlier version set them.
     """
 
     id: str
@@ -159,6 +172,14 @@ class Reservation:
     parameters: Content = NO_CONTENT
     cloud_ids: Content = NO_CONTENT
     unassigned: frozenset[int] = frozenset()
+    failed: frozenset[int] = frozenset()
+    missing_since: datetime | None = None
+    changed_since: datetime | None = None
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """Return the resources that are promised and cannot be used, by calendar id."""
+        return self.unassigned | self.failed
 
     @property
     def shown(self) -> Json:

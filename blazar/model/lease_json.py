@@ -3,27 +3,30 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from blazar.model.amounts import Amounts
-from blazar.model.lease import Content, SavedAllocation, SavedState
+from blazar.model.lease import Content, Reservation, SavedAllocation, SavedState
+from blazar.model.reasons import Cause, ReasonCode
 
-_UNASSIGNED = "left_out"
-
-
-def cloud_ids_json(cloud_ids: Content, unassigned: frozenset[int]) -> dict[str, Any]:
-    """Return the cloud ids of a reservation, with the resources that are not assigned."""
-    return {**cloud_ids.values, **({_UNASSIGNED: sorted(unassigned)} if unassigned else {})}
+_UNASSIGNED, _FAILED = "left_out", "lost"
 
 
-def cloud_ids_of(stored: Mapping[str, Any]) -> tuple[Content, frozenset[int]]:
-    """Return the cloud ids of a reservation, and the resources that are not assigned."""
-    if _UNASSIGNED not in stored:
-        return Content(stored), frozenset()
-    ids = {key: value for key, value in stored.items() if key != _UNASSIGNED}
-    return Content(ids), frozenset(stored[_UNASSIGNED] or ())
+def cloud_ids_json(reservation: Reservation) -> dict[str, Any]:
+    """Return the cloud ids of a reservation, with the resources that are not assigned and those that have failed."""
+    lost = {_UNASSIGNED: sorted(reservation.unassigned), _FAILED: sorted(reservation.failed)}
+    return {**reservation.cloud_ids.values, **{key: ids for key, ids in lost.items() if ids}}
+
+
+def cloud_ids_of(stored: Mapping[str, Any]) -> tuple[Content, frozenset[int], frozenset[int]]:
+    """Return the cloud ids of a reservation, the resources that are not assigned, and those that have failed."""
+    if _UNASSIGNED not in stored and _FAILED not in stored:
+        return Content(stored), frozenset(), frozenset()
+    ids = {key: value for key, value in stored.items() if key not in (_UNASSIGNED, _FAILED)}
+    return Content(ids), frozenset(stored.get(_UNASSIGNED) or ()), frozenset(stored.get(_FAILED) or ())
 
 
 def saved_state_json(state: SavedState | None) -> dict[str, Any] | None:
@@ -59,3 +62,37 @@ def saved_state_of(stored: Mapping[str, Any] | None) -> SavedState | None:
         undone=int(stored.get("undone", 0)),
         action_asked_at=datetime.fromisoformat(asked_at) if isinstance(asked_at, str) else None,
     )
+
+
+def cause_json(cause: Cause | None, reason: str | None) -> dict[str, Any] | None:
+    """Return the cause of an event's reason, with a checksum of its text; None for none."""
+    if cause is None or reason is None:
+        return None
+    stored: dict[str, Any] = {"code": str(cause.code), "of": _checksum(reason)}
+    if cause.servers:
+        stored["servers"] = cause.servers
+    if cause.resources:
+        stored["resources"] = sorted(cause.resources)
+    if cause.until is not None:
+        stored["until"] = cause.until.isoformat()
+    return stored
+
+
+def cause_of(stored: Mapping[str, Any] | None, reason: str | None) -> Cause | None:
+    """Return the cause of an event's reason; None for none, and for that of another reason.
+
+    A manager of an earlier version, as during an upgrade, writes another text and leaves the cause as it is.
+    """
+    if stored is None or reason is None or stored["of"] != _checksum(reason):
+        return None
+    until = stored.get("until")
+    return Cause(
+        ReasonCode(stored["code"]),
+        int(stored.get("servers", 0)),
+        frozenset(stored.get("resources", ())),
+        datetime.fromisoformat(until) if isinstance(until, str) else None,
+    )
+
+
+def _checksum(text: str) -> int:
+    return zlib.crc32(text.encode())

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-from blazar.model.lease import Json
+from blazar.model.duration import Duration
+from blazar.model.errors import PreconditionFailed
+from blazar.model.lease import Json, Lease
 
 
 class Now(Enum):
@@ -19,6 +21,10 @@ class Now(Enum):
 
 NOW = Now.NOW
 Moment = datetime | Now
+End = Moment | Duration
+"""The end of a lease: a duration counts from its start."""
+BeforeEnd = datetime | Duration | None
+"""A time before the end of a lease: a duration counts from its start or, backward, before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,25 @@ class Actor:
     user_id: str
     project_id: str
     operator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """The key of a request that makes one lease, however often it is sent.
+
+    ``scope`` is a hash of the key with its user, project and route, ``fingerprint`` one of what was sent.
+    """
+
+    scope: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """The lease that was made with a key, and the fingerprint of the request."""
+
+    lease_id: str
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +78,22 @@ class EventRequest:
 class LeaseRequest:
     """A new lease for a user of a project. ``before_end`` None means the operator's default lead time.
 
-    ``operator``: the user is an operator, and may use what is for operators only.
+    ``operator``: the user is an operator, and may use what is for operators only. ``exact``: dates are in seconds, as
+    from API 1.1 on. ``dry_run``: nothing is booked. ``key``: with the same one no second lease is made.
     """
 
     name: str
     user_id: str
     project_id: str
     start: Moment
-    end: Moment
-    before_end: datetime | None = None
+    end: End
+    before_end: BeforeEnd = None
     reservations: tuple[ReservationRequest, ...] = ()
     events: tuple[EventRequest, ...] = ()
     operator: bool = False
+    exact: bool = False
+    dry_run: bool = False
+    key: IdempotencyKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,48 +107,91 @@ class ReservationChange:
 
 @dataclass(frozen=True, slots=True)
 class LeaseChange:
-    """Changes of a lease; None leaves a value unchanged. ``asked_by`` None means the lease's owner."""
+    """Changes of a lease; None leaves a value unchanged. ``asked_by`` None means the lease's owner.
+
+    ``resets_before_end``: the warning goes back to the operator's lead time. ``revisions``: those that the lease may
+    have, None for any. ``exact`` and ``dry_run`` are as in ``LeaseRequest``.
+    """
 
     name: str | None = None
     start: Moment | None = None
-    end: Moment | None = None
-    before_end: datetime | None = None
+    end: End | None = None
+    before_end: BeforeEnd = None
     reservations: tuple[ReservationChange, ...] = ()
     asked_by: Actor | None = None
+    resets_before_end: bool = False
+    revisions: tuple[int, ...] | None = None
+    exact: bool = False
+    dry_run: bool = False
 
     @property
     def empty(self) -> bool:
         """Return whether nothing changes."""
-        return self == LeaseChange(asked_by=self.asked_by)
+        return self.name is None and not self._beside_name
 
     @property
     def rename_only(self) -> bool:
         """Return whether only the name changes."""
-        return self.name is not None and self == LeaseChange(name=self.name, asked_by=self.asked_by)
+        return self.name is not None and not self._beside_name
+
+    @property
+    def _beside_name(self) -> bool:
+        given = (self.start, self.end, self.before_end)
+        return bool(self.reservations) or self.resets_before_end or any(each is not None for each in given)
+
+    def check_revision(self, lease: Lease) -> None:
+        """Raise PreconditionFailed if the lease has none of the revisions that were asked for."""
+        if self.revisions is not None and lease.revision not in self.revisions:
+            raise stale(lease)
+
+
+def stale(lease: Lease) -> PreconditionFailed:
+    """Return the error for a change that asks for another revision than the lease has."""
+    return PreconditionFailed(
+        f"the lease has changed: its revision is {lease.revision}; read it, and send the change with its present tag",
+        header="If-Match",
+        data={"revision": lease.revision},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Disabling:
+    """Why an operator disables a resource, and when it is to be enabled without another request; None: never.
+
+    ``lasting`` instead of ``until`` counts from the manager's now.
+    """
+
+    reason: str | None = None
+    until: datetime | None = None
+    lasting: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
     """A resource to register. ``given`` are the parameters that name it in the cloud, as the client sent them.
 
-    ``open_to`` are the projects that may use it, None for all.
+    ``open_to`` are the projects that may use it, None for all. ``disabling`` counts only if it is ``disabled``.
     """
 
     given: Json
     capabilities: Mapping[str, str] = field(default_factory=dict)
     disabled: bool = False
     open_to: tuple[str, ...] | None = None
+    disabling: Disabling = Disabling()
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
     """Changes of a resource: capabilities to set; None removes a capability.
 
-    ``disabled`` None leaves that unchanged. ``open_to`` are the projects that may use the resource, None for all; it is
-    applied only if ``sets_projects``.
+    ``disabled`` None leaves that unchanged; ``disabling`` None leaves the reason and the end of a resource that is
+    disabled already. ``open_to`` are the projects that may use the resource, None for all; it is
+    applied only if ``sets_projects``. ``edits``: only if the resource has one of these counts of edits.
     """
 
     capabilities: Mapping[str, str | None]
     disabled: bool | None = None
     open_to: tuple[str, ...] | None = None
     sets_projects: bool = False
+    disabling: Disabling | None = None
+    edits: tuple[int, ...] | None = None

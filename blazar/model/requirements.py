@@ -157,9 +157,9 @@ class _Parser:
     def requirement(self, source: object, *, depth: int) -> Requirement:
         self._nodes += 1
         if depth > DEEPEST:
-            raise _malformed(self._field, f"it is nested deeper than {DEEPEST} levels")
+            raise _too_large(self._field, f"is nested deeper than {DEEPEST} levels", DEEPEST)
         if self._nodes > MOST_NODES:
-            raise _malformed(self._field, f"it has more than {MOST_NODES} parts")
+            raise _too_large(self._field, f"has more than {MOST_NODES} parts", MOST_NODES)
         if not isinstance(source, list):
             raise _malformed(self._field, f"{_shown(source)} is not a list")
         if not source:
@@ -201,7 +201,7 @@ class _Parser:
             raise _malformed(self._field, '"in" needs at least one value')
         self._nodes += len(values)
         if self._nodes > MOST_NODES:
-            raise _malformed(self._field, f"it has more than {MOST_NODES} parts")
+            raise _too_large(self._field, f"has more than {MOST_NODES} parts", MOST_NODES)
         return Membership(self._key(key), tuple(self._value(value) for value in values))
 
     def _key(self, source: object) -> str:
@@ -222,7 +222,7 @@ class _Parser:
 
 def _from_text(text: str, field: str) -> object:
     if len(text) > LONGEST_TEXT:
-        raise _malformed(field, f"it is longer than {LONGEST_TEXT} characters")
+        raise _too_large(field, f"is longer than {LONGEST_TEXT} characters", LONGEST_TEXT)
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -266,4 +266,10 @@ def _shown(value: object) -> str:
 
 
 def _malformed(field: str, what: str) -> InvalidInput:
-    return InvalidInput(f"{field} is malformed: {what}. Example: {_EXAMPLE}")
+    sentence = f"{field} is malformed: {what}. Example: {_EXAMPLE}"
+    return InvalidInput(sentence, code="malformed_requirement", pointer=f"/{field}")
+
+
+def _too_large(field: str, what: str, most: int) -> InvalidInput:
+    sentence = f"{field} is malformed: it {what}. Example: {_EXAMPLE}"
+    return InvalidInput(sentence, code="out_of_bounds", pointer=f"/{field}", data={"maximum": most})

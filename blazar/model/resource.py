@@ -26,6 +26,9 @@ FLOATING_IP = ResourceKind("floatingip")
 KINDS = (HOST, FLOATING_IP)
 """Our own kinds; they are served whatever resource types are enabled, because API 1.0 has their routes."""
 
+RESERVED_NAMES = frozenset({"id", "reservable", "created_at", "updated_at"})
+"""Properties that every resource has; they override attributes and capabilities of these names."""
+
 _NOUNS = {FLOATING_IP: "floating IP"}
 _UNKNOWN = {
     HOST: "Host with {{'host_id': '{id}'}} not found; see the list of hosts for their ids",
@@ -41,7 +44,8 @@ def noun(kind: ResourceKind) -> str:
 def unknown(kind: ResourceKind, external_id: str) -> NotFound:
     """Return the error for a resource that is not registered, in the words that clients of each kind expect."""
     text = _UNKNOWN.get(kind, "no {kind} {id} is registered; see the list of {kind}s for their ids")
-    return NotFound(text.format(kind=noun(kind), id=external_id[:80]))
+    code = {HOST: "host_not_found", FLOATING_IP: "floating_ip_not_found"}.get(kind, "resource_not_found")
+    return NotFound(text.format(kind=noun(kind), id=external_id[:80]), code=code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +89,13 @@ class Resource:
     """One entry of the calendar: a compute host, an address, a segment, a device.
 
     ``id`` is the calendar's own key and never shown; ``external_id`` is the resource's id in the cloud, which the API
-    shows; ``name`` is its usual name (the hostname of a hypervisor). ``attributes`` are read from the cloud,
+    shows; ``name`` is its usual name (the hostname of a hypervisor); ``label`` is what users see who may not see the
+    name. ``edits`` counts the changes of all that operators see of it. ``attributes`` are read from the cloud,
     ``capabilities`` are the operator's own key/value pairs. A resource that is not ``reservable`` takes no new
-    allocation: it has failed (``failure`` is the reason, since ``failed_since``), or its operator has ``disabled`` it,
-    or its removal has begun. If ``authorized_projects`` are set, only these projects may have allocations. ``capacity``
-    may be empty for a resource that is only ever promised whole. ``limits`` and ``traits`` are as in ResourceInventory.
+    allocation: it has failed (``failure`` is the reason, since ``failed_since``), or its operator has ``disabled`` it
+    (``disabled_since`` may not be known; at ``disabled_until`` it is enabled), or its removal has begun. If
+    ``authorized_projects`` are set, only these projects may have allocations. ``capacity`` may be empty for a resource
+    that is only ever promised whole. ``limits`` and ``traits`` are as in ResourceInventory.
     """
 
     id: int
@@ -108,6 +114,11 @@ class Resource:
     failure: str | None = None
     failed_since: datetime | None = None
     authorized_projects: frozenset[str] | None = None
+    label: str = ""
+    edits: int = 0
+    disabled_reason: str | None = None
+    disabled_since: datetime | None = None
+    disabled_until: datetime | None = None
 
     @property
     def details(self) -> ResourceDetails:
@@ -132,6 +143,7 @@ class Resource:
         return {
             **self.capabilities,
             **self.attributes,
+            # RESERVED_NAMES
             "id": self.external_id,
             "reservable": self.reservable,
             "created_at": self.created_at.isoformat(),
