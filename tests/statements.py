@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counting SQL statements."""
+"""Counting SQL statements, and the steps that SQLite makes for them."""
 
 from __future__ import annotations
 
@@ -38,3 +38,30 @@ def counted(engine: Engine) -> Iterator[Statements]:
         yield found
     finally:
         event.remove(engine, "before_cursor_execute", note)
+
+
+@dataclass(slots=True)
+class Steps:
+    """How many instructions of its virtual machine SQLite has executed."""
+
+    count: int = 0
+
+
+@contextmanager
+def steps(engine: Engine) -> Iterator[Steps]:
+    """Count the steps of all statements that an engine on SQLite executes in the block."""
+    found = Steps()
+
+    def step() -> int:
+        found.count += 1
+        return 0
+
+    def note(connection, cursor, statement, parameters, context, many):
+        cursor.connection.set_progress_handler(step, 1)
+
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+        engine.dispose()

@@ -14,22 +14,27 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.calendar.occupancy import Snapshot
+from blazar.calendar.timeline import Timeline
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import StaleCalendar
 from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
+from blazar.model.requests import IdempotencyKey
 from blazar.model.resource import ResourceKind
 from blazar.model.usage import OutboxMessage, ProjectUse
 from blazar.model.window import Window
-from blazar.store import allocation_writes, lease_writes, outbox, use_queries
+from blazar.store import allocation_writes, idempotency, lease_writes, outbox, use_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
 from blazar.store.earlier_users import EarlierUser, earlier_users
+from blazar.store.live_reads import live_allocations
 from blazar.store.occupancy import read_occupancy
 from blazar.store.rows import ALLOCATION_COLUMNS, allocation_of, chunks
 from blazar.store.tables import allocations, leases, reservations, resources
+from blazar.store.timelines import read_timeline
 from blazar.store.transactions import Clash, Transactions
+from blazar.store.use_reads import UsesView
 
-__all__ = ["CalendarStore", "CalendarView", "EarlierUser"]
+__all__ = ["CalendarStore", "CalendarView", "EarlierUser", "RangeView"]
 
 
 USED = (str(LeaseStatus.STARTING), str(LeaseStatus.ACTIVE), str(LeaseStatus.UPDATING), str(LeaseStatus.ERROR))
@@ -59,6 +64,17 @@ class CalendarView:
     """Returns the generations of resources that belong to what the view shows."""
 
 
+@dataclass(frozen=True, slots=True)
+class RangeView:
+    """What is promised over a range of time, by kind, and what the project has in it, all as of one instant."""
+
+    timelines: Mapping[ResourceKind, Timeline]
+    catalogs: Mapping[ResourceKind, ResourceCatalog]
+    use: ProjectUse | None = None
+    so_far: tuple[int, int] = (0, 0)
+    """The number of leases of the project that have not ended, and of their reservations, if that was asked for."""
+
+
 class CalendarStore:
     """Reads and books allocations; ``cleaning_time`` is kept free between two users of a resource."""
 
@@ -66,6 +82,11 @@ class CalendarStore:
         self._transactions = transactions
         self._catalogs = catalogs
         self._cleaning_time = cleaning_time
+
+    @property
+    def cleaning_time(self) -> timedelta:
+        """The time that is kept free between two users of a resource."""
+        return self._cleaning_time
 
     @contextmanager
     def view(
@@ -96,6 +117,46 @@ class CalendarStore:
             generations = partial(_generations, connection)
             yield CalendarView(Snapshot(catalog.resources, occupancy), catalog, generations)
 
+    def range(
+        self,
+        kinds: Mapping[ResourceKind, bool],
+        window: Window,
+        *,
+        now: datetime,
+        besides: str | None,
+        use_of: str | None = None,
+        reach: Window | None = None,
+        count_of: str | None = None,
+    ) -> RangeView:
+        """Return the calendars of kinds over a range of time, without the allocations of the lease ``besides``.
+
+        For each kind it is said whether only whole resources are searched for. ``use_of`` names the project whose use
+        is read in the same snapshot, ``reach`` the longer time of its usage, and ``count_of`` the project whose leases
+        are counted. Two statements for each kind.
+        """
+        timelines, catalogs = {}, {}
+        with self._transactions.reading() as connection:
+            for kind, whole_only in kinds.items():
+                catalogs[kind] = self._catalogs.read(connection, kind)
+                timelines[kind] = read_timeline(
+                    connection,
+                    kind,
+                    window,
+                    whole_only=whole_only,
+                    now=now,
+                    besides=besides,
+                    cleaning=self._cleaning_time,
+                )
+            use = None if use_of is None else _use(connection, use_of, window, besides or "", reach, now)
+            so_far = (0, 0) if count_of is None else use_queries.count(connection, count_of, now)
+            return RangeView(timelines, catalogs, use, so_far)
+
+    @contextmanager
+    def over_time(self, kind: ResourceKind) -> Iterator[UsesView]:
+        """Open the calendar of a kind to read what is used when; one snapshot while it is open."""
+        with self._transactions.reading() as connection:
+            yield UsesView(connection, self._catalogs.read(connection, kind), kind)
+
     def book(
         self,
         lease: Lease,
@@ -104,14 +165,18 @@ class CalendarStore:
         use: ProjectUse | None = None,
         bounds: Bounds | None = None,
         now: datetime | None = None,
+        key: IdempotencyKey | None = None,
     ) -> Lease:
         """Insert a lease with its plan, if every resource is still at its generation; else StaleCalendar.
 
+        KeyTaken if another lease has the ``key``, which is recorded with this one.
         The same if ``use`` is given and the project has been granted something since. UsageDenied if the project has
         reached ``bounds`` by ``now``; of simultaneous requests to different processes, each may pass.
         """
 
         def work(connection: Connection) -> Lease:
+            if key is not None:
+                idempotency.insert(connection, key, lease)
             if use is not None:
                 use_queries.raise_version(connection, use)
             if bounds is not None and now is not None and bounds.of_project:
@@ -169,19 +234,10 @@ class CalendarStore:
         ending_after: datetime | None = None,
     ) -> tuple[Allocation, ...]:
         """Return live allocations, earliest first."""
-        where: list[sa.ColumnElement[bool]] = [allocations.c.kind == str(kind), allocations.c.released_at.is_(None)]
-        for column, value in (
-            (allocations.c.resource_id, resource_id),
-            (allocations.c.lease_id, lease_id),
-            (allocations.c.reservation_id, reservation_id),
-        ):
-            if value is not None:
-                where.append(column == value)
-        if ending_after is not None:
-            where.append(allocations.c.ends_at >= ending_after)
+        where = {"resource_id": resource_id, "lease_id": lease_id, "reservation_id": reservation_id}
+        narrowed = {name: [value] for name, value in where.items() if value is not None}
         with self._transactions.reading() as connection:
-            rows = connection.execute(sa.select(*ALLOCATION_COLUMNS).where(*where)).all()
-        return tuple(sorted((allocation_of(row) for row in rows), key=lambda a: (a.window.start, a.lease_id)))
+            return live_allocations(connection, kind, narrowed, ending_after=ending_after)
 
     def ever_assigned(self, lease_id: str) -> Mapping[str, frozenset[int]]:
         """Return the calendar ids of all resources ever promised to a lease, released or not, by reservation."""
@@ -234,16 +290,27 @@ class CalendarStore:
         with self._transactions.reading() as connection:
             return earlier_users(connection, lease_id, before=before, now=now, cleaning=self._cleaning_time)
 
+    def so_far(self, project_id: str, now: datetime) -> tuple[int, int]:
+        """Return the number of leases of a project that have not ended, and of their reservations."""
+        with self._transactions.reading() as connection:
+            return use_queries.count(connection, project_id, now)
+
     def use_of_project(
         self, project_id: str, window: Window, *, besides: str, reach: Window | None = None, now: datetime
     ) -> ProjectUse:
         """Return what a project has in a window, without the lease ``besides``; and over ``reach``, if given."""
         with self._transactions.reading() as connection:
-            use = use_queries.of_project(connection, project_id, window, besides)
-            if reach is None:
-                return use
-            usage, own = use_queries.over_time(connection, project_id, reach, besides, now)
-            return replace(use, usage=usage, own_usage=own)
+            return _use(connection, project_id, window, besides, reach, now)
+
+
+def _use(
+    connection: Connection, project_id: str, window: Window, besides: str, reach: Window | None, now: datetime
+) -> ProjectUse:
+    use = use_queries.of_project(connection, project_id, window, besides)
+    if reach is None:
+        return use
+    usage, own = use_queries.over_time(connection, project_id, reach, besides, now)
+    return replace(use, usage=usage, own_usage=own)
 
 
 @contextmanager

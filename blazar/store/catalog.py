@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.calendar.occupancy import size
 from blazar.model.requirements import Anything, Requirement, matches
-from blazar.model.resource import Resource, ResourceKind
+from blazar.model.resource import RESERVED_NAMES, Resource, ResourceKind
 from blazar.store import resource_queries
 
 REMEMBERED_REQUIREMENTS = 512
@@ -27,7 +27,11 @@ class ResourceCatalog:
         self.version = version
         self.resources: tuple[Resource, ...] = tuple(sorted(resources, key=size))
         self.restricted = any(r.authorized_projects is not None for r in self.resources)
-        self._private = private
+        self.private = private
+        # Names of properties that are the operator's own: those of the cloud override them.
+        self.capabilities: frozenset[str] = frozenset().union(*(r.capabilities for r in self.resources)) - (
+            RESERVED_NAMES.union(*(r.attributes for r in self.resources))
+        )
         self._keys = (
             frozenset().union(*(r.properties.keys() for r in self.resources)) if self.resources else frozenset()
         )
@@ -35,7 +39,7 @@ class ResourceCatalog:
 
     def keys(self, *, private: bool) -> frozenset[str]:
         """Return the names of all properties that a resource has, with or without private ones."""
-        return self._keys if private else self._keys - self._private
+        return self._keys if private else self._keys - self.private
 
     def matching(self, requirement: Requirement) -> Sequence[Resource]:
         """Return the resources that meet a requirement, smallest first."""

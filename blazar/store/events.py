@@ -66,6 +66,7 @@ def _due() -> sa.Select[Any]:
 
 
 _DUE = _due()
+_NEXT_DUE = sa.select(events.c.due_at).where(events.c.due_at.is_not(None)).order_by(events.c.due_at).limit(1)
 
 
 class EventStore:
@@ -91,9 +92,8 @@ class EventStore:
 
     def next_due(self) -> datetime | None:
         """Return when the next event is due, which may be in the past; None if there is none."""
-        query = sa.select(events.c.due_at).where(events.c.due_at.is_not(None)).order_by(events.c.due_at).limit(1)
         with self._transactions.reading() as connection:
-            return connection.execute(query).scalar()
+            return connection.execute(_NEXT_DUE).scalar()
 
     def renew_claims(self, tokens: Collection[str], *, now: datetime, until: datetime) -> frozenset[str]:
         """Renew the claims with these tokens that have not expired; return the tokens of those."""

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.demand import Allocation
-from blazar.model.errors import NotFound
 from blazar.model.lease import (
     REQUEST_EVENTS,
     Lease,
@@ -19,10 +18,11 @@ from blazar.model.lease import (
     LeaseStatus,
     ReservationOwner,
     ReservationStatus,
+    unknown_lease,
 )
 from blazar.model.resource import Resource
 from blazar.model.usage import OutboxMessage
-from blazar.store import allocation_writes, lease_writes, outbox, resource_queries
+from blazar.store import allocation_writes, idempotency, lease_writes, outbox, resource_queries
 from blazar.store.earlier_users import with_earlier_users
 from blazar.store.rows import (
     ALLOCATION_COLUMNS,
@@ -80,7 +80,7 @@ class LeaseStore:
         with self._transactions.reading() as connection:
             rows = connection.execute(_ONE if including_deleted else _ONE_SHOWN, this).all()
             if not rows:
-                raise NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found")
+                raise unknown_lease(lease_id)
             kept = connection.execute(_RESERVATIONS_OF_ONE, this).all()
             due = connection.execute(_EVENTS_OF_ONE, this).all()
         return assembled(rows, kept, due)[0]
@@ -176,6 +176,7 @@ class LeaseStore:
         def work(connection: Connection) -> Lease:
             saved = replace(after, revision=before.revision + 1)
             lease_writes.save(connection, before, saved, saved.revision)
+            idempotency.forget_undone(connection, before, saved)
             if release:
                 which = allocations.c.reservation_id.in_(sorted(release))
                 allocation_writes.release(connection, which, at=at, cleaning=self._cleaning_time)

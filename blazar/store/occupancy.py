@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.calendar.occupancy import Occupancy, Room, Use
+from blazar.calendar.occupancy import Lazy, Occupancy, Room, Use
 from blazar.model.amounts import Amounts
 from blazar.model.clock import later, to_second
 from blazar.model.resource import ResourceKind
@@ -103,12 +103,7 @@ def _promised(whole_only: bool, *, begun: bool, besides: bool) -> sa.CompoundSel
         of_kind.append(allocations.c.lease_id != sa.bindparam("besides", type_=allocations.c.lease_id.type))
     columns: tuple[Any, ...] = _WHOLE_COLUMNS if whole_only else _USE_COLUMNS
     promised = sa.select(*columns).where(*of_kind, allocations.c.blocks_until > begin, allocations.c.starts_at < end)
-    late = sa.select(*columns).where(
-        *of_kind,
-        allocations.c.released_at.is_(None),
-        allocations.c.ends_at <= now,
-        allocations.c.blocks_until <= begin,
-    )
+    late = sa.select(*columns).where(*of_kind, *late_users(now, begin))
     before = _nearest(whole_only, before=True).where(
         *of_kind, allocations.c.blocks_until > now, allocations.c.blocks_until <= begin
     )
@@ -116,6 +111,17 @@ def _promised(whole_only: bool, *, begun: bool, besides: bool) -> sa.CompoundSel
         *of_kind, allocations.c.blocks_until > end, allocations.c.starts_at >= end
     )
     return sa.union_all(promised.distinct() if whole_only else promised, late if begun else before, after)
+
+
+def late_users(now: sa.ColumnElement[datetime], begin: sa.ColumnElement[datetime]) -> Sequence[sa.ColumnElement[bool]]:
+    """Return the conditions for uses that should have ended, and clean by ``begin`` if they had, but have not.
+
+    These are few, with an index of their own. SQLite would rather take the index of what ends by then, all of the past:
+    an expression has none.
+    """
+    a = allocations.c
+    clean_at = sa.func.coalesce(a.blocks_until, a.ends_at)
+    return (a.released_at.is_(None), a.ends_at <= now, clean_at <= begin)
 
 
 def _nearest(whole_only: bool, *, before: bool) -> sa.Select[Any]:
@@ -135,37 +141,25 @@ def _nearest(whole_only: bool, *, before: bool) -> sa.Select[Any]:
     return whole.where(allocations.c.unit.is_(None)).group_by(by_resource)
 
 
-class _LazyInstants(Mapping[int, datetime]):
+class _LazyInstants(Lazy[str, datetime]):
     """Instants by resource, parsed when they are read."""
 
-    def __init__(self, texts: Mapping[int, str]) -> None:
-        self._texts = texts
-
     def __getitem__(self, resource_id: int) -> datetime:
-        return datetime.fromisoformat(self._texts[resource_id])
-
-    def __contains__(self, resource_id: object) -> bool:
-        return resource_id in self._texts
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._texts)
-
-    def __len__(self) -> int:
-        return len(self._texts)
+        return datetime.fromisoformat(self._raw[resource_id])
 
 
-class _LazyUses(Mapping[int, Sequence[Use]]):
+class _LazyUses(Lazy[Sequence[AnyRow], Sequence[Use]]):
     """The uses that conflict with a use of a span, by resource, each for that time; parsed when they are read."""
 
     def __init__(self, rows: Mapping[int, Sequence[AnyRow]], span: Window, cleaning: timedelta) -> None:
-        self._rows = rows
+        super().__init__(rows)
         self._begin, self._end = _naive(span.start), _naive(span.end)
         self._cleaning = cleaning
 
     def __getitem__(self, resource_id: int) -> Sequence[Use]:
         uses: list[Use] = []
         instant = datetime.fromisoformat
-        for _, starts_at, blocks_until, count, per_instance in self._rows[resource_id]:
+        for _, starts_at, blocks_until, count, per_instance in self._raw[resource_id]:
             start, end = instant(starts_at) - self._cleaning, instant(blocks_until)
             if end <= self._begin:
                 # A late user, who should have left, blocks from now on.
@@ -173,17 +167,8 @@ class _LazyUses(Mapping[int, Sequence[Use]]):
             if start >= end:
                 # A use released in the second in which it began has no length, only the cleaning after it.
                 start = end - _SECOND
-            uses.append((start, end, count, _per_instance(per_instance)))
+            uses.append((start, end, count, amounts_of(per_instance)))
         return uses
-
-    def __contains__(self, resource_id: object) -> bool:
-        return resource_id in self._rows
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
 
 def _naive(instant: datetime) -> datetime:
@@ -192,5 +177,6 @@ def _naive(instant: datetime) -> datetime:
 
 
 @lru_cache(maxsize=1024)
-def _per_instance(text: str) -> Amounts:
+def amounts_of(text: str) -> Amounts:
+    """Return the amounts per instance as the database stores them."""
     return Amounts.of(json.loads(text))

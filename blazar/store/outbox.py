@@ -27,6 +27,25 @@ _COLUMNS = (
 )
 
 
+def _first_of_its_lease() -> sa.ColumnElement[bool]:
+    earlier = outbox.alias("earlier")
+    return ~sa.exists().where(
+        earlier.c.lease_id == outbox.c.lease_id,
+        earlier.c.due_at.is_not(None),
+        earlier.c.number < outbox.c.number,
+    )
+
+
+# Both are asked in every round of every manager: to put them into words takes longer than to answer them.
+_DUE = (
+    sa.select(*_COLUMNS)
+    .where(outbox.c.due_at <= sa.bindparam("now", type_=outbox.c.due_at.type), _first_of_its_lease())
+    .order_by(outbox.c.due_at, outbox.c.number)
+    .limit(sa.bindparam("most", type_=sa.Integer()))
+)
+_NEXT_DUE = sa.select(sa.func.min(outbox.c.due_at)).where(outbox.c.due_at.is_not(None), _first_of_its_lease())
+
+
 class OutboxStore:
     """Reads, claims and finishes outbox messages."""
 
@@ -35,10 +54,8 @@ class OutboxStore:
 
     def due(self, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
         """Return at most ``limit`` outbox messages that are due, for each lease only the next one."""
-        first = (outbox.c.due_at <= now, _first_of_its_lease())
-        query = sa.select(*_COLUMNS).where(*first).order_by(outbox.c.due_at, outbox.c.number).limit(limit)
         with self._transactions.reading() as connection:
-            return tuple(_message_of(tuple(row)) for row in connection.execute(query))
+            return tuple(_message_of(tuple(row)) for row in connection.execute(_DUE, {"now": now, "most": limit}))
 
     def outstanding(self, lease_id: str) -> tuple[OutboxMessage, ...]:
         """Return the messages about a lease that are not finished, in their order."""
@@ -49,9 +66,8 @@ class OutboxStore:
 
     def next_due(self) -> datetime | None:
         """Return when the next message is due, which may be in the past; None if there is none."""
-        query = sa.select(sa.func.min(outbox.c.due_at)).where(outbox.c.due_at.is_not(None), _first_of_its_lease())
         with self._transactions.reading() as connection:
-            return connection.execute(query).scalar()
+            return connection.execute(_NEXT_DUE).scalar()
 
     def settle(self, held: OutboxMessage, *, at: datetime) -> None:
         """Write the result of a message held by its request, if it has not been written yet."""
@@ -122,12 +138,3 @@ def _values(message: OutboxMessage, at: datetime) -> dict[str, Any]:
 def _message_of(row: Sequence[Any]) -> OutboxMessage:
     id_, lease_id, content, created, due_at, attempts, delivered_to, reason = row
     return OutboxMessage(id_, lease_id, content, created, due_at, attempts, tuple(delivered_to), reason, stored=True)
-
-
-def _first_of_its_lease() -> sa.ColumnElement[bool]:
-    earlier = outbox.alias("earlier")
-    return ~sa.exists().where(
-        earlier.c.lease_id == outbox.c.lease_id,
-        earlier.c.due_at.is_not(None),
-        earlier.c.number < outbox.c.number,
-    )

@@ -18,6 +18,7 @@ from blazar.model.resource import (
     ResourceKind,
     unknown,
 )
+from blazar.store.labels import new_label
 from blazar.store.rows import chunks, details_row, resource_of
 from blazar.store.tables import inventory_versions, resource_capabilities, resource_properties, resources
 
@@ -86,6 +87,8 @@ def insert(
             kind=str(kind),
             external_id=external_id,
             name=name,
+            label=new_label(kind),
+            edits=0,
             **details_row(details),
             reservable=True,
             generation=0,
@@ -148,10 +151,10 @@ def change(connection: Connection, resource_id: int, at: datetime, **columns: ob
     result = connection.execute(
         resources.update()
         .where(resources.c.id == resource_id, resources.c.live == 1)
-        .values(updated_at=at, generation=resources.c.generation + 1, **columns)
+        .values(updated_at=at, generation=resources.c.generation + 1, edits=resources.c.edits + 1, **columns)
     )
     if not result.rowcount:
-        raise NotFound("the resource is no longer registered")
+        raise NotFound("the resource is no longer registered", code="resource_not_found")
     kind = ResourceKind(_kind_of(connection, resource_id))
     raise_version(connection, kind)
     return kind

@@ -11,9 +11,9 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.model.errors import Conflict, NotFound
+from blazar.model.errors import Conflict, NotFound, PreconditionFailed
 from blazar.model.lease import Reservation
-from blazar.model.requests import ResourceChange
+from blazar.model.requests import Disabling, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty, noun
 from blazar.store import resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
@@ -23,6 +23,8 @@ from blazar.store.transactions import Clash, Transactions
 
 DETAILS = ("attributes", "capacity", "limits", "traits")
 """The columns with what the cloud says about a resource."""
+
+_ENABLED: dict[str, object] = {"disabled_reason": None, "disabled_since": None, "disabled_until": None}
 
 ChangeCheck = Callable[[frozenset[str], tuple[Reservation, ...]], None]
 
@@ -69,8 +71,10 @@ class ResourceStore:
         at: datetime,
         disabled: bool = False,
         open_to: Collection[str] | None = None,
+        disabling: Disabling | None = None,
     ) -> Resource:
         """Register a resource. Conflict if one of its kind with its id or name is registered."""
+        columns = _disabling_columns(disabling or Disabling(), since=at) if disabled else {}
 
         def work(connection: Connection) -> Resource:
             resource_queries.insert(
@@ -83,6 +87,7 @@ class ResourceStore:
                 at=at,
                 disabled=disabled,
                 authorized_projects=None if open_to is None else list(open_to),
+                **columns,
             )
             resource_queries.raise_version(connection, kind)
             return resource_queries.one(connection, kind, external_id)
@@ -92,23 +97,28 @@ class ResourceStore:
                 return self._transactions.write(work)
             except Clash as error:
                 if self.named(kind, name) is not None or self._is_registered(kind, external_id):
-                    raise Conflict(f"{noun(kind)} {name} is registered already") from error
-                # The same property was added concurrently: now it exists.
+                    sentence = f"{noun(kind)} {name} is registered already"
+                    raise Conflict(sentence, code="already_registered") from error
+                # The same property was added concurrently: now it exists. Or the label is taken: the next one is not.
         return self._transactions.write(work)
 
     def change(
         self, resource_id: int, change: ResourceChange, *, at: datetime, check: ChangeCheck | None = None
     ) -> Resource:
-        """Set or remove (None) capabilities; enable or disable the resource; set its projects. NotFound."""
+        """Set or remove (None) capabilities; enable or disable the resource; set its projects.
+
+        NotFound; PreconditionFailed if its edits are not those that were asked for.
+        """
         columns: dict[str, object] = {}
         if change.disabled is not None:
-            columns["disabled"] = change.disabled
+            columns |= {"disabled": change.disabled, **_disabling_of(change, at)}
         if change.sets_projects:
             columns["authorized_projects"] = None if change.open_to is None else list(change.open_to)
 
         def work(connection: Connection) -> Resource:
             # The generation is raised before the check: a concurrent booking then fails on it, and plans once more.
             kind = resource_queries.change(connection, resource_id, at, **columns)
+            _check_edits(connection, resource_id, change.edits)
             known = resource_queries.capabilities_of(connection, resource_id)
             changed = frozenset(name for name, value in change.capabilities.items() if known.get(name, value) != value)
             if check is not None and changed:
@@ -142,6 +152,7 @@ class ResourceStore:
                     .values(
                         updated_at=at,
                         generation=resources.c.generation + 1,
+                        edits=resources.c.edits + 1,
                         **{name: sa.bindparam(f"new_{name}") for name in DETAILS},
                     ),
                     [
@@ -158,8 +169,8 @@ class ResourceStore:
         """Set whether a resource takes new allocations. NotFound."""
         self._transactions.write(lambda c: resource_queries.change(c, resource_id, at, reservable=reservable))
 
-    def withdraw(self, resource_id: int, *, at: datetime) -> None:
-        """Exclude a resource from new allocations. Conflict if it has an allocation; NotFound."""
+    def withdraw(self, resource_id: int, *, at: datetime, edits: tuple[int, ...] | None = None) -> None:
+        """Exclude a resource from new allocations. Conflict if it has an allocation; NotFound; PreconditionFailed."""
         live = (
             sa.select(allocations.c.lease_id)
             .where(allocations.c.resource_id == resource_id, allocations.c.released_at.is_(None))
@@ -169,12 +180,14 @@ class ResourceStore:
         def work(connection: Connection) -> None:
             # The generation is raised before the check: a concurrent booking then fails on it, and plans once more.
             kind = resource_queries.change(connection, resource_id, at, reservable=False)
+            _check_edits(connection, resource_id, edits)
             holders = list(connection.execute(live).scalars())
             if holders:
                 others = len(set(holders)) - 1
                 more = f" and {others} more" if others else ""
                 raise Conflict(
-                    f"the {noun(kind)} is allocated to lease {holders[0]}{more}; delete it, or wait until it ends"
+                    f"the {noun(kind)} is allocated to lease {holders[0]}{more}; delete it, or wait until it ends",
+                    code="resource_in_use",
                 )
 
         self._transactions.write(work)
@@ -215,7 +228,8 @@ class ResourceStore:
             if row is None:
                 raise NotFound(
                     f"no {noun(kind)} has ever had the property {name[:80]!r}; "
-                    "see the list of properties for their names"
+                    "see the list of properties for their names",
+                    code="property_not_found",
                 )
             resource_queries.raise_version(connection, kind)
             return property_of(row)
@@ -254,7 +268,7 @@ class ResourceStore:
             since = sa.func.coalesce(resources.c.failed_since, sa.literal(at, resources.c.updated_at.type))
             # The generation is raised, so that no booking succeeds that assumed the resource to be healthy.
             for reason, ids in by_reason.items():
-                _set_failure(connection, ids, at=at, failure=reason, failed_since=since)
+                _set_condition(connection, ids, at=at, failure=reason, failed_since=since)
             resource_queries.raise_version(connection, kind)
             return frozenset(id_ for id_ in failures if id_ in known and known[id_] is None)
 
@@ -266,7 +280,7 @@ class ResourceStore:
         def work(connection: Connection) -> frozenset[int]:
             known = _failures(connection, ids)
             changed = sorted(id_ for id_, failure in known.items() if failure is not None)
-            _set_failure(connection, changed, at=at, failure=None, failed_since=None)
+            _set_condition(connection, changed, at=at, failure=None, failed_since=None)
             if changed:
                 resource_queries.raise_version(connection, kind)
             return frozenset(changed)
@@ -283,9 +297,65 @@ class ResourceStore:
         with self._transactions.reading() as connection:
             return {id_: ResourceKind(kind) for id_, kind in connection.execute(query)}
 
+    def next_enabling(self) -> datetime | None:
+        """Return the earliest instant until which a resource is disabled; None if there is none."""
+        query = sa.select(sa.func.min(resources.c.disabled_until)).where(resources.c.live == 1)
+        with self._transactions.reading() as connection:
+            found: datetime | None = connection.execute(query).scalar()
+            return found
+
+    def enable_due(self, *, at: datetime) -> tuple[Resource, ...]:
+        """Enable the resources that are disabled until then or earlier; return those enabled, without capabilities."""
+        due = (resources.c.live == 1, resources.c.disabled_until <= at)
+
+        def work(connection: Connection) -> tuple[Resource, ...]:
+            rows = connection.execute(sa.select(resources).where(*due).order_by(resources.c.id).with_for_update()).all()
+            found = tuple(resource_of(row, {}) for row in rows)
+            _set_condition(connection, [each.id for each in found], at=at, disabled=False, **_ENABLED)
+            for kind in sorted({each.kind for each in found}):
+                resource_queries.raise_version(connection, kind)
+            return found
+
+        return self._transactions.write(work)
+
     def _is_registered(self, kind: ResourceKind, external_id: str) -> bool:
         with self._transactions.reading() as connection:
             return bool(resource_queries.load(connection, kind, resources.c.external_id == external_id))
+
+
+def _check_edits(connection: Connection, resource_id: int, wanted: tuple[int, ...] | None) -> None:
+    """Raise PreconditionFailed if a resource that this transaction has just changed had other edits before."""
+    if wanted is None:
+        return
+    edits = connection.execute(sa.select(resources.c.edits).where(resources.c.id == resource_id)).scalar_one() - 1
+    if edits not in wanted:
+        raise PreconditionFailed(
+            "the resource has changed; read it, and send the change with its present tag",
+            header="If-Match",
+            data={"revision": edits},
+        )
+
+
+def _disabling_of(change: ResourceChange, at: datetime) -> dict[str, object]:
+    """Return the columns that say why, since when and until when a resource is disabled.
+
+    A resource that is disabled already keeps the time since when it is. It is NULL for one that is enabled, and the
+    column ``disabled`` is not asked: MariaDB would see its new value here.
+    """
+    if not change.disabled:
+        return _ENABLED
+    since = sa.func.coalesce(resources.c.disabled_since, sa.literal(at, resources.c.disabled_since.type))
+    if change.disabling is None:
+        return {"disabled_since": since}
+    return _disabling_columns(change.disabling, since=since)
+
+
+def _disabling_columns(disabling: Disabling, *, since: object) -> dict[str, object]:
+    return {
+        "disabled_reason": disabling.reason,
+        "disabled_since": since,
+        "disabled_until": disabling.until,
+    }
 
 
 def _reservations_on(connection: Connection, resource_id: int) -> tuple[Reservation, ...]:
@@ -311,11 +381,11 @@ def _failures(connection: Connection, ids: Collection[int]) -> Mapping[int, str 
     return found
 
 
-def _set_failure(connection: Connection, ids: Collection[int], *, at: datetime, **columns: object) -> None:
-    """Write the failure of resources, and raise their generations."""
+def _set_condition(connection: Connection, ids: Collection[int], *, at: datetime, **columns: object) -> None:
+    """Write the condition of resources, and raise their generations."""
     for part in chunks(ids):
         connection.execute(
             resources.update()
             .where(resources.c.id.in_(part), resources.c.live == 1)
-            .values(updated_at=at, generation=resources.c.generation + 1, **columns)
+            .values(updated_at=at, generation=resources.c.generation + 1, edits=resources.c.edits + 1, **columns)
         )

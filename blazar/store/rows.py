@@ -13,7 +13,14 @@ from sqlalchemy.engine import Row
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation
 from blazar.model.lease import Content, Event, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.lease_json import cloud_ids_json, cloud_ids_of, saved_state_json, saved_state_of
+from blazar.model.lease_json import (
+    cause_json,
+    cause_of,
+    cloud_ids_json,
+    cloud_ids_of,
+    saved_state_json,
+    saved_state_of,
+)
 from blazar.model.resource import Resource, ResourceDetails, ResourceKind, ResourceProperty, UnitLimits
 from blazar.model.window import Window
 from blazar.store.tables import allocations, events, leases, reservations
@@ -45,6 +52,8 @@ RESERVATION_COLUMNS = (
     reservations.c.resources_changed,
     reservations.c.parameters,
     reservations.c.artefacts,
+    reservations.c.missing_since,
+    reservations.c.changed_since,
 )
 EVENT_COLUMNS = (
     events.c.lease_id,
@@ -60,6 +69,8 @@ EVENT_COLUMNS = (
     events.c.attempts,
     events.c.reason,
     events.c.memo,
+    events.c.cause,
+    events.c.trouble_since,
 )
 ALLOCATION_COLUMNS = (
     allocations.c.kind,
@@ -102,9 +113,23 @@ def assembled(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tup
 
 
 def _event(row: AnyRow) -> Event:
-    _, id_, kind, time, status, created, updated, at, owner, since, tries, reason, saved_state = row
-    state = saved_state_of(saved_state)
-    return Event(id_, kind, time, _STATUS_OF_EVENT[status], created, updated, at, owner, since, tries, reason, state)
+    _, id_, kind, time, status, created, updated, at, owner, since, tries, reason, saved_state, cause, trouble = row
+    return Event(
+        id_,
+        kind,
+        time,
+        _STATUS_OF_EVENT[status],
+        created,
+        updated,
+        at,
+        owner,
+        since,
+        tries,
+        reason,
+        saved_state_of(saved_state),
+        cause_of(cause, reason),
+        trouble,
+    )
 
 
 def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
@@ -129,8 +154,8 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
 
 def reservation_of(row: AnyRow) -> Reservation:
     """Return a reservation."""
-    _, id_, kind, resource_id, status, created, updated, missing, changed, values, made = row
-    cloud_ids, unassigned = cloud_ids_of(made)
+    _, id_, kind, resource_id, status, created, updated, missing, changed, values, made, *since = row
+    cloud_ids, unassigned, failed = cloud_ids_of(made)
     return Reservation(
         id_,
         kind,
@@ -143,6 +168,8 @@ def reservation_of(row: AnyRow) -> Reservation:
         Content(values),
         cloud_ids,
         unassigned,
+        failed,
+        *since,
     )
 
 
@@ -179,7 +206,9 @@ def reservation_row(lease_id: str, position: int, reservation: Reservation) -> d
         "missing_resources": reservation.missing_resources,
         "resources_changed": reservation.resources_changed,
         "parameters": dict(reservation.parameters.values),
-        "artefacts": cloud_ids_json(reservation.cloud_ids, reservation.unassigned),
+        "artefacts": cloud_ids_json(reservation),
+        "missing_since": reservation.missing_since,
+        "changed_since": reservation.changed_since,
     }
 
 
@@ -200,6 +229,8 @@ def event_row(lease_id: str, position: int, event: Event) -> dict[str, Any]:
         "attempts": event.attempts,
         "reason": event.reason,
         "memo": saved_state_json(event.saved_state),
+        "cause": cause_json(event.cause, event.reason),
+        "trouble_since": event.trouble_since,
     }
 
 
@@ -236,6 +267,11 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         failure=row.failure,
         failed_since=row.failed_since,
         authorized_projects=None if row.authorized_projects is None else frozenset(row.authorized_projects),
+        label=row.label,
+        edits=row.edits,
+        disabled_reason=row.disabled_reason,
+        disabled_since=row.disabled_since,
+        disabled_until=row.disabled_until,
     )
 
 

@@ -10,6 +10,9 @@ from sqlalchemy.engine import Engine
 from blazar.store.calendar import CalendarStore
 from blazar.store.catalog import CatalogCache
 from blazar.store.events import EventStore
+from blazar.store.feeds import FeedStore
+from blazar.store.idempotency import IdempotencyStore
+from blazar.store.lease_pages import LeasePages
 from blazar.store.leases import LeaseStore
 from blazar.store.outbox import OutboxStore
 from blazar.store.resources import ResourceStore
@@ -25,8 +28,11 @@ class Store:
     def __init__(self, engine: Engine, *, cleaning_time: timedelta = timedelta(0)) -> None:
         self.transactions = Transactions(engine)
         catalogs = CatalogCache()
+        self.lease_pages = LeasePages(self.transactions)
+        self.idempotency = IdempotencyStore(self.transactions)
         self.leases = LeaseStore(self.transactions, cleaning_time=cleaning_time)
         self.calendar = CalendarStore(self.transactions, catalogs, cleaning_time=cleaning_time)
         self.resources = ResourceStore(self.transactions, catalogs)
         self.outbox = OutboxStore(self.transactions)
         self.events = EventStore(self.transactions)
+        self.feeds = FeedStore(self.transactions)

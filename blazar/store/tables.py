@@ -76,6 +76,10 @@ resources = sa.Table(
     sa.Column("kind", sa.String(32), nullable=False),
     sa.Column("external_id", sa.String(255), nullable=False),
     sa.Column("name", sa.String(255), nullable=False),
+    # What users see of it: random, and new at each registration.
+    sa.Column("label", sa.String(16), nullable=False, unique=True),
+    # Raised by every change of what operators see of it; bookings raise its generation only.
+    sa.Column("edits", sa.Integer, nullable=False, server_default="0"),
     sa.Column("attributes", sa.JSON, nullable=False),
     sa.Column("capacity", sa.JSON, nullable=False),
     # Limits as [least, most, step] by class. NULL: registered before these were stored; a refresh writes them.
@@ -85,6 +89,10 @@ resources = sa.Table(
     sa.Column("reservable", sa.Boolean, nullable=False),
     # Set by its operator, independent of what monitors find.
     sa.Column("disabled", sa.Boolean, nullable=False, server_default=sa.false()),
+    # Why and since when, NULL if not known; and when it is enabled without another request, NULL for never.
+    sa.Column("disabled_reason", LongText),
+    sa.Column("disabled_since", UtcTime),
+    sa.Column("disabled_until", UtcTime),
     # Time and reason of its failure; both NULL while it is healthy.
     sa.Column("failed_since", UtcTime),
     sa.Column("failure", LongText),
@@ -98,6 +106,8 @@ resources = sa.Table(
     sa.Column("retired_at", UtcTime),
     sa.UniqueConstraint("kind", "external_id", "live"),
     sa.UniqueConstraint("kind", "name", "live"),
+    # Resources to enable, earliest first.
+    sa.Index(None, "disabled_until"),
 )
 
 resource_properties = sa.Table(
@@ -142,6 +152,11 @@ leases = sa.Table(
     # What a project has had since an instant.
     sa.Index(None, "project_id", "ends_at"),
     sa.Index(None, "deleted_at", "created_at"),
+    # The list of all, past ones too; and of all that are not deleted, in other orders.
+    sa.Index(None, "created_at"),
+    sa.Index(None, "deleted_at", "starts_at"),
+    sa.Index(None, "deleted_at", "ends_at"),
+    sa.Index(None, "deleted_at", "name"),
 )
 
 reservations = sa.Table(
@@ -155,6 +170,9 @@ reservations = sa.Table(
     sa.Column("status", sa.String(13), nullable=False),
     sa.Column("missing_resources", sa.Boolean, nullable=False),
     sa.Column("resources_changed", sa.Boolean, nullable=False),
+    # Since when these hold; NULL where they do not, or where that is not known.
+    sa.Column("missing_since", UtcTime),
+    sa.Column("changed_since", UtcTime),
     sa.Column("parameters", sa.JSON, nullable=False),
     sa.Column("artefacts", sa.JSON, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
@@ -178,6 +196,10 @@ events = sa.Table(
     sa.Column("claimed_at", UtcTime),
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("reason", LongText),
+    # The reason as a code and numbers; NULL for a reason that was written before there were codes.
+    sa.Column("cause", sa.JSON(none_as_null=True)),
+    # Since when it is late, or when it failed for good.
+    sa.Column("trouble_since", UtcTime),
     sa.Column("memo", sa.JSON(none_as_null=True)),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime),
@@ -186,6 +208,8 @@ events = sa.Table(
     sa.Index(None, "due_at"),
     # For the heartbeat of a manager.
     sa.Index(None, "claimed_by"),
+    # Creations that were undone: their leases never were.
+    sa.Index(None, "event_type", "status", "lease_id"),
 )
 
 allocations = sa.Table(
@@ -222,6 +246,20 @@ project_uses = sa.Table(
     sa.Column("version", sa.Integer, nullable=False),
 )
 
+idempotency_keys = sa.Table(
+    "idempotency_keys",
+    metadata,
+    # A hash of user, project, route and key.
+    sa.Column("scope", sa.String(64), primary_key=True),
+    # A hash of the body that was sent with it.
+    sa.Column("fingerprint", sa.String(64), nullable=False),
+    # Without a foreign key: it is written before the lease, in the same transaction.
+    sa.Column("lease_id", Id, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Index(None, "created_at"),
+    sa.Index(None, "lease_id"),
+)
+
 outbox = sa.Table(
     "notices",
     metadata,
@@ -241,4 +279,25 @@ outbox = sa.Table(
     # Messages to deliver: of a lease, and of all, earliest first.
     sa.Index(None, "lease_id", "due_at"),
     sa.Index(None, "due_at"),
+)
+
+feeds = sa.Table(
+    "feeds",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    # SHA-256 of the secret in its link, in hexadecimal.
+    sa.Column("secret_hash", sa.String(64), nullable=False, unique=True),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("user_id", sa.String(255), nullable=False),
+    sa.Column("project_id", sa.String(255), nullable=False),
+    sa.Column("resource_id", sa.Integer, sa.ForeignKey("resources.id")),
+    sa.Column("resource_type", sa.String(66)),
+    sa.Column("requirement", LongText),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("expires_at", UtcTime, nullable=False),
+    sa.Column("last_used_at", UtcTime),
+    # The feeds of a user, oldest first; and of all.
+    sa.Index(None, "project_id", "user_id", "created_at"),
+    sa.Index(None, "created_at"),
 )

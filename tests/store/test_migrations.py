@@ -9,9 +9,12 @@ import sqlalchemy as sa
 from blazar.cmd.db_manage import main
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import Conflict
+from blazar.model.event_reasons import reason_of
+from blazar.model.reasons import ReasonCode, reason
 from blazar.store import migrate
 from blazar.store.engine import WRITES, connect
 from blazar.store.store import Store
+from blazar.store.tables import resources
 from tests.store.builders import HOST, a_lease, hours
 from tests.world import World
 
@@ -32,6 +35,37 @@ def test_migrations_go_back_with_data_in_the_tables_and_forward_again(database_u
     assert sa.inspect(engine).get_table_names() == ["alembic_version"]
     migrate.upgrade(engine)
     assert len(World(engine).hosts_of(World(engine, register=False).lease())) == 1
+    engine.dispose()
+
+
+def test_resources_that_are_there_already_get_labels_of_their_own(database_url):
+    engine = connect(database_url)
+    migrate.upgrade(engine)
+    world = World(engine)
+    world.register_addresses(7)
+    world.manager.resources.unregister(HOST, world.manager.resources.all(HOST)[-1].external_id)
+    migrate.downgrade(engine, "0005")
+    migrate.upgrade(engine)
+    with engine.connect() as connection:
+        found = connection.execute(sa.select(resources.c.kind, resources.c.label, resources.c.edits)).all()
+    assert len({label for _, label, _ in found}) == len(found) == 4
+    assert all(label[:2] == f"{kind[0]}-" and len(label) == 8 and edits == 0 for kind, label, edits in found)
+    engine.dispose()
+
+
+def test_leases_that_are_there_already_have_reasons_without_causes(database_url):
+    engine = connect(database_url)
+    migrate.upgrade(engine)
+    world = World(engine)
+    lease = world.lease()
+    migrate.downgrade(engine, "0009")
+    with engine.execution_options(**{WRITES: True}).begin() as connection:
+        connection.execute(sa.text("UPDATE events SET reason = 'host node-1 is down'"))
+    migrate.upgrade(engine)
+    (event, *_) = world.now(lease).events
+    assert (event.reason, event.cause, event.trouble_since) == ("host node-1 is down", None, None)
+    assert reason_of(event) == reason("host node-1 is down", ReasonCode.RESOURCE_FAILED)
+    assert all(r.missing_since is r.changed_since is None for r in world.now(lease).reservations)
     engine.dispose()
 
 

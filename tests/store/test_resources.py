@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import pytest
 
 from blazar.model.errors import Conflict, NotFound
-from blazar.model.requests import ResourceChange
+from blazar.model.requests import Disabling, ResourceChange
 from blazar.model.requirements import parse_requirement
 from blazar.store.engine import WRITES
 from blazar.store.store import Store
@@ -164,3 +165,88 @@ def test_a_host_that_was_registered_before_limits_and_traits_were_kept_has_none(
     assert (kept.limits, kept.traits) == ({}, frozenset())
     assert store.resources.refresh(HOST, {host.id: host.details}, at=NOON) == {host.id}
     assert store.resources.one(HOST, "1").details == host.details
+
+
+def test_labels_are_random_and_new_when_a_host_comes_back(store):
+    host = a_host(store)
+    assert re.fullmatch("h-[0-9a-hjkmnp-tv-z]{6}", host.label)
+    assert store.resources.one(HOST, "1").label == host.label
+    store.resources.retire(host.id, at=NOON)
+    back = a_host(store)
+    assert back.label != host.label
+    assert len({a_host(store, number).label for number in range(2, 22)} | {back.label}) == 21
+
+
+def test_every_change_that_operators_see_raises_the_edits_and_a_booking_does_not(store):
+    host = a_host(store)
+    seen = [host.edits]
+
+    def note():
+        seen.append(store.resources.one(HOST, "1").edits)
+
+    store.resources.change(host.id, ResourceChange({"gpu": "a100"}), at=NOON)
+    note()
+    store.resources.change(host.id, ResourceChange({}, disabled=True), at=NOON)
+    note()
+    store.resources.refresh(HOST, {host.id: details(8)}, at=NOON)
+    note()
+    store.resources.set_failed(HOST, {host.id: "down"}, at=NOON)
+    note()
+    store.resources.set_recovered(HOST, [host.id], at=NOON)
+    note()
+    store.resources.set_reservable(host.id, False, at=NOON)
+    note()
+    assert seen == [0, 1, 2, 3, 4, 5, 6]
+    booked(store, hours(0, 1), host)
+    store.resources.refresh(HOST, {host.id: details(8)}, at=NOON)
+    store.resources.set_recovered(HOST, [host.id], at=NOON)
+    note()
+    assert seen[-1] == 6
+
+
+def test_a_host_is_disabled_with_a_reason_since_then_until_then(store):
+    def state(host):
+        return host.disabled, host.disabled_reason, host.disabled_since, host.disabled_until
+
+    def change(hour, disabled, disabling=None):
+        asked = ResourceChange({}, disabled=disabled, disabling=disabling)
+        return state(store.resources.change(host.id, asked, at=NOON + hour * HOUR))
+
+    host = a_host(store)
+    assert state(host) == (False, None, None, None)
+    assert change(1, True, Disabling("fan", NOON + 9 * HOUR)) == (True, "fan", NOON + HOUR, NOON + 9 * HOUR)
+    # As API 1.0 says it: nothing is known of the reason, and nothing is lost.
+    assert change(2, True) == (True, "fan", NOON + HOUR, NOON + 9 * HOUR)
+    assert change(3, True, Disabling("disk")) == (True, "disk", NOON + HOUR, None)
+    assert change(4, False) == (False, None, None, None)
+    assert change(5, True) == (True, None, NOON + 5 * HOUR, None)
+    born_disabled = store.resources.add(
+        HOST,
+        external_id="2",
+        name="node-2",
+        details=details(16),
+        capabilities={},
+        at=NOON,
+        disabled=True,
+        disabling=Disabling("new"),
+    )
+    assert state(born_disabled) == (True, "new", NOON, None)
+
+
+def test_hosts_are_enabled_when_their_time_has_come_and_by_one_process(store, engine):
+    until = {1: NOON + 2 * HOUR, 2: NOON + 3 * HOUR, 3: None}
+    hosts = {number: a_host(store, number) for number in until}
+    assert store.resources.next_enabling() is None
+    for number, instant in until.items():
+        asked = ResourceChange({}, disabled=True, disabling=Disabling(f"reason {number}", instant))
+        store.resources.change(hosts[number].id, asked, at=NOON)
+    assert store.resources.next_enabling() == NOON + 2 * HOUR
+    assert store.resources.enable_due(at=NOON + 1.9 * HOUR) == ()
+    outcomes = at_once(3, lambda _: Store(engine).resources.enable_due(at=NOON + 2 * HOUR))
+    assert sorted(host.id for outcome in outcomes for host in outcome) == [hosts[1].id]
+    enabled, *others = store.resources.catalog(HOST).resources
+    assert (enabled.reservable, enabled.disabled_reason, enabled.disabled_until) == (True, None, None)
+    assert [other.reservable for other in others] == [False, False]
+    assert store.resources.next_enabling() == NOON + 3 * HOUR
+    store.resources.retire(hosts[2].id, at=NOON)
+    assert store.resources.next_enabling() is None

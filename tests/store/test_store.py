@@ -13,6 +13,7 @@ import pytest
 from blazar.model.demand import Plan
 from blazar.model.errors import Conflict, StaleCalendar, StaleLease, StoreUnavailable
 from blazar.model.lease import LeaseStatus
+from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.requests import ResourceChange
 from blazar.model.requirements import parse_requirement
 from blazar.model.resource import HOST
@@ -93,6 +94,22 @@ def test_a_lease_comes_back_as_it_was_stored(world):
     (listed,) = world.store.leases.of_project("physics")
     assert replace(listed, events=lease.events) == lease
     assert world.store.leases.of_project("art") == ()
+
+
+def test_reasons_and_since_when_are_stored(world):
+    lease = world.lease()
+    second = timedelta(microseconds=1)
+    marked = replace(
+        lease,
+        events=tuple(
+            replace(e, reason="x", cause=Cause(ReasonCode.SAVE_FAILED, 2, frozenset({1}), NOON), trouble_since=NOON)
+            for e in lease.events
+        ),
+        reservations=tuple(replace(r, missing_since=NOON, changed_since=NOON + second) for r in lease.reservations),
+    )
+    saved = world.store.leases.save(lease, marked, at=NOON)
+    assert world.store.leases.one(lease.id) == saved
+    assert (saved.events, saved.reservations) == (marked.events, marked.reservations)
 
 
 def test_texts_compare_byte_by_byte(world):

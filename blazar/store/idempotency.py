@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The keys of requests that made leases: written with the lease, or not at all."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from blazar.model.errors import Conflict
+from blazar.model.lease import EventStatus, EventType, Lease
+from blazar.model.requests import IdempotencyKey, KeyRecord
+from blazar.store.tables import idempotency_keys
+from blazar.store.transactions import Transactions
+
+
+class KeyTaken(Conflict):
+    """Another request with this key has made a lease; the caller answers with that."""
+
+
+class IdempotencyStore:
+    """Reads keys, and forgets old ones."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def find(self, key: IdempotencyKey) -> KeyRecord | None:
+        """Return the record of a key, in one statement; None if no lease was made with it."""
+        columns = (idempotency_keys.c.lease_id, idempotency_keys.c.fingerprint)
+        query = sa.select(*columns).where(idempotency_keys.c.scope == key.scope)
+        with self._transactions.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else KeyRecord(*row)
+
+    def purge(self, before: datetime, limit: int) -> int:
+        """Forget at most ``limit`` keys from before then; return how many."""
+        old = sa.select(idempotency_keys.c.scope).where(idempotency_keys.c.created_at < before).limit(limit)
+
+        def work(connection: Connection) -> int:
+            scopes = list(connection.execute(old).scalars())
+            if not scopes:
+                return 0
+            return connection.execute(idempotency_keys.delete().where(idempotency_keys.c.scope.in_(scopes))).rowcount
+
+        return self._transactions.write(work)
+
+
+def insert(connection: Connection, key: IdempotencyKey, lease: Lease) -> None:
+    """Record the key of a lease that is being booked. KeyTaken, after which the booking has to be rolled back."""
+    row = {
+        "scope": key.scope,
+        "fingerprint": key.fingerprint,
+        "lease_id": lease.id,
+        "created_at": lease.created_at,
+    }
+    try:
+        connection.execute(idempotency_keys.insert(), [row])
+    except IntegrityError as error:
+        raise KeyTaken("the same request was sent concurrently") from error
+
+
+def forget_undone(connection: Connection, before: Lease, after: Lease) -> None:
+    """Forget the key of a lease whose creation is undone by this write, so that it can be tried again."""
+    creation = after.event(EventType.CREATE)
+    undone = creation is not None and creation.status is EventStatus.ERROR
+    if before.deleted_at is None and after.deleted_at is not None and undone:
+        connection.execute(idempotency_keys.delete().where(idempotency_keys.c.lease_id == after.id))

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads of leases, past ones too, with what they hold: one, or a page in a constant number of statements."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.amounts import Amounts
+from blazar.model.clock import to_second
+from blazar.model.lease import REQUEST_EVENTS, EventStatus, EventType, Lease, LeaseStatus, unknown_lease
+from blazar.model.lease_details import HeldResource, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage, LeaseState
+from blazar.model.paging import Condition, Operator, Page, Position, unknown_marker
+from blazar.model.requests import NOW
+from blazar.model.resource import ResourceKind
+from blazar.store.paging import follows, instant_of, ordered_by
+from blazar.store.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assembled
+from blazar.store.tables import UtcTime, allocations, events, leases, reservations, resources
+from blazar.store.transactions import Transactions
+
+_CHANGED_AT = sa.func.coalesce(leases.c.updated_at, leases.c.created_at, type_=UtcTime)
+# The record keeps how a lease ended; shown is that it has ended.
+_STATUS = sa.case((leases.c.deleted_at.is_not(None), str(LeaseStatus.TERMINATED)), else_=leases.c.status)
+SORT_KEYS: Mapping[str, sa.ColumnElement[Any]] = {
+    "created_at": leases.c.created_at,
+    "updated_at": _CHANGED_AT,
+    "start_date": leases.c.starts_at,
+    "end_date": leases.c.ends_at,
+    "name": leases.c.name,
+    "status": _STATUS,
+}
+_COLUMNS: Mapping[str, sa.ColumnElement[Any]] = {
+    **SORT_KEYS,
+    "id": leases.c.id,
+    "user_id": leases.c.user_id,
+    "project_id": leases.c.project_id,
+    "degraded": leases.c.degraded,
+}
+SECOND = timedelta(seconds=1)
+_COMPARED: Mapping[Operator, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
+    Operator.EQ: lambda column, value: column == value,
+    Operator.NEQ: lambda column, value: column != value,
+    Operator.GT: lambda column, value: column > value,
+    Operator.GTE: lambda column, value: column >= value,
+    Operator.LT: lambda column, value: column < value,
+    Operator.LTE: lambda column, value: column <= value,
+}
+# Instants are shown in whole seconds, and so they are compared: the end of a second belongs to it.
+_COMPARED_INSTANTS: Mapping[Operator, Callable[[Any, datetime], sa.ColumnElement[bool]]] = {
+    Operator.EQ: lambda column, second: sa.and_(column >= second, column < second + SECOND),
+    Operator.NEQ: lambda column, second: sa.or_(column < second, column >= second + SECOND),
+    Operator.GT: lambda column, second: column >= second + SECOND,
+    Operator.GTE: lambda column, second: column >= second,
+    Operator.LT: lambda column, second: column < second,
+    Operator.LTE: lambda column, second: column < second + SECOND,
+}
+_HELD_COLUMNS = (
+    allocations.c.lease_id,
+    allocations.c.reservation_id,
+    allocations.c.resource_id,
+    allocations.c.kind,
+    resources.c.external_id,
+    resources.c.name,
+    resources.c.label,
+    allocations.c.units,
+    allocations.c.unit,
+    allocations.c.released_at,
+)
+# A lease whose creation was undone never was one. These are few, so all of them are read, and once: an ``exists`` is
+# evaluated for each lease.
+UNDONE = leases.c.id.in_(
+    sa.select(events.c.lease_id).where(
+        events.c.event_type == str(EventType.CREATE), events.c.status == str(EventStatus.ERROR)
+    )
+)
+_OVER = sa.or_(leases.c.deleted_at.is_not(None), leases.c.status == str(LeaseStatus.TERMINATED))
+_STATES: Mapping[LeaseState, Sequence[sa.ColumnElement[bool]]] = {
+    LeaseState.CURRENT: (leases.c.deleted_at.is_(None), leases.c.status != str(LeaseStatus.TERMINATED)),
+    LeaseState.PAST: (_OVER, ~UNDONE),
+    LeaseState.ALL: (sa.or_(leases.c.deleted_at.is_(None), ~UNDONE),),
+}
+
+
+class LeasePages:
+    """Reads leases as the API shows them from 1.1 on."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def owner(self, lease_id: str) -> LeaseOwner:
+        """Return whose a lease is, past ones too, in one statement; NotFound."""
+        columns = (leases.c.id, leases.c.project_id, leases.c.user_id, leases.c.deleted_at)
+        query = sa.select(*columns).where(leases.c.id == lease_id, *_STATES[LeaseState.ALL])
+        with self._transactions.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            raise unknown_lease(lease_id)
+        return LeaseOwner(row[0], row[1], row[2], row[3] is not None)
+
+    def one(self, lease_id: str) -> LeaseDetails:
+        """Return a lease, past ones too, in four statements; NotFound."""
+        with self._transactions.reading() as connection:
+            query = sa.select(*LEASE_COLUMNS).where(leases.c.id == lease_id, *_STATES[LeaseState.ALL])
+            rows = connection.execute(query).all()
+            if not rows:
+                raise unknown_lease(lease_id)
+            (found,) = _details(connection, rows, LeaseFilter())
+        return found
+
+    def resources(self, ids: Collection[int]) -> Mapping[int, tuple[str, str, str]]:
+        """Return external id, name and label of resources, in one statement."""
+        columns = (resources.c.id, resources.c.external_id, resources.c.name, resources.c.label)
+        with self._transactions.reading() as connection:
+            rows = connection.execute(sa.select(*columns).where(resources.c.id.in_(sorted(ids)))).all()
+        return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+    def page(self, wanted: LeaseFilter, page: Page, *, now: datetime) -> LeasePage:
+        """Return a page in at most five statements. InvalidInput if the marker names no lease of the project."""
+        where = [*_STATES[wanted.state], *_where(wanted, now)]
+        key = SORT_KEYS[page.sort_key]
+        query = sa.select(*LEASE_COLUMNS).where(*where, *_after(page, key, wanted.project_id))
+        query = query.order_by(*ordered_by(page, key, leases.c.id))
+        with self._transactions.reading() as connection:
+            rows = connection.execute(query.limit(page.limit + 1)).all()
+            if not rows and isinstance(page.after, str):
+                _check_marker(connection, page.after, wanted.project_id)
+            items = _details(connection, rows[: page.limit], wanted)
+            total = sa.select(sa.func.count()).select_from(leases).where(*where)
+            count = connection.execute(total).scalar_one() if page.with_count else None
+        more = len(rows) > page.limit
+        return LeasePage(items, _position(items[-1].lease, page.sort_key) if more else None, count)
+
+
+def _where(wanted: LeaseFilter, now: datetime) -> list[sa.ColumnElement[bool]]:
+    where = [_condition(each, now) for each in wanted.conditions]
+    if wanted.project_id is not None:
+        where.append(leases.c.project_id == wanted.project_id)
+    if wanted.text is not None:
+        part = sa.func.lower(leases.c.name)
+        where.append(part.contains(wanted.text.lower(), autoescape=True))
+    if wanted.begin is not None:
+        where.append(leases.c.ends_at > (now if wanted.begin is NOW else wanted.begin))
+    if wanted.end is not None:
+        where.append(leases.c.starts_at < (now if wanted.end is NOW else wanted.end))
+    return where
+
+
+def _condition(condition: Condition, now: datetime) -> sa.ColumnElement[bool]:
+    values = condition.values
+    if condition.key == "resource_type":
+        return sa.exists().where(reservations.c.lease_id == leases.c.id, reservations.c.resource_type.in_(values))
+    if condition.key in ("resource", "label"):
+        named = resources.c.label.in_(values)
+        by_id = sa.or_(named, resources.c.external_id.in_(values))
+        return leases.c.id.in_(
+            sa.select(allocations.c.lease_id)
+            .join(resources, resources.c.id == allocations.c.resource_id)
+            .where(named if condition.key == "label" else by_id)
+        )
+    column = _COLUMNS[condition.key]
+    if isinstance(column.type, UtcTime):
+        instant = to_second(now) if values[0] == "now" else datetime.fromisoformat(values[0])
+        return _COMPARED_INSTANTS[condition.operator](column, instant)
+    if isinstance(column.type, sa.Boolean):
+        return column.is_(values[0] == "true") if len(set(values)) == 1 else sa.true()
+    if condition.operator is Operator.IN:
+        return column.in_(values)
+    return _COMPARED[condition.operator](column, values[0])
+
+
+def _after(page: Page, key: sa.ColumnElement[Any], project_id: str | None) -> list[sa.ColumnElement[bool]]:
+    """Return what selects the leases after the place where the page begins."""
+    match page.after:
+        case None:
+            return []
+        case Position(value, id_):
+            place: Any = _value_of(value, key)
+        case id_:
+            mine = () if project_id is None else (leases.c.project_id == project_id,)
+            place = sa.select(key).where(leases.c.id == id_, *mine).correlate(None).scalar_subquery()
+    return [follows(page, key, leases.c.id, place, id_)]
+
+
+def _value_of(text: str | None, key: sa.ColumnElement[Any]) -> Any:
+    if text is None:
+        raise unknown_marker()
+    return instant_of(text) if isinstance(key.type, UtcTime) else text
+
+
+def _check_marker(connection: Connection, lease_id: str, project_id: str | None) -> None:
+    mine = () if project_id is None else (leases.c.project_id == project_id,)
+    query = sa.select(leases.c.id).where(leases.c.id == lease_id, *mine)
+    if connection.execute(query).one_or_none() is None:
+        raise unknown_marker()
+
+
+def _position(lease: Lease, sort_key: str) -> Position:
+    values = {
+        "created_at": lease.created_at,
+        "updated_at": lease.updated_at or lease.created_at,
+        "start_date": lease.window.start,
+        "end_date": lease.window.end,
+        "name": lease.name,
+        "status": str(lease.status),
+    }
+    value = values[sort_key]
+    return Position(value.isoformat() if isinstance(value, datetime) else str(value), lease.id)
+
+
+def _details(connection: Connection, rows: Sequence[Any], wanted: LeaseFilter) -> tuple[LeaseDetails, ...]:
+    """Return leases of rows with their parts, in at most three statements."""
+    ids = [row[0] for row in rows]
+    kept: Sequence[Any] = ()
+    held: Mapping[str, tuple[HeldResource, ...]] = {}
+    if ids and wanted.with_reservations:
+        own = sa.select(*RESERVATION_COLUMNS).where(reservations.c.lease_id.in_(ids))
+        kept = connection.execute(own.order_by(reservations.c.position)).all()
+        held = _held(connection, ids)
+    due: Sequence[Any] = ()
+    if ids and wanted.with_events:
+        hidden = [str(kind) for kind in REQUEST_EVENTS]
+        theirs = sa.select(*EVENT_COLUMNS).where(events.c.lease_id.in_(ids), events.c.event_type.not_in(hidden))
+        due = connection.execute(theirs.order_by(events.c.time, events.c.id)).all()
+    return tuple(LeaseDetails(_ended(lease), held.get(lease.id, ())) for lease in assembled(rows, kept, due))
+
+
+def _ended(lease: Lease) -> Lease:
+    """Return a lease as it is shown: a deleted one has ended."""
+    return lease if lease.deleted_at is None else replace(lease, status=LeaseStatus.TERMINATED)
+
+
+def _held(connection: Connection, ids: Collection[str]) -> Mapping[str, tuple[HeldResource, ...]]:
+    """Return what leases hold, by lease; of a reservation that holds nothing any more, what it held."""
+    query = (
+        sa.select(*_HELD_COLUMNS)
+        .join(resources, resources.c.id == allocations.c.resource_id)
+        .where(allocations.c.lease_id.in_(ids))
+        .order_by(allocations.c.id)
+    )
+    rows = connection.execute(query).all()
+    live = {row.reservation_id for row in rows if row.released_at is None}
+    found: dict[str, dict[tuple[str, int], HeldResource]] = defaultdict(dict)
+    for row in rows:
+        if row.released_at is None or row.reservation_id not in live:
+            found[row.lease_id][row.reservation_id, row.resource_id] = _resource(row)
+    return {lease_id: tuple(parts.values()) for lease_id, parts in found.items()}
+
+
+def _resource(row: Any) -> HeldResource:
+    return HeldResource(
+        row.reservation_id,
+        row.resource_id,
+        ResourceKind(row.kind),
+        row.external_id,
+        row.name,
+        row.label,
+        row.units,
+        None if row.unit is None else Amounts.of(row.unit),
+        row.released_at is not None,
+    )

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what is promised over a range of time: all that a search for openings needs of one kind, in one statement."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.calendar.timeline import Timeline, Use, second
+from blazar.model.clock import later, to_second
+from blazar.model.resource import ResourceKind
+from blazar.model.window import Window
+from blazar.store.occupancy import amounts_of, late_users
+from blazar.store.seconds import seconds
+from blazar.store.tables import allocations
+
+_NOTHING = sa.null()
+
+
+def read_timeline(
+    connection: Connection,
+    kind: ResourceKind,
+    window: Window,
+    *,
+    whole_only: bool,
+    now: datetime,
+    besides: str | None,
+    cleaning: timedelta,
+) -> Timeline:
+    """Return what is promised from the start of a window, or from now on if that is later, to its end.
+
+    The occupancy of each window in it is the one that ``read_occupancy`` returns.
+    """
+    second_now = to_second(now)
+    begin = max(window.start, second_now)
+    query = _promised(connection.dialect.name, whole_only, late=window.start <= now, besides=besides is not None)
+    values = {"kind": str(kind), "now": now, "begin": begin, "end": later(window.end, cleaning), "besides": besides}
+    uses: dict[int, list[Use]] = defaultdict(list)
+    late: dict[int, list[Use]] = defaultdict(list)
+    before: dict[int, int] = {}
+    after: dict[int, int] = {}
+    first = second(begin)
+    # These loops dominate the cost of a search on a large calendar.
+    rows = connection.execute(query, values).all()
+    if whole_only:
+        for resource_id, start, end in rows:
+            if start is None:
+                before[resource_id] = end
+            elif end is None:
+                after[resource_id] = start
+            elif end > first:
+                uses[resource_id].append((start, end, 1, None))
+            else:
+                late[resource_id].append((start, end, 1, None))
+    else:
+        for resource_id, start, end, count, text in rows:
+            if start is None:
+                before[resource_id] = end
+            elif end is None:
+                after[resource_id] = start
+            else:
+                use = start, end, count, None if text is None else amounts_of(text)
+                (uses if end > first else late)[resource_id].append(use)
+    return Timeline(
+        uses,
+        now=second(second_now),
+        cleaning=int(cleaning.total_seconds()),
+        whole_only=whole_only,
+        late=late,
+        before=before,
+        after=after,
+    )
+
+
+@cache
+def _promised(dialect: str, whole_only: bool, *, late: bool, besides: bool) -> sa.CompoundSelect[Any]:
+    """Return the statement for what is promised in a range and for the uses nearest to it.
+
+    Rows of uses in the range, and of late users, have a start and an end; of the nearest use before the range only the
+    end is known, of the one after it only the start. Late users' ends are past. Cached: building it costs more than
+    executing it.
+    """
+    a = allocations.c
+    instant = a.starts_at.type
+    now, begin, end = (sa.bindparam(name, type_=instant) for name in ("now", "begin", "end"))
+    of_kind = [a.kind == sa.bindparam("kind", type_=a.kind.type)]
+    if besides:
+        of_kind.append(a.lease_id != sa.bindparam("besides", type_=a.lease_id.type))
+    sizes = () if whole_only else (a.units, sa.cast(a.unit, sa.Text()))
+    nothing = () if whole_only else (sa.cast(_NOTHING, sa.Integer()), sa.cast(_NOTHING, sa.Text()))
+    no_instant = sa.cast(_NOTHING, sa.BigInteger())
+    used = sa.select(a.resource_id, seconds(dialect, a.starts_at), seconds(dialect, a.blocks_until), *sizes)
+    parts = [used.where(*of_kind, a.blocks_until > begin, a.starts_at < end)]
+    if late:
+        parts.append(used.where(*of_kind, *late_users(now, begin)))
+    # For shared use only whole uses count, as in ``occupancy``.
+    whole = [] if whole_only else [a.unit.is_(None)]
+    last_end = seconds(dialect, sa.func.max(a.blocks_until))
+    first_start = seconds(dialect, sa.func.min(a.starts_at))
+    parts += (
+        sa.select(a.resource_id, no_instant, last_end, *nothing)
+        .where(*of_kind, *whole, a.blocks_until > now, a.blocks_until <= begin)
+        .group_by(a.resource_id),
+        sa.select(a.resource_id, first_start, no_instant, *nothing)
+        .where(*of_kind, *whole, a.blocks_until > end, a.starts_at >= end)
+        .group_by(a.resource_id),
+    )
+    return sa.union_all(*parts)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A timeline tells of each window what a booking of that window reads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy.engine import Engine
+
+from blazar.calendar.timeline import second
+from blazar.model.amounts import Amounts
+from blazar.model.resource import FLOATING_IP, HOST
+from blazar.store.store import Store
+from tests.statements import counted
+from tests.store.builders import NOON, a_host, booked, hours
+
+SMALL, LARGE = Amounts.of({"VCPU": 2}), Amounts.of({"VCPU": 3, "MEMORY_MB": 5})
+NOW = NOON + timedelta(hours=4, microseconds=250)
+CLEANING = timedelta(minutes=30)
+
+
+@pytest.fixture
+def store(engine: Engine) -> Store:
+    """A calendar with whole and shared uses: past, late, present, beyond any range, one touching another."""
+    store = Store(engine, cleaning_time=CLEANING)
+    one, two, three, four = (a_host(store, number) for number in range(1, 5))
+    a_host(store, 5)
+    booked(store, hours(0, 2), one)  # late
+    booked(store, hours(5, 6), one)
+    booked(store, hours(20, 21), one)
+    booked(store, hours(0, 1), two, per_instance=SMALL)  # late, shared
+    booked(store, hours(2, 3.75), two, per_instance=SMALL)  # late, and still to be cleaned
+    booked(store, hours(4.5, 8), two, per_instance=LARGE)
+    booked(store, hours(6, 9), two, per_instance=SMALL)
+    booked(store, hours(3, 4.25), three)
+    booked(store, hours(9, 9.5), three, per_instance=SMALL)
+    booked(store, hours(40, 41), three)
+    booked(store, hours(30, 31), four, per_instance=SMALL)
+    return store
+
+
+@pytest.mark.parametrize("whole_only", [True, False])
+@pytest.mark.parametrize("begin", [4, 5.5, 8])
+def test_every_window_of_a_range_is_as_a_booking_reads_it(store: Store, whole_only: bool, begin: float):
+    besides = booked(store, hours(6.5, 7), a_host(store, 6)).id
+    whole = hours(begin, 12)
+    view = store.calendar.range({HOST: whole_only}, whole, now=NOW, besides=besides)
+    assert view.catalogs[HOST].resources == store.resources.catalog(HOST).resources
+    timeline = view.timelines[HOST]
+    for start in range(int(begin * 4), 12 * 4):
+        for end in range(start + 1, 12 * 4 + 1):
+            window = hours(start / 4, end / 4)
+            ours = timeline.occupancy(second(window.start), second(window.end))
+            with store.calendar.view(HOST, window, whole_only=whole_only, now=NOW, besides=besides) as read:
+                theirs = read.snapshot.occupancy
+                assert ours.taken == theirs.taken
+                assert dict(ours.peaks.items()) == dict(theirs.peaks.items())
+                assert dict(ours.room.items()) == dict(theirs.room.items())
+
+
+def test_statements_do_not_depend_on_leases(store: Store, engine: Engine):
+    def cost() -> int:
+        with counted(engine) as statements:
+            store.calendar.range({HOST: True, FLOATING_IP: True}, hours(4, 12), now=NOW, besides=None, use_of="physics")
+        return statements.count
+
+    cost()
+    few = cost()
+    for number in range(20):
+        booked(store, hours(4 + number / 4, 4 + number / 4 + 0.1), store.resources.catalog(HOST).resources[-1])
+    assert cost() == few == 6
+
+
+def test_the_use_of_a_project_is_read_with_the_calendar(store: Store):
+    window = hours(4, 12)
+    view = store.calendar.range({HOST: True}, window, now=NOW, besides=None, use_of="physics", reach=window)
+    assert view.use == store.calendar.use_of_project("physics", window, besides="", reach=window, now=NOW)
+    assert len(view.use.leases) > 3
