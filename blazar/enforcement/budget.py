@@ -10,12 +10,14 @@ from typing import Any, ClassVar
 
 from oslo_config import cfg, types
 
-from blazar.enforcement.limits import Limit, counted, said, span
+from blazar.enforcement.limits import Limit, counted
 from blazar.enforcement.periods import Period, parse
+from blazar.enforcement.sentences import said, seconds, span
 from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import Question
 from blazar.model.clock import to_second
 from blazar.model.errors import EnforcementUnavailable, UsageDenied
+from blazar.model.exceeded import Exceeded
 from blazar.model.spending import MEASURES, UsageCurve, UsageRecord, measures, second
 from blazar.model.usage import peak
 from blazar.model.window import Window
@@ -85,14 +87,22 @@ class ResourceHoursFilter(Limit):
                 worst, fullest = period, sum_
         if worst is not None:
             taken = lease.between(second(worst.start), second(worst.end))
-            left = max(0, limit * 3600 - (fullest - taken))
-            raise UsageDenied(self._refusal(measure, limit, worst, taken, left, peak(worst, after)))
+            raise self._refusal(measure, limit, worst, taken, fullest - taken, peak(worst, after))
 
-    def _refusal(self, measure: str, limit: int, period: Window, taken: int, left: int, amount: int) -> str:
+    def _refusal(self, measure: str, limit: int, period: Window, taken: int, used: int, amount: int) -> UsageDenied:
         name = OPTION if self._unified is None else limit_name(measure)
+        left = max(0, limit * 3600 - used)
         fits = timedelta(minutes=left // amount // 60)
         advice = f"for at most {span(fits)}, for less, or for another time" if fits else "for another time"
-        return (
+        exceeded = Exceeded(
+            name,
+            measure,
+            limit,
+            -(-taken // 3600),
+            -(-used // 3600),
+            {"duration_seconds": seconds(fits)} if fits else {},
+        )
+        return exceeded.denied(
             f"reservations, start_date, end_date: the lease would take {_up(taken)} {measure}-hours from "
             f"{said(period.start)} to {said(period.end)}, and of the {limit} that the project has in "
             f"{self._period.words} ({name}) {_down(left)} are left for it; ask {advice}"

@@ -14,6 +14,7 @@ from oslo_config import cfg
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import ExternalServiceFilter
 from blazar.enforcement.limits import (
+    Limit,
     MaxConcurrentLeasesFilter,
     MaxLeaseDurationFilter,
     MaxUnitsFilter,
@@ -21,11 +22,20 @@ from blazar.enforcement.limits import (
 )
 from blazar.enforcement.unified import UnifiedLimits
 from blazar.enforcement.unified import options as unified_options
-from blazar.enforcement.values import Context, Filter, FilterNotification, NeedsLongerUsage, Occasion, Question
+from blazar.enforcement.values import (
+    Context,
+    Filter,
+    FilterNotification,
+    NeedsLongerUsage,
+    Occasion,
+    Question,
+    StatesLimits,
+)
 from blazar.model import extensions
 from blazar.model.errors import BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.lease import Lease
 from blazar.model.requests import Actor
+from blazar.model.service import StatedLimit
 from blazar.model.window import Window
 
 LOG = logging.getLogger(__name__)
@@ -103,6 +113,13 @@ class Enforcement:
         self._with_longer_usage = tuple(each for each in filters if isinstance(each, NeedsLongerUsage))
         self._occasions = frozenset(occasion for each in filters for occasion in each.occasions)
 
+    def stated_limits(self, project_id: str) -> tuple[StatedLimit, ...]:
+        """Return the limits on leases of a project that the filters state; none for a project that is exempt."""
+        if project_id in self._exempt:
+            return ()
+        stating = (each for each in self.filters if isinstance(each, StatesLimits))
+        return tuple(limit for each in stating for limit in each.stated_limits(project_id))
+
     @property
     def mandatory(self) -> bool:
         """Return whether a filter insists: nothing is granted without its answer."""
@@ -152,6 +169,24 @@ class Enforcement:
             if each.needs_use or passed.get(number) != substance:
                 each.check(question)
                 passed[number] = substance
+
+    def refusals(self, question: Question) -> tuple[UsageDenied, ...]:
+        """Return all objections of our own limits; no service is asked whether it grants a lease."""
+        if self.exempts(question.wanted.project_id):
+            return ()
+        found = []
+        for each in self.filters:
+            if isinstance(each, Limit):
+                try:
+                    each.check(question)
+                except UsageDenied as error:
+                    found.append(error)
+        return tuple(found)
+
+    @property
+    def not_asked(self) -> tuple[str, ...]:
+        """Return the names of the filters that ``refusals`` does not ask."""
+        return tuple(type(each).__name__ for each in self.filters if not isinstance(each, Limit))
 
     def must_accept(self, occasion: Occasion, project_id: str) -> bool:
         """Return whether a project's lease is granted or changed only if the filters that hear of that accept it."""

@@ -39,6 +39,9 @@ TOKENS = ("external_service_token", "external_service_bearer_token", "external_s
 POOL = 64
 """Connections kept open: the number of requests that may ask at the same time."""
 
+EXTERNAL = {"limit": "external"}
+"""What programs read of a refusal: the service has told nothing but its sentence."""
+
 DENIED = "the external service that decides about leases does not grant this one, and gives no reason"
 
 
@@ -217,7 +220,7 @@ class ExternalServiceFilter:
         try:
             status, reason = self._post(self._call(name, lease.id, payload.of_question(question)))
             if status == 403:
-                raise UsageDenied(reason or DENIED)
+                raise UsageDenied(reason or DENIED, data=EXTERNAL)
             if status != 204:
                 raise NoAnswer(f"it answered {status}")
         except NoAnswer as error:
@@ -242,7 +245,7 @@ class ExternalServiceFilter:
             status, reason = self._post(call)
             if not 200 <= status < 300:
                 if 400 <= status < 500:
-                    raise Refused(reason or DENIED, maybe_accepted=call.maybe_accepted)
+                    raise Refused(reason or DENIED, maybe_accepted=call.maybe_accepted, data=EXTERNAL)
                 raise NoAnswer(f"it answered {status}", maybe_accepted=status >= 500)
         except NoAnswer as error:
             raise NotDelivered(

@@ -13,13 +13,16 @@ from typing import Any, ClassVar
 
 from oslo_config import cfg, types
 
+from blazar.enforcement.sentences import next_minute, other_dates, plural, proposal, said, seconds, span
 from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import FilterNotification, Occasion, Question
-from blazar.model.clock import later, to_minute, to_second
-from blazar.model.errors import EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.clock import later, to_minute, to_second, zulu
+from blazar.model.errors import EnforcementUnavailable, InvalidInput
+from blazar.model.exceeded import Exceeded, Fits
 from blazar.model.resource import HOST
+from blazar.model.service import StatedLimit
 from blazar.model.spending import MEASURES, measures
-from blazar.model.usage import longest_below, peak
+from blazar.model.usage import peak
 from blazar.model.window import Window
 
 SECOND = timedelta(seconds=1)
@@ -77,6 +80,12 @@ class MaxLeaseDurationFilter(Limit):
             exempt=section.max_lease_duration_exempt_project_ids,
         )
 
+    def stated_limits(self, project_id: str) -> tuple[StatedLimit, ...]:
+        """Return the longest duration of a lease."""
+        if self._longest is None or project_id in self._exempt:
+            return ()
+        return (StatedLimit("max_lease_duration", seconds(self._longest), "seconds"),)
+
     def check(self, question: Question) -> None:
         """Deny a lease that is too long, or an extension that comes too early."""
         if question.wanted.project_id in self._exempt:
@@ -94,24 +103,35 @@ class MaxLeaseDurationFilter(Limit):
             and window.duration > self._longest
             and (before is None or window.duration > before.duration)
         ):
-            raise UsageDenied(
+            end = later(window.start, self._longest)
+            raise _too_long(self._longest, window.duration, end).denied(
                 f"end_date: the lease would last {span(window.duration)}; the limit is {span(self._longest)} "
-                f"(max_lease_duration); choose an end by {said(later(window.start, self._longest))}"
+                f"(max_lease_duration); choose an end by {said(end)}",
+                pointer="/end_date",
             )
 
     def _check_extension(self, window: Window, before: Window, extension: timedelta, now: datetime) -> None:
         """Deny an extension that is too early or too long; one in time begins a new length at the previous end."""
         opens = before.end - extension
         if now < opens:
-            raise UsageDenied(
+            early = Exceeded(
+                "reservation_extension_window",
+                "seconds",
+                seconds(extension),
+                seconds(before.end - now),
+                fits={"retry_at": zulu(opens)},
+            )
+            raise early.denied(
                 f"end_date: an active lease can be extended only in the last {span(extension)} before its end "
-                f"(reservation_extension_window); try again from {said(opens)} on"
+                f"(reservation_extension_window); try again from {said(opens)} on",
+                pointer="/end_date",
             )
         if self._longest is not None and window.end > later(before.end, self._longest):
-            raise UsageDenied(
-                f"end_date: the lease would be extended by {span(window.end - before.end)}; the limit is "
-                f"{span(self._longest)} at a time (max_lease_duration); choose an end by "
-                f"{said(later(before.end, self._longest))}"
+            longer, end = window.end - before.end, later(before.end, self._longest)
+            raise _too_long(self._longest, longer, end).denied(
+                f"end_date: the lease would be extended by {span(longer)}; the limit is {span(self._longest)} at a "
+                f"time (max_lease_duration); choose an end by {said(end)}",
+                pointer="/end_date",
             )
 
 
@@ -170,16 +190,17 @@ class MaxConcurrentLeasesFilter(Limit):
         if most is None:
             return
         if most == 0:
-            raise UsageDenied(
+            raise Exceeded(self._limit.name, "leases", most, 1).denied(
                 f"the project may have no leases ({self._limit.name} is 0); ask your operator to raise the limit"
             )
         uses = [(use.window, 1) for use in question.others]
         others = peak(window, uses)
         if others + 1 > most:
-            raise UsageDenied(
-                f"start_date, end_date: the project has {others} other {_plural(others, 'lease')} at one time between "
+            dates = other_dates(window, uses, most - 1)
+            raise Exceeded(self._limit.name, "leases", most, 1, others, _dates(dates)).denied(
+                f"start_date, end_date: the project has {others} other {plural(others, 'lease')} at one time between "
                 f"{said(window.start)} and {said(window.end)}, and may have {most} at a time "
-                f"({self._limit.name}); {_when(window, uses, most - 1)}, or end one of them"
+                f"({self._limit.name}); {proposal(dates)}, or end one of them"
             )
 
 
@@ -245,12 +266,15 @@ class MaxUnitsFilter(Limit):
             # Use before now, also by this lease, does not count.
             window = Window(max(window.start, min(to_second(question.now), window.end - SECOND)), window.end)
             uses = [(record.window, record.measures.get(name, 0)) for record in question.usage]
-        left = max(0, most - peak(window, uses))
+        used = peak(window, uses)
+        left = max(0, most - used)
         if amount > left:
-            raise UsageDenied(
-                f"reservations: the lease would have {amount} {_plural(amount, name)}, and of the {most} that the "
+            dates = other_dates(window, uses, most - amount)
+            fits: Fits = {**({"amount": left} if left else {}), **_dates(dates)}
+            raise Exceeded(limit.name, name, most, amount, used, fits).denied(
+                f"reservations: the lease would have {amount} {plural(amount, name)}, and of the {most} that the "
                 f"project may have at a time ({limit.name}) {left} {'is' if left == 1 else 'are'} left between "
-                f"{said(window.start)} and {said(window.end)}; ask for fewer, or {_when(window, uses, most - amount)}"
+                f"{said(window.start)} and {said(window.end)}; ask for fewer, or {proposal(dates)}"
             )
 
 
@@ -295,15 +319,30 @@ class StartWindowFilter(Limit):
         # Dates of users have minutes: the current minute counts as now.
         minute = to_minute(question.now)
         if self._earliest is not None and start < minute + self._earliest:
-            raise UsageDenied(
+            raise _start("earliest_start", self._earliest, start - minute, next_minute(question.now)).denied(
                 f"start_date: a lease must be requested {span(self._earliest)} ahead (earliest_start); the earliest "
-                f"start is {said(_next_minute(question.now) + self._earliest)}"
+                f"start is {said(next_minute(question.now) + self._earliest)}",
+                pointer="/start_date",
             )
         if self._latest is not None and start > minute + self._latest:
-            raise UsageDenied(
+            raise _start("latest_start", self._latest, start - minute, minute).denied(
                 f"start_date: a lease can start at most {span(self._latest)} from now (latest_start), by "
-                f"{said(minute + self._latest)}"
+                f"{said(minute + self._latest)}",
+                pointer="/start_date",
             )
+
+
+def _too_long(longest: timedelta, asked: timedelta, end: datetime) -> Exceeded:
+    fits: Fits = {"end_date": zulu(end), "duration_seconds": seconds(longest)}
+    return Exceeded("max_lease_duration", "seconds", seconds(longest), seconds(asked), fits=fits)
+
+
+def _start(name: str, limit: timedelta, ahead: timedelta, now: datetime) -> Exceeded:
+    return Exceeded(name, "seconds", seconds(limit), seconds(ahead), fits={"start_date": zulu(now + limit)})
+
+
+def _dates(window: Window | None) -> Fits:
+    return {} if window is None else {"start_date": zulu(window.start), "end_date": zulu(window.end)}
 
 
 def _seconds(value: int) -> timedelta | None:
@@ -326,38 +365,3 @@ def counted(numbers: Mapping[str, int | None], option: str, names: Collection[st
     if empty:
         raise InvalidInput(f"[enforcement] {option} gives no number for {', '.join(empty)}; write it as {empty[0]}:10")
     return {name: number for name, number in numbers.items() if number is not None}
-
-
-def _plural(number: int, word: str) -> str:
-    return word if number == 1 else f"{word}s"
-
-
-def _when(window: Window, uses: Collection[tuple[Window, int]], most: int) -> str:
-    """Return a proposal of other dates: the longest part of a window in which no more than ``most`` is used."""
-    part = longest_below(window, uses, most)
-    # Dates of users have minutes, so a part is only useful if it has at least one.
-    start = _next_minute(part.start) if part else window.end
-    end = to_minute(part.end) if part else window.end
-    return f"choose other dates, as from {said(start)} to {said(end)}" if start < end else "choose other dates"
-
-
-def _next_minute(instant: datetime) -> datetime:
-    """Return the first whole minute not before an instant, so that a proposal is still valid when it is typed."""
-    minute = to_minute(instant)
-    return minute if minute == instant else later(minute, timedelta(minutes=1))
-
-
-def said(instant: datetime) -> str:
-    """Return an instant in the format in which users write it."""
-    return f"{instant:%Y-%m-%d %H:%M}"
-
-
-def span(length: timedelta) -> str:
-    """Return a length in the largest units that express it exactly: ``2 days``, ``1 hour 30 minutes``."""
-    left = int(length.total_seconds())
-    words = []
-    for name, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
-        count, left = divmod(left, size)
-        if count:
-            words.append(f"{count} {name}{'' if count == 1 else 's'}")
-    return " ".join(words) or "0 seconds"

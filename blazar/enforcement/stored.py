@@ -41,9 +41,9 @@ def parse(text: str) -> FilterNotification:
 
 def _store(stored: dict[str, Any], lease: Lease) -> None:
     for part, reservation in zip(stored["reservations"], lease.reservations, strict=True):
-        del part["cloud_ids"], part["unassigned"]
+        del part["cloud_ids"], part["unassigned"], part["failed"]
         part["parameters"] = dict(reservation.parameters.values)
-        part["artefacts"] = cloud_ids_json(reservation.cloud_ids, reservation.unassigned)
+        part["artefacts"] = cloud_ids_json(reservation)
     for part, event in zip(stored["events"], lease.events, strict=True):
         del part["saved_state"]
         part["memo"] = saved_state_json(event.saved_state)
@@ -52,6 +52,6 @@ def _store(stored: dict[str, Any], lease: Lease) -> None:
 def _read(stored: dict[str, Any]) -> None:
     for part in stored["reservations"]:
         part["parameters"] = Content(part["parameters"])
-        part["cloud_ids"], part["unassigned"] = cloud_ids_of(part.pop("artefacts"))
+        part["cloud_ids"], part["unassigned"], part["failed"] = cloud_ids_of(part.pop("artefacts"))
     for part in stored["events"]:
         part["saved_state"] = saved_state_of(part.pop("memo"))

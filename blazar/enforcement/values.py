@@ -18,6 +18,7 @@ from blazar.model.errors import EnforcementUnavailable, UsageDenied
 from blazar.model.lease import EventType, Lease
 from blazar.model.requests import Actor
 from blazar.model.resource import HOST, Resource
+from blazar.model.service import StatedLimit
 from blazar.model.spending import UsageRecord, measured
 from blazar.model.usage import LeaseUse
 from blazar.model.window import Window
@@ -168,8 +169,8 @@ class FilterNotification:
 class Refused(UsageDenied):
     """The notification is refused permanently. ``maybe_accepted``: an earlier attempt may have been accepted."""
 
-    def __init__(self, message: str, *, maybe_accepted: bool = False) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, maybe_accepted: bool = False, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, data=data)
         self.maybe_accepted = maybe_accepted
 
 
@@ -208,6 +209,14 @@ class Filter(Protocol):
         UsageDenied (best as Refused) if it is refused permanently. After any other exception (best Unheard) the
         notification is retried later.
         """
+
+
+@runtime_checkable
+class StatesLimits(Protocol):
+    """A filter with limits that clients may know before they ask."""
+
+    def stated_limits(self, project_id: str) -> tuple[StatedLimit, ...]:
+        """Return the limits on leases of a project, without asking another service."""
 
 
 @runtime_checkable

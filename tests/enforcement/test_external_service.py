@@ -55,6 +55,7 @@ def test_a_denial_is_told_with_the_reason_of_the_service(service, rule):
         rule.check(asking(a_view(hours(0, 60), hosts=2)))
     assert denied.value.message == "the lease costs 120 host-hours, and the project has 100 left"
     assert denied.value.status == 400
+    assert denied.value.data == {"limit": "external"}
     assert service.asked == ["check-create"]
 
 
@@ -344,6 +345,7 @@ def test_a_message_is_refused_for_good_by_what_says_that_it_is_wrong(service, ru
     with pytest.raises(Refused, match="^there is no such lease$") as refused:
         rule.notify(notification(Occasion.ENDED))
     assert not refused.value.maybe_accepted
+    assert refused.value.data == {"limit": "external"}
     assert service.asked == ["on-end"]
 
 

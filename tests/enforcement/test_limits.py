@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from blazar.enforcement import AllocatedResource
+from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.limits import (
     MaxConcurrentLeasesFilter,
     MaxLeaseDurationFilter,
     MaxUnitsFilter,
     StartWindowFilter,
 )
+from blazar.enforcement.periods import parse
 from blazar.model.amounts import Amounts
+from blazar.model.bounds import Bounds
 from blazar.model.errors import UsageDenied
 from blazar.model.spending import UsageRecord
 from blazar.model.usage import longest_below, peak
@@ -27,6 +31,68 @@ def denial(rule, question) -> str:
         rule.check(question)
     assert denied.value.status == 400
     return denied.value.message
+
+
+def numbers(rule, question) -> tuple[object, ...]:
+    """Return what programs read of a denial: limit, measure, value, used, requested, and what would fit."""
+    with pytest.raises(UsageDenied) as denied:
+        rule.check(question)
+    data = denied.value.data
+    assert list(data) == ["limit", "measure", "value", "used", "requested", "fits"]
+    assert (denied.value.code, json.loads(json.dumps(data))) == ("limit_exceeded", data)
+    return tuple(data.values())
+
+
+class TestWhatProgramsReadOfADenial:
+    def test_of_a_length(self):
+        rule = MaxLeaseDurationFilter(2 * HOUR, extension=6 * HOUR)
+        assert numbers(rule, asking(a_view(hours(1, 4)))) == (
+            "max_lease_duration", "seconds", 7200, 0, 10800,
+            {"end_date": "2030-04-01T15:00:00Z", "duration_seconds": 7200},
+        )  # fmt: skip
+        early = asking(a_view(hours(0, 12)), before=a_view(hours(0, 10)), now=NOON + 3 * HOUR)
+        assert numbers(rule, early) == (
+            "reservation_extension_window", "seconds", 21600, 0, 25200, {"retry_at": "2030-04-01T16:00:00Z"},
+        )  # fmt: skip
+        late = asking(a_view(hours(0, 13)), before=a_view(hours(0, 10)), now=NOON + 9 * HOUR)
+        assert numbers(rule, late) == (
+            "max_lease_duration", "seconds", 7200, 0, 10800,
+            {"end_date": "2030-04-02T00:00:00Z", "duration_seconds": 7200},
+        )  # fmt: skip
+
+    def test_of_numbers_at_one_time(self):
+        others = [used(hours(0, 2), 3)]
+        assert numbers(MaxConcurrentLeasesFilter(1), asking(a_view(hours(1, 3)), others=others)) == (
+            "max_concurrent_leases", "leases", 1, 1, 1,
+            {"start_date": "2030-04-01T14:00:00Z", "end_date": "2030-04-01T15:00:00Z"},
+        )  # fmt: skip
+        assert numbers(MaxConcurrentLeasesFilter(0), asking()) == ("max_concurrent_leases", "leases", 0, 0, 1, {})
+        assert numbers(MaxUnitsFilter(4), asking(a_view(hours(1, 3), hosts=2), others=others)) == (
+            "max_units", "host", 4, 3, 2,
+            {"amount": 1, "start_date": "2030-04-01T14:00:00Z", "end_date": "2030-04-01T15:00:00Z"},
+        )  # fmt: skip
+
+    def test_of_a_start(self):
+        rule = StartWindowFilter(HOUR, DAY)
+        assert numbers(rule, asking(a_view(hours(0.5, 3)))) == (
+            "earliest_start", "seconds", 3600, 0, 1800, {"start_date": "2030-04-01T13:00:00Z"},
+        )  # fmt: skip
+        assert numbers(rule, asking(a_view(hours(25, 30)))) == (
+            "latest_start", "seconds", 86400, 0, 90000, {"start_date": "2030-04-02T12:00:00Z"},
+        )  # fmt: skip
+
+    def test_of_a_budget_in_hours_that_are_rounded_up(self):
+        rule = ResourceHoursFilter({"host": 5}, parse("month"))
+        record = UsageRecord("other", "host", hours(-2.5, 0), 1)
+        question = replace(asking(a_view(hours(1, 3), hosts=2)), usage=(record,))
+        assert numbers(rule, question) == ("max_resource_hours", "host", 5, 3, 4, {"duration_seconds": 4500})
+
+    def test_of_bounds(self):
+        with pytest.raises(UsageDenied) as denied:
+            Bounds(reservations=5).check_project(1, 3, more=3)
+        assert tuple(denied.value.data.values()) == (
+            "reservations_per_project", "reservations", 5, 3, 3, {"amount": 2},
+        )  # fmt: skip
 
 
 class TestMaxLeaseDuration:
