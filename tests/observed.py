@@ -44,7 +44,8 @@ class ObservedStore:
     """A store whose every operation goes through a function of the test."""
 
     def __init__(self, store: Store, around: Around) -> None:
-        for noun in ("leases", "calendar", "resources", "outbox", "events"):
+        nouns = ("leases", "lease_pages", "idempotency", "calendar", "resources", "outbox", "events", "feeds")
+        for noun in nouns:
             setattr(self, noun, _Noun(noun, getattr(store, noun), around))
 
 

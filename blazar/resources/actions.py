@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from blazar.model.errors import CloudUnavailable, InvalidInput
 from blazar.model.lease import Content, EventType, Json
+from blazar.model.reasons import Cause, ReasonCode
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task
 from blazar.resources.parameters import quoted
 
@@ -39,6 +40,11 @@ class Tally:
     failures: tuple[str, ...] = ()
 
 
+def deleting(servers: int, text: str = "servers are being deleted") -> NotYet:
+    """Return the progress of a reservation whose own servers are being deleted."""
+    return NotYet(RECHECK_SOON, f"{servers} {text}", Cause(ReasonCode.RESOURCE_NOT_READY, servers=servers))
+
+
 def names_action(given: Json) -> bool:
     """Return whether a request names an action before the end."""
     return BEFORE_END in given or ALIAS in given
@@ -63,7 +69,8 @@ def checked_action(given: Json) -> str:
     """Return the action as given; InvalidInput if it is unknown."""
     action = given[BEFORE_END]
     if action not in CHOICES:
-        raise InvalidInput(f"{BEFORE_END} is {quoted(action)}; use one of {', '.join(map(repr, CHOICES))}")
+        sentence = f"{BEFORE_END} is {quoted(action)}; use one of {', '.join(map(repr, CHOICES))}"
+        raise InvalidInput(sentence, pointer=f"/{BEFORE_END}")
     return str(action)
 
 
@@ -89,11 +96,13 @@ def asked_at(task: Task) -> datetime | None:
 def progress(task: Task, tally: Tally, what: str) -> Progress:
     """Return the progress of an action; CloudUnavailable, with the reasons, if all that is left has failed."""
     reasons = list(tally.failures)
+    failed = Cause(ReasonCode.SAVE_FAILED, servers=len(reasons))
     if tally.under_way:
         event = task.lease.event(EventType.BEFORE_END)
         once_more = tally.begun > 0 and event is not None and event.reason is not None
         reasons.insert(0, f"{what}: {tally.under_way}")
-        return NotYet(RECHECK_LATER if once_more else RECHECK_SOON, "; ".join(reasons))
+        cause = failed if tally.failures else Cause(ReasonCode.RESOURCE_NOT_READY, servers=tally.under_way)
+        return NotYet(RECHECK_LATER if once_more else RECHECK_SOON, "; ".join(reasons), cause)
     if reasons:
-        raise CloudUnavailable("; ".join(reasons))
+        raise CloudUnavailable("; ".join(reasons), cause=failed)
     return Done()

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from blazar.model.demand import Demand
 from blazar.model.lease import Content, Json, Lease, Reservation
+from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.requirements import Requirement
 from blazar.model.resource import Resource, ResourceKind
 
@@ -24,10 +25,14 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """The cloud is still working: check again ``after`` this time. No thread waits meanwhile."""
+    """The cloud is still working: check again ``after`` this time. No thread waits meanwhile.
+
+    ``reason`` is for operators, ``cause`` what everybody may know of it.
+    """
 
     after: timedelta
     reason: str
+    cause: Cause = Cause(ReasonCode.RESOURCE_NOT_READY)
 
 
 Progress = Done | NotYet

@@ -11,6 +11,7 @@ from datetime import timedelta
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import NO_CONTENT, Content, Reservation, ReservationStatus
+from blazar.model.reasons import Cause
 from blazar.model.requirements import Anything, Requirement, keys
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.base import (
@@ -142,7 +143,8 @@ class CompleteType:
 
     def _progress(self, method: str, value: Progress) -> Progress:
         if isinstance(value, NotYet):
-            if not isinstance(value.after, timedelta) or not isinstance(value.reason, str):
+            given = isinstance(value.after, timedelta) and isinstance(value.reason, str)
+            if not given or not isinstance(value.cause, Cause):
                 raise TypeError(
                     f"{method} of {self.resource_type} returned {value!r:.80}; give a timedelta and a reason"
                 )

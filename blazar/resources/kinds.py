@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 
 from blazar.model.requests import Registration
 from blazar.model.resource import PropertyValue, Resource, ResourceDetails, ResourceInventory, ResourceKind
+from blazar.model.resource_pages import Candidate
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """Ids that a path of the API can have."""
@@ -131,6 +132,14 @@ class Refreshes(Protocol):
         """Return the state of one resource, after ``prepare`` if it is not prepared any more (``Enters``). NotFound."""
 
 
+@runtime_checkable
+class ListsCandidates(Protocol):
+    """A kind that can tell which resources of the cloud there are to register. Without it none are listed."""
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return what the cloud has, registered or not; a constant number of calls. CloudError."""
+
+
 class CompleteKind:
     """A kind with all capabilities, and with answers that can be stored: a wrong one is a TypeError that names it."""
 
@@ -142,6 +151,7 @@ class CompleteKind:
         self._enters = plain if isinstance(plain, Enters) else None
         self._polls = plain if isinstance(plain, Polls) else None
         self._refreshes = plain if isinstance(plain, Refreshes) else None
+        self._lists = plain if isinstance(plain, ListsCandidates) else None
 
     @property
     def polls(self) -> bool:
@@ -192,6 +202,10 @@ class CompleteKind:
         """Ensure that a resource is as it was before its registration; by default there is nothing to do."""
         if self._enters is not None:
             self._enters.leave(in_cloud)
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return what the cloud has to register; by default nothing is known of it."""
+        return () if self._lists is None else tuple(self._lists.candidates())
 
     def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
         """Return the state of all registered resources; by default all are healthy."""

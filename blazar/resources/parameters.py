@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content, Json
 from blazar.model.requirements import Requirement, all_of, keys, parse_requirement
 from blazar.model.resource import Resource
+
+T = TypeVar("T")
 
 HOST_PROPERTIES = frozenset(
     {
@@ -31,6 +34,9 @@ HOST_PROPERTIES = frozenset(
 )
 """Properties of every host, which requirements may name."""
 
+PUBLIC_HOST_PROPERTIES = ("vcpus", "memory_mb", "local_gb", "availability_zone", "hypervisor_type")
+"""Those of them that tell nothing of which host it is; from API 1.1 on only operators may name the others."""
+
 MOST = 2**31 - 1
 """The largest number that Nova accepts and that clients of the API expect."""
 
@@ -43,7 +49,8 @@ def whole_number(value: object, field: str, *, least: int, what: str) -> int:
     elif isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10:
         number = int(value)
     if number is None or not least <= number <= MOST:
-        raise InvalidInput(f"{field} is {quoted(value)}; give {what}, at least {least} and at most {MOST}")
+        sentence = f"{field} is {quoted(value)}; give {what}, at least {least} and at most {MOST}"
+        raise InvalidInput(sentence, pointer=f"/{field}")
     return number
 
 
@@ -51,7 +58,7 @@ def text_of(given: Json, field: str) -> str | None:
     """Return a parameter that is a string, None if it is not given; InvalidInput if it is no string."""
     value = given.get(field)
     if value is not None and not isinstance(value, str):
-        raise InvalidInput(f"{field} is {quoted(value)}; give a string")
+        raise InvalidInput(f"{field} is {quoted(value)}; give a string", pointer=f"/{field}")
     return value
 
 
@@ -91,11 +98,26 @@ def stored_maybe_text(content: Content, key: str) -> str | None:
 
 def check_known(requirement: Requirement, known: frozenset[str], fields: Sequence[str]) -> None:
     """Raise InvalidInput if a requirement names a property that no host has."""
-    unknown = sorted(keys(requirement) - HOST_PROPERTIES - known)
+    _check_among(keys(requirement), HOST_PROPERTIES | known, fields)
+
+
+def check_unnamed(requirement: Requirement, fields: Sequence[str]) -> None:
+    """Raise InvalidInput, as for an unknown property, if a requirement tells hosts apart by what the cloud calls them.
+
+    By such a requirement those who may not see ids and names of hosts could find out whose label is whose.
+    """
+    asked = keys(requirement)
+    _check_among(asked, asked - HOST_PROPERTIES | frozenset(PUBLIC_HOST_PROPERTIES), fields)
+
+
+def _check_among(asked: frozenset[str], known: frozenset[str], fields: Sequence[str]) -> None:
+    unknown = sorted(asked - known)
     if unknown:
         raise InvalidInput(
             f"{' or '.join(reversed(fields))} asks for {', '.join('$' + key for key in unknown)}, "
-            f"which no host has; use a property of the hosts, such as $vcpus, or one of their capabilities"
+            f"which no host has; use a property of the hosts, such as $vcpus, or one of their capabilities",
+            code="unknown_property",
+            pointer=f"/{fields[-1]}",
         )
 
 
@@ -104,7 +126,7 @@ def service_names(resources: Iterable[Resource]) -> tuple[str, ...]:
     return tuple(str(resource.attributes["service_name"]) for resource in resources)
 
 
-def by_service(resources: Iterable[Resource], reasons: Mapping[str, str]) -> Mapping[int, str]:
+def by_service(resources: Iterable[Resource], reasons: Mapping[str, T]) -> Mapping[int, T]:
     """Return reasons, given by the service names of hosts, by calendar id."""
     return {r.id: reasons[name] for r in resources if (name := str(r.attributes["service_name"])) in reasons}
 

@@ -431,8 +431,9 @@ def test_a_post_is_sent_when_a_service_that_refused_it_is_back(web, monkeypatch)
 )  # fmt: skip
 def test_answers_become_errors_of_ours_with_the_sentence_of_the_service(web, nova, answer, error, says):
     web.get(f"{NOVA}/servers/1", **answer)
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=says) as raised:
         nova.get("/servers/1")
+    assert (raised.value.cause.code == "quota_exceeded") == (says == "Quota")
 
 
 def test_an_answer_that_is_no_json_is_told_of(web, nova):

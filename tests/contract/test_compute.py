@@ -135,6 +135,8 @@ def test_servers_are_listed_by_host_and_deleted_whatever_their_state(site, compu
     assert {server.id for server in compute.servers_on(host)} == {server.id for server in servers}
     assert [server.id for server in compute.servers_on(host) if server.locked] == [servers[1].id]
     assert {server.project_id for server in compute.servers_on(host)} == {site.project}
+    counts = compute.server_counts()
+    assert (counts[host], counts[other]) == (3, 1)
     for server in servers:
         compute.delete_server(server.id)
         compute.delete_server(server.id)

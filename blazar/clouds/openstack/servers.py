@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -47,6 +48,11 @@ class OpenStackServers:
         """Return every server of every project on a host, those in the recycle bin included."""
         query = {"all_tenants": "1", "host": service_name, "soft_deleted": "1"}
         return self._servers(query)
+
+    def server_counts(self) -> Mapping[str, int]:
+        """Return the number of servers on each host that has some, those in the recycle bin included."""
+        every = self._servers({"all_tenants": "1", "soft_deleted": "1"})
+        return Counter(server.host for server in every if server.host is not None)
 
     def servers_of_flavor(self, flavor_id: str) -> tuple[Server, ...]:
         """Return every server of every project that has a flavor, those on no host included; Nova's own order."""

@@ -23,6 +23,7 @@ from urllib3.exceptions import NewConnectionError
 from blazar.context import check_change, current
 from blazar.model.clock import monotonic
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
+from blazar.model.reasons import Cause, ReasonCode
 
 LOG = logging.getLogger(__name__)
 
@@ -219,20 +220,22 @@ class Service:
                 raise Transient(failure)
             raise failure
         error: BlazarError
+        # Nova and Glance refuse what a quota does not allow with 403 or 413, Neutron with 409.
+        quota = Cause(ReasonCode.QUOTA_EXCEEDED) if "quota" in text.lower() else None
         if status == 404:
-            error = NotFound(f"{self._name}: {text}")
+            error = NotFound(f"{self._name}: {text}", public="The cloud does not have what this request needs")
         elif status == 409:
             if "placement.concurrent_update" in response.text:
                 if of_generation:
                     raise StaleGeneration(f"{self._name}: {text}")
                 raise Transient(CloudUnavailable(f"{self._name}: {text}"))
-            error = Conflict(f"{self._name}: {text}")
+            error = Conflict(f"{self._name}: {text}", public="The cloud refuses this in its present state", cause=quota)
         elif status == 406:
             error = VersionMissing(f"{self._name} is too old for {method} {path}: {text}")
         elif status == 401:
             error = CloudUnavailable(f"{self._name} does not accept our token: {text}")
         else:
-            error = CloudRefused(f"{self._name} refused {method} {path} with {status}: {text}")
+            error = CloudRefused(f"{self._name} refused {method} {path} with {status}: {text}", cause=quota)
         raise error
 
 

@@ -192,6 +192,9 @@ class Servers(Protocol):
     def servers_on(self, service_name: str) -> tuple[Server, ...]:
         """Return every server of every project that occupies the host, whatever its state."""
 
+    def server_counts(self) -> Mapping[str, int]:
+        """Return how many servers of all projects occupy each host that has some, by service name."""
+
     def stranded_servers(self, reservation_id: str, project_id: str) -> tuple[Server, ...]:
         """Return the project's servers that were booted into the reservation and are on no host: shelved, or failed."""
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -22,6 +23,13 @@ class SimulatedServers(SimulatedService):
         with self._calls.reading("servers_on") as state:
             now = self._clock.now()
             return tuple(server_of(server, now) for server in state.occupants(service_name, now))
+
+    def server_counts(self) -> Mapping[str, int]:
+        """Return the number of servers on each host that has some."""
+        with self._calls.reading("server_counts") as state:
+            now = self._clock.now()
+            places = (server.location(now) for server in state.servers.values() if not server.is_gone(now))
+            return Counter(place for place in places if place is not None)
 
     def stranded_servers(self, reservation_id: str, project_id: str) -> tuple[Server, ...]:
         """Return the servers of a reservation that are on no host."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from blazar.clouds.ports import Aggregate, Compute, Hypervisor
 from blazar.model.errors import CloudUnavailable, NotFound
+from blazar.model.reasons import Cause, ReasonCode
 from blazar.resources.aggregates.membership import AggregateNames, Membership, named
 
 
@@ -109,6 +110,9 @@ class Freepool:
         others = [a for a in aggregates if host in a.hosts and a.id != aggregate.id]
         foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
         if foreign:
-            raise HostWaits(f"host {host} is still in the aggregate of reservation {foreign[0].name}")
+            raise HostWaits(
+                f"host {host} is still in the aggregate of reservation {foreign[0].name}",
+                cause=Cause(ReasonCode.PREVIOUS_USER_NOT_LEFT),
+            )
         if host not in self._members.freepool(aggregates).hosts:
             raise NotInFreepool((host,), self._names.freepool)

@@ -21,12 +21,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from blazar.clouds.ports import Aggregate, Compute, Server
 from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.reasons import Cause, ReasonCode, joint_cause
+from blazar.model.resource import Resource
 from blazar.resources.aggregates.freepool import Freepool, HostWaits, NotInFreepool
 from blazar.resources.aggregates.membership import AggregateNames, Membership, named
+from blazar.resources.parameters import by_service
 from blazar.resources.preemptibles import is_preemptible
 
 LOG = logging.getLogger(__name__)
@@ -45,17 +48,24 @@ NAMED_IN_REASON = 3
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What is unfinished: how many preemptible servers are being deleted, and why other hosts wait."""
+    """What is unfinished: how many preemptible servers are being deleted, and why other hosts wait, by service name."""
 
     evicted: int = 0
-    waiting: tuple[str, ...] = ()
+    waiting: Mapping[str, HostWaits] = field(default_factory=dict)
 
     @property
-    def reason(self) -> str:
-        """Return the reason that users read."""
+    def text(self) -> str:
+        """Return the reason for operators."""
         more = len(self.waiting) - NAMED_IN_REASON
-        named_hosts = [*self.waiting[:NAMED_IN_REASON], *([f"{more} more hosts wait"] if more > 0 else [])]
+        texts = [wait.message for wait in self.waiting.values()][:NAMED_IN_REASON]
+        named_hosts = [*texts, *([f"{more} more hosts wait"] if more > 0 else [])]
         return "; ".join([f"{self.evicted} preemptible servers are being deleted"] * bool(self.evicted) + named_hosts)
+
+    def cause(self, resources: Iterable[Resource]) -> Cause:
+        """Return what everybody may know of it; ``resources`` are the hosts."""
+        waiting = by_service(resources, self.waiting)
+        evicting = Cause(ReasonCode.RESOURCE_NOT_READY)
+        return joint_cause([evicting, *(wait.cause.at(id_) for id_, wait in waiting.items())])
 
 
 class ReservationAggregates:
@@ -125,13 +135,14 @@ class ReservationAggregates:
         aggregates = self._compute.aggregates()
         freepool = self._members.freepool(aggregates)
         aggregate = named(aggregates, reservation_id) or self.ensure(reservation_id, project_id=project_id)
-        evicted, waiting = 0, []
+        evicted = 0
+        waiting: dict[str, HostWaits] = {}
         lost: dict[str, str] = {}
         for host in wanted:
             try:
                 evicted += self._assign_host(host, aggregate, freepool, aggregates)
             except HostWaits as wait:
-                waiting.append(wait.message)
+                waiting[host] = wait
             except NotInFreepool as error:
                 lost |= error.reasons
         if lost:
@@ -142,7 +153,7 @@ class ReservationAggregates:
         if to_return := frozenset((*leaving, *_former_zones(aggregate))).difference(wanted):
             self._return_hosts(aggregate, leaving, aggregates, to_return)
         self._reopen(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
-        return Unfinished(evicted, tuple(waiting))
+        return Unfinished(evicted, waiting)
 
     def assign_again(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> None:
         """Put hosts that a change of the reservation has returned to the freepool back into its aggregate."""
@@ -211,7 +222,8 @@ class ReservationAggregates:
         if servers:
             raise Conflict(
                 f"host {host} runs {len(servers)} servers of reservation {aggregate.name}, as {servers[0].id}; move or "
-                f"delete them first"
+                f"delete them first",
+                public=f"servers run on a host that reservation {aggregate.name} would lose; move or delete them first",
             )
 
     def _return_hosts(
@@ -279,7 +291,8 @@ class ReservationAggregates:
                 # A server was booted in between, or the host got a zone: the next attempt finds out.
                 if left := len(self._compute.servers_on(host)):
                     return left
-                raise HostWaits(f"host {host} cannot be assigned yet: {error.message}") from error
+                cause = Cause(ReasonCode.RESOURCE_NOT_READY)
+                raise HostWaits(f"host {host} cannot be assigned yet: {error.message}", cause=cause) from error
         if host in freepool.hosts:
             self._members.remove(freepool, host)
         if closed:
@@ -291,7 +304,8 @@ class ReservationAggregates:
         if others:
             raise HostWaits(
                 f"host {host} runs {len(others)} servers that belong to no reservation, as {others[0].id}; move or "
-                f"delete them"
+                f"delete them",
+                cause=Cause(ReasonCode.SERVER_IN_THE_WAY),
             )
 
     def _reopen(self, reservation_id: str, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None) -> None:

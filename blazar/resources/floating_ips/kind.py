@@ -9,7 +9,7 @@ from collections.abc import Collection
 from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
-from blazar.model.errors import InvalidInput
+from blazar.model.errors import InvalidInput, pointing_at
 from blazar.model.requests import Registration
 from blazar.model.resource import FLOATING_IP, Resource, ResourceDetails, ResourceInventory
 from blazar.resources.floating_ips.registration import (
@@ -42,7 +42,8 @@ class FloatingIps:
         network_id = text_of(request.given, NETWORK)
         if network_id is None:
             raise InvalidInput(f"Missing parameter {NETWORK}; give the id of an external network")
-        address = address_text(request.given.get(ADDRESS), ADDRESS)
+        with pointing_at(f"/{ADDRESS}"):
+            address = address_text(request.given.get(ADDRESS), ADDRESS)
         return CloudResource(str(uuid.uuid4()), name_of(network_id, address), {NETWORK: network_id, ADDRESS: address})
 
     def details(self, in_cloud: CloudResource) -> ResourceDetails:

@@ -19,6 +19,7 @@ from blazar.resources.kinds import Holders
 from blazar.resources.parameters import quoted
 
 NETWORK, SUBNET, ADDRESS = "floating_network_id", "subnet_id", "floating_ip_address"
+_ON_NETWORK = " on network "
 """The attributes of an address on the calendar, and what the API calls them."""
 
 BLAZAR = "blazar"
@@ -39,19 +40,26 @@ class AddressRegistration:
         network = self._network.network(network_id)
         if network is None:
             raise InvalidInput(
-                f"{NETWORK} is {quoted(network_id)}, and there is no such network; give the id of an external one"
+                f"{NETWORK} is {quoted(network_id)}, and there is no such network; give the id of an external one",
+                code="unknown_reference",
+                pointer=f"/{NETWORK}",
             )
         if not network.external:
             raise InvalidInput(
-                f"{NETWORK}: network {network_id} is not external, and has no floating IPs; give an external one"
+                f"{NETWORK}: network {network_id} is not external, and has no floating IPs; give an external one",
+                pointer=f"/{NETWORK}",
             )
         subnet = next((s for s in network.subnets if ip_address(address) in ip_network(s.cidr)), None)
         if subnet is None:
             ranges = ", ".join(s.cidr for s in network.subnets) or "none"
-            raise NotFound(f"no subnet of network {network_id} has {ADDRESS} {address}; its subnets are: {ranges}")
+            raise NotFound(
+                f"no subnet of network {network_id} has {ADDRESS} {address}; its subnets are: {ranges}",
+                pointer=f"/{ADDRESS}",
+            )
         if reason := _reserved(subnet, address):
             raise InvalidInput(
-                f"{ADDRESS} {address} {reason}; give one that the network does not use or allocate itself"
+                f"{ADDRESS} {address} {reason}; give one that the network does not use or allocate itself",
+                pointer=f"/{ADDRESS}",
             )
         found = self._network.floating_ips(network_id=network_id, addresses=[address])
         users = self._network.used_addresses(network_id, [address])
@@ -103,7 +111,12 @@ class AddressRegistration:
 
 def name_of(network_id: str, address: str) -> str:
     """Return the name of an address on the calendar; the subnets of a network never overlap."""
-    return f"{address} on network {network_id}"
+    return f"{address}{_ON_NETWORK}{network_id}"
+
+
+def address_in(name: str) -> str:
+    """Return the address of which this is the name on the calendar."""
+    return name.partition(_ON_NETWORK)[0]
 
 
 def attributes_of(network_id: str, subnet_id: str, address: str) -> Mapping[str, PropertyValue]:

@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
 from blazar.model.demand import Demand
-from blazar.model.errors import Conflict, InvalidInput
+from blazar.model.errors import Conflict, InvalidInput, pointing_at
 from blazar.model.lease import Content, Json, ReservationStatus
 from blazar.model.requirements import Membership
 from blazar.model.resource import FLOATING_IP, Resource
@@ -48,11 +48,15 @@ class FloatingIpParameters:
         if action in (Action.SNAPSHOT, Action.MIGRATION):
             raise InvalidInput(
                 f"{BEFORE_END} is {action!r}, which saves servers, and addresses have none; use 'notification' or "
-                f"'none'"
+                f"'none'",
+                pointer=f"/{BEFORE_END}",
             )
         network_id = given["network_id"]
         if not isinstance(network_id, str) or not 1 <= len(network_id) <= LONGEST_ID:
-            raise InvalidInput(f"network_id is {quoted(network_id)}; give the id of an external network, a string")
+            raise InvalidInput(
+                f"network_id is {quoted(network_id)}; give the id of an external network, a string",
+                pointer="/network_id",
+            )
         amount = whole_number(given["amount"], "amount", least=1, what="a whole number of addresses")
         return cls(network_id, amount, _addresses(given[REQUIRED], amount), action)
 
@@ -112,7 +116,8 @@ class VirtualFloatingIp:
         if after.network_id != before.network_id:
             raise InvalidInput(
                 f"network_id cannot be changed from {before.network_id}; make another lease for addresses of "
-                f"another network"
+                f"another network",
+                pointer="/network_id",
             )
         return after.content
 
@@ -129,6 +134,7 @@ class VirtualFloatingIp:
             min_count=wanted.amount,
             max_count=wanted.amount,
             requirement=Membership(NETWORK, (wanted.network_id,)),
+            reference="network_id",
             required=frozenset(name_of(wanted.network_id, address) for address in wanted.required_floatingips),
         )
 
@@ -194,15 +200,24 @@ def _fewer(task: Task, room: int, fresh: Demand) -> frozenset[int]:
     return frozenset((*stays, *others[: room - len(stays)]))
 
 
+def _address(value: object, index: int) -> str:
+    with pointing_at(f"/{REQUIRED}/{index}"):
+        return address_text(value, f"{REQUIRED}[{index}]")
+
+
 def _addresses(value: object, amount: int) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise InvalidInput(f'{REQUIRED} is {quoted(value)}; give a list of addresses, as ["203.0.113.10"], or []')
+        raise InvalidInput(
+            f'{REQUIRED} is {quoted(value)}; give a list of addresses, as ["203.0.113.10"], or []',
+            pointer=f"/{REQUIRED}",
+        )
     if len(value) > amount:
         raise InvalidInput(
-            f"{REQUIRED} has {len(value)} addresses, and amount is {amount}; raise amount, or name fewer"
+            f"{REQUIRED} has {len(value)} addresses, and amount is {amount}; raise amount, or name fewer",
+            pointer=f"/{REQUIRED}",
         )
-    addresses = [address_text(item, f"{REQUIRED}[{index}]") for index, item in enumerate(value)]
+    addresses = [_address(item, index) for index, item in enumerate(value)]
     twice = next((address for address, count in Counter(addresses).items() if count > 1), None)
     if twice:
-        raise InvalidInput(f"{REQUIRED} has {twice} more than once; name each address once")
+        raise InvalidInput(f"{REQUIRED} has {twice} more than once; name each address once", pointer=f"/{REQUIRED}")
     return tuple(addresses)

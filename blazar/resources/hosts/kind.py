@@ -10,9 +10,10 @@ from dataclasses import replace
 from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud, Hypervisor
-from blazar.model.errors import CloudError, InvalidInput
+from blazar.model.errors import CloudError, InvalidInput, pointing_at
 from blazar.model.requests import Registration
 from blazar.model.resource import HOST, Resource, ResourceDetails
+from blazar.model.resource_pages import Candidate
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration, Standing, attributes_of
 from blazar.resources.kinds import CloudResource, Polled, Uses
@@ -40,7 +41,21 @@ class Hosts:
         host_id, name = (text_of(request.given, key) for key in ("id", "name"))
         if host_id is None and not name:
             raise InvalidInput("give name (the hypervisor's hostname) or id (its number in Nova)")
-        return _cloud_resource(self._registration.find(id=host_id, name=name))
+        with pointing_at("/name" if host_id is None else "/id"):
+            return _cloud_resource(self._registration.find(id=host_id, name=name))
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return the hypervisors of the cloud with the number of their servers; three calls to Nova."""
+        counts = self._registration.server_counts()
+        return tuple(
+            Candidate(
+                each.id,
+                each.hypervisor_hostname,
+                "down" if not each.up else "up" if each.enabled else "disabled",
+                counts.get(each.service_name, 0),
+            )
+            for each in self._registration.hypervisors()
+        )
 
     def current(self, resource: Resource) -> CloudResource:
         """Return a host as Nova knows it now, by its name; NotFound."""

@@ -48,6 +48,10 @@ class HostRegistration:
         """Return all hypervisors of the cloud."""
         return self._cloud.compute.hypervisors()
 
+    def server_counts(self) -> Mapping[str, int]:
+        """Return how many servers run on each host that has some, by service name."""
+        return self._cloud.compute.server_counts()
+
     def details(self, hostname: str, attributes: Attributes) -> ResourceDetails:
         """Return the attributes, inventory and traits of a host; NotFound if Placement does not know it."""
         found = self.details_of({hostname: attributes})
@@ -101,7 +105,8 @@ class HostRegistration:
         servers = self._cloud.compute.servers_on(service_name)
         if servers:
             raise Conflict(
-                f"host {host} runs {len(servers)} servers, as {servers[0].id}; move or delete them, then retry"
+                f"host {host} runs {len(servers)} servers, as {servers[0].id}; move or delete them, then retry",
+                code="host_has_servers",
             )
 
     def ensure_entered(self, hostname: str, service_name: str) -> bool:

@@ -21,6 +21,7 @@ from blazar.resources.actions import (
     action_of,
     asked_at,
     checked_action,
+    deleting,
     progress,
     updated,
     with_action,
@@ -64,7 +65,8 @@ class HostParameters:
         least = whole_number(given["min"], "min", least=1, what="a whole number of hosts")
         most = whole_number(given["max"], "max", least=1, what="a whole number of hosts")
         if most < least:
-            raise InvalidInput(f"max ({most}) is less than min ({least}); give a max that is at least min")
+            sentence = f"max ({most}) is less than min ({least}); give a max that is at least min"
+            raise InvalidInput(sentence, pointer="/max")
         action = checked_action(given)
         hypervisor, resource = (requirement_text(given[field], field) for field in REQUIREMENTS)
         return cls(least, most, hypervisor, resource, action)
@@ -158,7 +160,9 @@ class PhysicalHost:
             if misfits:
                 raise NotEnoughResources(
                     f"reservation {task.reservation.id} is in use on {', '.join(misfits)}, which would no longer "
-                    f"match; a reservation keeps its hosts while it is active"
+                    f"match; a reservation keeps its hosts while it is active",
+                    public=f"reservation {task.reservation.id} is in use on {len(misfits)} of its hosts that would no "
+                    f"longer match; a reservation keeps its hosts while it is active",
                 )
         if (fresh.min_count, fresh.max_count) == (before.min, before.max):
             # New dates alone never add hosts to a reservation in use.
@@ -187,11 +191,12 @@ class PhysicalHost:
             )
         except NotInFreepool as error:
             raise Unusable(by_service(task.resources, error.reasons)) from error
+        if not left.text:
+            return Done()
+        cause = left.cause(task.resources)
         if left.evicted:
-            return NotYet(RECHECK_SOON, left.reason)
-        if left.waiting:
-            raise CloudUnavailable(left.reason)
-        return Done()
+            return NotYet(RECHECK_SOON, left.text, cause)
+        raise CloudUnavailable(left.text, cause=cause)
 
     def before_end(self, task: Task) -> Progress:
         """Ensure, by the action, that every server has an image or has moved out of the reservation."""
@@ -213,7 +218,7 @@ class PhysicalHost:
         stranded = self._delete_stranded(task)
         returned = self._return(task, hosts=None)
         if stranded and isinstance(returned, Done):
-            return NotYet(RECHECK_SOON, f"{stranded} servers without a host are being deleted")
+            return deleting(stranded, "servers without a host are being deleted")
         return returned
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
@@ -251,6 +256,4 @@ class PhysicalHost:
         left = self._aggregates.release(
             task.reservation.id, hosts=hosts, assigned=service_names(task.resources) if used else ()
         )
-        if left:
-            return NotYet(RECHECK_SOON, f"{left} servers are being deleted")
-        return Done()
+        return deleting(left) if left else Done()

@@ -16,7 +16,7 @@ from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.lease import Content, Json, ReservationStatus
 from blazar.model.requirements import Requirement, matches
 from blazar.model.resource import HOST, Resource
-from blazar.resources.actions import BEFORE_END, RECHECK_SOON, action_of, asked_at, checked_action, progress
+from blazar.resources.actions import BEFORE_END, RECHECK_SOON, action_of, asked_at, checked_action, deleting, progress
 from blazar.resources.aggregates.freepool import NotInFreepool
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable, UsageNeeded
 from blazar.resources.hosts.options import HostSettings
@@ -159,7 +159,7 @@ class Instances(ABC):
     def end(self, task: Task) -> Progress:
         """Ensure that all servers are gone, then flavor, server group, aggregate and reserved capacity."""
         left = self._capacity.close(task)
-        return NotYet(RECHECK_SOON, f"{left} servers are being deleted") if left else Done()
+        return deleting(left) if left else Done()
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure the capacity from before the change; before the start, only flavor, group, aggregate and class."""
@@ -169,7 +169,7 @@ class Instances(ABC):
             return Done()
         restored = self._capacity.restore(task, surplus)
         if restored.evicted:
-            return NotYet(RECHECK_SOON, f"{restored.evicted} servers are being deleted")
+            return deleting(restored.evicted)
         return Done(restored.cloud_ids)
 
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
@@ -192,7 +192,8 @@ class Instances(ABC):
             if misfits:
                 raise Conflict(
                     f"resource_properties cannot be changed to this: reservation {task.reservation.id} is in use on "
-                    f"{', '.join(misfits)}, which would no longer match"
+                    f"{', '.join(misfits)}, which would no longer match",
+                    public="resource_properties cannot be changed to this: what is in use would no longer match",
                 )
 
 
@@ -225,7 +226,8 @@ def checked_before_end(given: Json) -> str:
     if action == Action.MIGRATION:
         raise InvalidInput(
             f"{BEFORE_END} is 'migration', which servers of an instance reservation cannot do: they need its "
-            f"reserved capacity, which other hosts do not have; use 'snapshot', 'notification' or 'none'"
+            f"reserved capacity, which other hosts do not have; use 'snapshot', 'notification' or 'none'",
+            pointer=f"/{BEFORE_END}",
         )
     return action
 
@@ -249,7 +251,8 @@ def _fewer(task: Task, amount: int) -> Mapping[int, int]:
     if used > amount:
         raise Conflict(
             f"amount cannot be {amount}: {used} servers use reservation {task.reservation.id}; delete "
-            f"{used - amount} of them first"
+            f"{used - amount} of them first",
+            pointer="/amount",
         )
     for id_ in sorted(kept, key=lambda id_: (-kept[id_], -task.counts[id_], id_)):
         more = min(task.counts[id_], kept[id_] + amount - sum(kept.values()))

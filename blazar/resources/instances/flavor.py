@@ -136,7 +136,9 @@ class FlavorInstance(Instances):
             return Given({key: value for key, value in given.values.items() if key != "flavor_id"})
         flavor = self._compute.flavor(asked)
         if flavor is None or not (flavor.public or project_id in self._access(asked)):
-            raise NotFound(f"flavor_id: there is no flavor {quoted(asked)} that your project can use")
+            raise NotFound(
+                f"flavor_id: there is no flavor {quoted(asked)} that your project can use", pointer="/flavor_id"
+            )
         return GivenFlavor(given.values, flavor)
 
     def _access(self, flavor_id: str) -> frozenset[str]:

@@ -230,7 +230,11 @@ class ReservedCapacity:
         leaving = [host for host in aggregate.hosts if host not in hosts]
         for host, hypervisor in self._hypervisors(leaving).items():
             if not self._drop(hypervisor, name):
-                raise Conflict(f"host {host} runs servers of reservation {task.reservation.id}; delete them first")
+                public = f"servers of reservation {task.reservation.id} are in the way of the change; delete them first"
+                raise Conflict(
+                    f"host {host} runs servers of reservation {task.reservation.id}; delete them first",
+                    public=public,
+                )
             self._freepool.dismiss(aggregate, hosts=(host,))
 
     def _ensure_inventory(self, resource: Resource, name: str, total: int) -> None:
@@ -320,5 +324,6 @@ def _ids(task: Task, group: str | None, aggregate: Aggregate) -> Content:
 def _too_many(resource: Resource, used: int, total: int) -> Conflict:
     return Conflict(
         f"{used} servers use the reserved capacity on host {resource.name}, which would shrink to {total}; delete "
-        f"{used - total} of them first"
+        f"{used - total} of them first",
+        public=f"{used} servers use capacity that would shrink to {total}; delete {used - total} of them first",
     )
