@@ -17,6 +17,7 @@ from blazar.manager.events.engine import Engine
 from blazar.manager.events.starting import StartReplacements
 from blazar.manager.events.sweep import Sweep
 from blazar.manager.events.worker import Worker
+from blazar.manager.health.enabling import Enabling
 from blazar.manager.health.healing import Healing
 from blazar.manager.health.health import Health
 from blazar.manager.health.missing import MissingResources
@@ -24,9 +25,15 @@ from blazar.manager.health.monitor import Monitor
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.replanning import Replanner
 from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.requests.availability import AvailabilityService
+from blazar.manager.requests.calendar import CalendarService
 from blazar.manager.requests.creation import Creation
 from blazar.manager.requests.deletion import Deletion
+from blazar.manager.requests.facts import FactService
+from blazar.manager.requests.feeds import FeedService
+from blazar.manager.requests.forgetting import Forgetting
 from blazar.manager.requests.leases import LeaseService
+from blazar.manager.requests.refusals import Refusals
 from blazar.manager.requests.resources import ResourceService
 from blazar.manager.requests.updates import Updates
 from blazar.model.clock import Clock
@@ -67,17 +74,25 @@ class ManagerService:
         self.engine = Engine(runtime, worker)
         self._healing = Healing(runtime, replanner, booking, changes)
         self.missing_resources = MissingResources(runtime, booking)
+        updates = Updates(runtime, booking, changes, self.outbox, self._healing)
+        self.availability = AvailabilityService(runtime, updates, enforcement)
         self.leases = LeaseService(
             runtime,
             booking,
             Creation(runtime, booking, changes, self.outbox),
-            Updates(runtime, booking, changes, self.outbox, self._healing),
+            updates,
             Deletion(runtime, worker, self.outbox),
+            Refusals(self.availability, enabled=settings.explain_refusals),
         )
         health = Health(store, clock, settings)
         kinds = {name: CompleteKind(kind) for name, kind in plugins.kinds.items()}
         self.monitor = Monitor(runtime, kinds, health, self._healing, self.missing_resources)
-        self.resources = ResourceService(runtime, kinds, self._healing, self.monitor)
+        self.calendar = CalendarService(runtime, kinds)
+        self.feeds = FeedService(runtime, kinds)
+        self.service = FactService(runtime, enforcement)
+        self.enabling = Enabling(runtime, enabled=self.monitor.heal_soon)
+        self.forgetting = Forgetting(runtime)
+        self.resources = ResourceService(runtime, kinds, self._healing, self.monitor, self.enabling)
 
     def start(self, *, alone: bool = False) -> None:
         """Start working on events. ``alone``: no other manager runs, so all old claims are dropped at once."""
@@ -87,12 +102,16 @@ class ManagerService:
         self.engine.start()
         self.outbox.start()
         self.monitor.start()
+        self.enabling.start()
+        self.forgetting.start()
         self.sweep.start()
 
     def begin_stop(self) -> None:
         """Begin no new work in any part; work in progress continues, and ``stop`` waits for it."""
         self.engine.begin_stop()
         self.monitor.begin_stop()
+        self.enabling.begin_stop()
+        self.forgetting.begin_stop()
         self.sweep.begin_stop()
 
     def stop(self) -> None:
@@ -101,6 +120,8 @@ class ManagerService:
         self.begin_stop()
         self.sweep.stop()
         self.monitor.stop()
+        self.enabling.stop()
+        self.forgetting.stop()
         self.engine.stop()
         self.outbox.stop()
         self.claims.stop()

@@ -14,12 +14,14 @@ from blazar.manager.lease import lifecycle
 from blazar.manager.lease.timetable import changed_events, rearmed
 from blazar.manager.requests.updates import settled
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.reasons import ReasonCode, reason
 from blazar.model.window import Window
 from tests.world import NOON
 
 HOUR = timedelta(hours=1)
 STEP = timedelta(minutes=10)
 RECHECK = timedelta(minutes=5)
+WHY = reason("why", ReasonCode.CLOUD_UNAVAILABLE)
 ACTIVE, ERROR, DELETED = ReservationStatus.ACTIVE, ReservationStatus.ERROR, ReservationStatus.DELETED
 NEEDS = {
     LeaseStatus.CREATING: (EventType.CREATE,),
@@ -55,12 +57,12 @@ def looked_at(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
     match lifecycle.decide(lease, event, now, recheck_interval=RECHECK):
         case lifecycle.Drop():
             return lifecycle.with_event(lease, replace(event, due_at=None)), wanted
-        case lifecycle.Wait(until, reason):
-            return lifecycle.postpone(lease, event, at=until, reason=reason, failed=False, now=now), wanted
+        case lifecycle.Wait(until, _):
+            return lifecycle.postpone(lease, event, at=until, reason=WHY, failed=False, now=now), wanted
     claimed = lifecycle.claim(lease, event, token="next", now=now, until=now + STEP)
     if event.event_type == EventType.START and lease.window.end <= now:
         ours = next(e for e in claimed.events if e.id == event.id)
-        return lifecycle.settle(lifecycle.all_failed(claimed, now), ours, now=now, error="late"), wanted
+        return lifecycle.settle(lifecycle.all_failed(claimed, now), ours, now=now, error=WHY), wanted
     return claimed, None if event.event_type == EventType.UPDATE else wanted
 
 
@@ -71,16 +73,16 @@ def worked_on(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
         yield lifecycle.abandon(lease, event, now=now), None
         return
     left = None if kind is EventType.UPDATE else wanted
-    yield lifecycle.postpone(lease, event, at=now + RECHECK, reason="x", failed=True, now=now), left
+    yield lifecycle.postpone(lease, event, at=now + RECHECK, reason=WHY, failed=True, now=now), left
     match kind:
         case EventType.DELETE:
             yield lifecycle.deleted(lease, event, now=now), None
         case EventType.CREATE:
-            yield lifecycle.deleted(lease, event, now=now, error="undone"), None
+            yield lifecycle.deleted(lease, event, now=now, error=WHY), None
             if event.claimed_by == "first":
                 yield lifecycle.arm(lifecycle.settle(lease, event, now=now), now=now), wanted
         case EventType.UPDATE:
-            yield lifecycle.settle(lease, event, now=now, error="undone"), None
+            yield lifecycle.settle(lease, event, now=now, error=WHY), None
             if wanted is not None:
                 yield settled(lease, wanted, event.id, now), None
         case EventType.START:
@@ -88,14 +90,14 @@ def worked_on(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
                 pairs = zip(lease.reservations, outcome, strict=True)
                 parts = [lifecycle.with_status(r, s, now) for r, s in pairs if r.status is ReservationStatus.PENDING]
                 after = lifecycle.with_reservations(lease, parts)
-                error = "x" if any(r.status is ERROR for r in after.reservations) else None
+                error = WHY if any(r.status is ERROR for r in after.reservations) else None
                 yield lifecycle.settle(after, event, now=now, error=error), wanted
         case EventType.END | EventType.CLEAN_UP:
             parts = [lifecycle.with_status(r, DELETED, now) for r in lease.reservations]
             yield lifecycle.settle(lifecycle.with_reservations(lease, parts), event, now=now), wanted
         case _:
             yield lifecycle.settle(lease, event, now=now), wanted
-            yield lifecycle.settle(lease, event, now=now, error="x"), wanted
+            yield lifecycle.settle(lease, event, now=now, error=WHY), wanted
 
 
 def asked_for(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Next]:
@@ -137,6 +139,11 @@ def check(lease: Lease, now: datetime) -> None:
     assert sum(bool(e.claimed_by and e.due_at is not None and e.due_at > now) for e in lease.events) <= 1
     if lease.deleted_at is None:
         assert due.issuperset(NEEDS[lease.status])
+    for event in lease.events:
+        assert (event.reason is None) == (event.cause is None)
+        # A request's event that is being undone keeps the reason of the request, and is not late for that.
+        over = event.status is EventStatus.DONE or event.reason is None
+        assert event.event_type not in lifecycle.TIMETABLE or (event.trouble_since is None) == over
     states = {r.status for r in lease.reservations}
     if lease.status is LeaseStatus.ACTIVE:
         assert ReservationStatus.PENDING not in states

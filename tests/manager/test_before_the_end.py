@@ -333,14 +333,14 @@ def test_a_host_whose_pool_was_deleted_by_hand_returns_to_the_freepool(world):
 
 
 def test_nobody_boots_into_a_reservation_that_is_ending(world):
-    world.simulated.durations.deletion = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=2)
     lease, host = running(world, "none")
     boot(world, lease, host)
     reservation = lease.reservations[0].id
     assert world.simulated.compute.aggregate(reservation).metadata["blazar:owner"] == PROJECT
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert "blazar:owner" not in world.simulated.compute.aggregate(reservation).metadata
-    world.run_to(NOON + 2 * HOUR + 6 * MINUTE)
+    world.run_to(NOON + 2 * HOUR + 3 * MINUTE)
     assert world.now(lease).status is LeaseStatus.TERMINATED
 
 

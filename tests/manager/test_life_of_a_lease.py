@@ -95,7 +95,7 @@ def test_leases_that_touch_follow_each_other_on_one_host_to_the_second(a_world):
 
 def test_a_start_waits_for_a_previous_user_who_is_slow_to_leave_and_for_nobody_else(a_world):
     world = a_world(hosts=2, settings=Settings(recheck_interval=timedelta(seconds=10)))
-    world.simulated.durations.deletion = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=2)
     slow = world.lease(a_host(needs='["==", "$hypervisor_hostname", "node-1"]'))
     world.run()
     world.simulated.users.boot_server("stubborn", project_id="physics", user_id="curie", host="node-1")
@@ -107,14 +107,14 @@ def test_a_start_waits_for_a_previous_user_who_is_slow_to_leave_and_for_nobody_e
     assert world.now(next_there).status is LeaseStatus.PENDING
     assert world.now(elsewhere).status is LeaseStatus.ACTIVE
 
-    world.run_to(NOON + 2 * HOUR + timedelta(minutes=6))
+    world.run_to(NOON + 2 * HOUR + timedelta(minutes=3))
     assert world.now(slow).status is LeaseStatus.TERMINATED
     assert world.now(next_there).status is LeaseStatus.ACTIVE
 
 
 def test_nobody_gets_a_host_whose_last_user_has_not_left(a_world):
     world = a_world(hosts=1)
-    world.simulated.durations.deletion = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=2)
     world.lease()
     world.run()
     world.simulated.users.boot_server("stubborn", project_id="physics", user_id="curie", host="node-1")
@@ -150,11 +150,11 @@ def test_a_host_that_is_left_late_is_cleaned_before_the_next_start(a_world):
     second = world.lease(start=HOUR + cleaning, hours=1)
     world.run()
     server = world.simulated.users.boot_server("busy", project_id="physics", user_id="curie", host="node-1")
-    world.simulated.durations.deletion = timedelta(minutes=9)
+    world.simulated.durations.deletion = timedelta(minutes=3)
     world.run_to(NOON + HOUR + cleaning)
     left = world.now(first).event(EventType.END).updated_at
     assert world.now(first).status is LeaseStatus.TERMINATED
-    assert NOON + HOUR + timedelta(minutes=9) <= left
+    assert NOON + HOUR + timedelta(minutes=3) <= left
     assert world.now(second).status is LeaseStatus.PENDING
     assert world.now(second).event(EventType.START).reason == (
         f"the resources that lease {first.id} released late are being cleaned"

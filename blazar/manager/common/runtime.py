@@ -39,7 +39,8 @@ class Runtime:
         """Return the resource type of a reservation. NotFound if it is no longer enabled."""
         if reservation.resource_type not in self.types:
             raise NotFound(
-                f"resource type {reservation.resource_type} is no longer enabled; an operator can enable it again"
+                f"resource type {reservation.resource_type} is no longer enabled; an operator can enable it again",
+                code="invalid_state",
             )
         return self.types[reservation.resource_type]
 

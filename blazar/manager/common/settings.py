@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from blazar.calendar.placement import Strategy
 from blazar.model.bounds import Bounds
+from blazar.model.reading import ReadBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,8 @@ class Settings:
     """Settings of the manager.
 
     ``before_end_lead`` is the time between the before_end event and the end, if the request names none (zero: no such
-    event); ``before_end_leads`` overrides it by resource type. A claim on an event that its owner does not renew for
+    event); ``before_end_leads`` overrides it by resource type. ``before_end`` is the action before the end of hosts
+    whose reservation names none. A claim on an event that its owner does not renew for
     ``claim_ttl`` may be taken over. ``request_limit`` is how long a request may spend in calls to the cloud; then it is
     answered, and the work is continued (or undone) in the background.
     ``outbox_attempts`` is the maximum of delivery attempts for an outbox message, ``outbox_claim`` how long one attempt
@@ -27,13 +29,18 @@ class Settings:
     ``failures_before_healing`` consecutive polls must agree before a resource counts as failed, or as recovered. Leases
     that begin within ``healing_interval`` are healed (zero: all), at once and at that interval; ``heal_active``: also
     those in use. ``patience`` is how long a request waits for other work on its lease to finish.
-    ``bounds`` limits what one project may hold.
+    ``bounds`` limits what one project may hold, ``reads`` what one request may read.
+    ``search_range`` is the longest range that is searched for free time, ``search_placements`` how many placements one
+    search may cost, ``search_limit`` how long it may take. ``explain_refusals``: a refused lease or change says why and
+    what would fit.
+    ``idempotency_retention`` is how long the keys of requests are remembered.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
     or with ``sweep_dry_run`` only reported.
     """
 
     before_end_lead: timedelta = timedelta(minutes=60)
     before_end_leads: Mapping[str, timedelta] = field(default_factory=dict)
+    before_end: str = ""
     strategy: Strategy = Strategy.PACK
     booking_attempts: int = 12
     claim_ttl: timedelta = timedelta(seconds=20)
@@ -54,6 +61,12 @@ class Settings:
     heal_active: bool = False
     patience: timedelta = timedelta(seconds=5)
     bounds: Bounds = Bounds()
+    reads: ReadBounds = ReadBounds()
+    search_range: timedelta = timedelta(days=366)
+    search_placements: int = 2000
+    search_limit: timedelta = timedelta(seconds=15)
+    explain_refusals: bool = True
+    idempotency_retention: timedelta = timedelta(hours=24)
     sweep_interval: timedelta = timedelta(minutes=10)
     sweep_dry_run: bool = False
     starters: int = 192

@@ -15,6 +15,7 @@ from blazar.manager.lease.lifecycle import SavedStateMissing, held_before
 from blazar.model.clock import later
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable
 from blazar.model.lease import Event, Lease, LeaseStatus, ReservationStatus
+from blazar.model.reasons import Reason, ReasonCode, reason
 from blazar.resources.base import NotYet, Progress, Task, Unusable
 from blazar.resources.complete import CompleteType
 
@@ -43,7 +44,7 @@ def _outcome(runtime: Runtime, task: Task, act: Act) -> Outcome:
         raise
     except BlazarError as error:
         LOG.warning("Reservation %s of lease %s: %s", reservation.id, task.lease.id, error.message)
-        return Failed(reservation, error.message, permanent=not isinstance(error, CloudUnavailable))
+        return Failed(reservation, error.reason, permanent=not isinstance(error, CloudUnavailable))
     except Exception as error:
         # The edge of a reservation: a bug in one type must not stop the other reservations of the lease.
         LOG.exception("Reservation %s of lease %s failed unexpectedly", reservation.id, task.lease.id)
@@ -51,9 +52,13 @@ def _outcome(runtime: Runtime, task: Task, act: Act) -> Outcome:
     return progress if isinstance(progress, NotYet) else Acted(reservation, progress.cloud_ids)
 
 
-def internal(error: Exception) -> str:
-    """Return what users see of an error that is a bug."""
-    return f"internal error: {type(error).__name__}"
+def internal(error: Exception) -> Reason:
+    """Return the reason of work that failed by an error that is a bug."""
+    return reason(f"internal error: {type(error).__name__}", ReasonCode.INTERNAL_ERROR)
+
+
+def _not_finished(what: str, why: Reason) -> Reason:
+    return reason(f"{what}: {why.text}", ReasonCode.NOT_FINISHED_AT_END, servers=why.cause.servers)
 
 
 class Actions:
@@ -69,14 +74,15 @@ class Actions:
         tasks = self._read_ahead.tasks(lease)
         active = [task for task in tasks if task.reservation.status is ReservationStatus.ACTIVE]
         if not active and lease.status is not LeaseStatus.ACTIVE:
-            return Finished(error=f"the lease was {lease.status} when its before_end event was due")
+            text = f"the lease was {lease.status} when its before_end event was due"
+            return Finished(error=reason(text, ReasonCode.LEASE_ENDED))
         result = self._result(active, CompleteType.before_end, then=None, tolerant=True)
         if isinstance(result, Finished):
             return result
         failing = result.after is None
         grace = timedelta(0) if failing else self._runtime.settings.snapshot_grace
         if now >= later(lease.window.end, grace) and not (failing and event.attempts < LAST_TRIES):
-            return Finished(error=f"not finished at the end of the lease: {result.reason}")
+            return Finished(error=_not_finished("not finished at the end of the lease", result.reason))
         return result
 
     def end(self, lease: Lease, event: Event, claim: Claim) -> Result:
@@ -100,13 +106,13 @@ class Actions:
         try:
             result = self._restored(lease, event)
         except SavedStateMissing as error:
-            result = Retry(error.message)
+            result = Retry(error.reason)
         if not isinstance(result, Retry) or result.after is not None or event.attempts < LAST_TRIES:
             return result
         if self._runtime.clock.now() < lease.window.end:
             return result
         # The end returns all resources, those from before the change and those of it: it need not wait for the undo.
-        return Finished(error=f"not undone before the end of the lease: {result.reason}")
+        return Finished(error=_not_finished("not undone before the end of the lease", result.reason))
 
     def _restored(self, lease: Lease, event: Event) -> Result:
         held = held_before(lease, event, self._runtime.kinds_of(lease))

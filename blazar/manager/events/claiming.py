@@ -16,6 +16,7 @@ from blazar.manager.lease import lifecycle
 from blazar.manager.lease.lifecycle import Drop, Wait
 from blazar.manager.outbox.outbox import Outbox
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus
+from blazar.model.reasons import Reason, ReasonCode, reason
 from blazar.resources.base import Action
 from blazar.store.calendar import EarlierUser
 
@@ -41,9 +42,9 @@ class Claiming:
                 if event.due_at is not None:
                     self._save(lease, lifecycle.with_event(lease, replace(event, due_at=None)), now)
                 return None
-            case Wait(until, reason):
+            case Wait(until, text):
                 if event.due_at is not None and event.due_at <= read_at:
-                    self._postpone(lease, event, until, reason, now)
+                    self._postpone(lease, event, until, reason(text, ReasonCode.RESOURCE_NOT_READY), now)
                 return None
         if event.event_type == EventType.START and not self._can_start(lease, event, claim, now):
             return None
@@ -59,8 +60,7 @@ class Claiming:
             self._runtime.notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
             return False
         if users := self._earlier_users(lease, now):
-            until, reason = self._waits_for(users, lease, now)
-            self._postpone(lease, event, until, reason, now)
+            self._postpone(lease, event, *self._waits_for(users, lease, now), now)
             return False
         return True
 
@@ -68,7 +68,8 @@ class Claiming:
         """Settle the start of a lease that has ended before it could start."""
         until = self._runtime.claims.begin(claim)
         claimed = lifecycle.claim(lease, event, token=claim.token, now=now, until=until)
-        error = "the lease ended before it could start" + (f": {event.reason}" if event.reason else "")
+        text = "the lease ended before it could start" + (f": {event.reason}" if event.reason else "")
+        error = reason(text, ReasonCode.LEASE_ENDED)
         ours = claimed.event_with(event.id) or event
         settled = lifecycle.settle(lifecycle.all_failed(claimed, now), ours, now=now, error=error)
         self._runtime.notifier.notify(of_event(EventType.START), self._save(lease, settled, now))
@@ -78,15 +79,17 @@ class Claiming:
             return ()
         return self._runtime.store.calendar.earlier_users(lease.id, before=lease.window.start, now=now)
 
-    def _waits_for(self, users: Sequence[EarlierUser], lease: Lease, now: datetime) -> tuple[datetime, str]:
+    def _waits_for(self, users: Sequence[EarlierUser], lease: Lease, now: datetime) -> tuple[datetime, Reason]:
         """Return when to check again whether earlier leases have released the resources, and why to wait."""
         first = users[0]
         if first.clean_at is not None:
-            reason = f"the resources that lease {first.lease_id} released late are being cleaned"
-            return max(now, first.clean_at), reason
+            text = f"the resources that lease {first.lease_id} released late are being cleaned"
+            until = max(now, first.clean_at)
+            return until, reason(text, ReasonCode.PREVIOUS_USER_NOT_LEFT, until=until)
         # A lease that is long overdue is not polled four times a second: this delays a start by 5 % at most.
         later = now + max(self._runtime.settings.recheck_interval, (now - lease.window.start) / 20)
-        return later, f"lease {first.lease_id} has not released its resources yet"
+        text = f"lease {first.lease_id} has not released its resources yet"
+        return later, reason(text, ReasonCode.PREVIOUS_USER_NOT_LEFT)
 
     def _claimed(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> Lease:
         """Write the claim, with what has to be written or sent once, when work on the event begins."""
@@ -115,8 +118,8 @@ class Claiming:
         actions = {self._runtime.type_of(r).action(r.parameters) for r in known}
         return lease.status is LeaseStatus.ACTIVE and actions != {Action.NONE}
 
-    def _postpone(self, lease: Lease, event: Event, at: datetime, reason: str, now: datetime) -> None:
-        self._save(lease, lifecycle.postpone(lease, event, at=at, reason=reason, failed=False, now=now), now)
+    def _postpone(self, lease: Lease, event: Event, at: datetime, why: Reason, now: datetime) -> None:
+        self._save(lease, lifecycle.postpone(lease, event, at=at, reason=why, failed=False, now=now), now)
 
     def _save(self, before: Lease, after: Lease, now: datetime) -> Lease:
         return self._runtime.store.leases.save(before, after, at=now)

@@ -20,7 +20,9 @@ from blazar.manager.events.worker import Worker
 from blazar.manager.lease import lifecycle
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import BlazarError, ClaimLost, StaleLease, WrongState
+from blazar.model.event_reasons import with_reason
 from blazar.model.lease import Event, Lease, LeaseStatus
+from blazar.model.reasons import ReasonCode, reason
 from blazar.model.usage import ProjectUse
 
 
@@ -62,8 +64,9 @@ class CloudChanges:
         try:
             yield
         except BaseException as error:
-            reason = error.message if isinstance(error, BlazarError) else "internal error"
-            marked = lifecycle.with_event(lease, replace(event, reason=reason))
+            internal = reason("internal error", ReasonCode.INTERNAL_ERROR)
+            why = error.reason if isinstance(error, BlazarError) else internal
+            marked = lifecycle.with_event(lease, with_reason(event, why))
             self._worker.perform(marked, event.id, claim)
             raise
 
@@ -93,7 +96,7 @@ class CloudChanges:
         fresh = self._runtime.store.leases.one(lease_id, including_deleted=True)
         self._worker.perform(fresh, event_id, claim)
         if fresh.status is LeaseStatus.DELETING:
-            return WrongState(f"lease {lease_id} was deleted while it was being {what}")
+            return WrongState(f"lease {lease_id} was deleted while it was being {what}", code="lease_ended")
         return ClaimLost(
             f"this manager was held up while lease {lease_id} was being {what}, and another manager undoes that; check "
             f"the lease before you retry"

@@ -15,7 +15,9 @@ from blazar.manager.lease import lifecycle
 from blazar.manager.outbox.outbox import Outbox
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import StaleLease
+from blazar.model.event_reasons import reason_of
 from blazar.model.lease import REQUEST_EVENTS, Event, EventType, Lease, LeaseStatus, ReservationStatus
+from blazar.model.reasons import ReasonCode, reason
 from blazar.model.usage import OutboxMessage
 
 LOG = logging.getLogger(__name__)
@@ -95,18 +97,21 @@ class Recording:
         match EventType(event.event_type):
             case EventType.DELETE | EventType.CREATE as kind:
                 everything = frozenset(r.id for r in lease.reservations)
-                reason = event.reason if kind is EventType.CREATE else None
-                return Record(lifecycle.deleted(current, event, now=now, error=reason), everything)
+                undone = reason_of(event) if kind is EventType.CREATE else None
+                return Record(lifecycle.deleted(current, event, now=now, error=undone), everything)
             case EventType.UPDATE if error:
                 # Not undone: keep all allocations until the end has returned their resources.
                 return Record(lifecycle.settle(current, event, now=now, error=error))
             case EventType.UPDATE:
-                settled = lifecycle.settle(current, event, now=now, error=event.reason or "taken over and undone")
+                error = reason_of(event) or reason("taken over and undone", ReasonCode.INTERNAL_ERROR)
+                settled = lifecycle.settle(current, event, now=now, error=error)
                 return Record(settled, restored=lifecycle.held_before(lease, event, self._runtime.kinds_of(lease)))
             case EventType.START:
                 if any(r.status is ReservationStatus.ERROR for r in current.reservations):
-                    error = error or event.reason or "failed"
-                settled = lifecycle.settle(current, event, now=now, error=error, note=result.note)
+                    error = error or reason_of(event) or reason("failed", ReasonCode.RESOURCE_NOT_READY)
+                # A start that was late says why, also when it is done.
+                note = result.note or reason_of(event)
+                settled = lifecycle.settle(current, event, now=now, error=error, note=note)
                 return Record(settled, _returned(result))
         return Record(lifecycle.settle(current, event, now=now, error=error), _returned(result))
 

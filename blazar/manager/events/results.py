@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from blazar.manager.lease import lifecycle
 from blazar.model.lease import Content, Reservation, ReservationStatus
+from blazar.model.reasons import Cause, Reason, ReasonCode, all_of, joint
 from blazar.resources.base import NotYet
 
 
@@ -25,7 +26,7 @@ class Failed:
     """The action failed; if that is ``permanent``, a retry does not help."""
 
     reservation: Reservation
-    reason: str
+    reason: Reason
     permanent: bool
 
 
@@ -37,9 +38,14 @@ class UnusableResources:
     reasons: Mapping[int, str]
 
     @property
-    def reason(self) -> str:
-        """Return all reasons."""
-        return "; ".join(self.reasons.values())
+    def reason(self) -> Reason:
+        """Return all reasons as one."""
+        return of_unusable(self.reasons)
+
+
+def of_unusable(reasons: Mapping[int, str]) -> Reason:
+    """Return one reason for resources that cannot be assigned, by calendar id."""
+    return Reason("; ".join(reasons.values()), Cause(ReasonCode.RESOURCE_FAILED, resources=frozenset(reasons)))
 
 
 Outcome = Acted | NotYet | Failed | UnusableResources
@@ -51,15 +57,15 @@ class Finished:
     """The event is finished; with ``error`` it failed for good. ``note`` is kept as the reason of a success."""
 
     reservations: tuple[Reservation, ...] = ()
-    error: str | None = None
-    note: str | None = None
+    error: Reason | None = None
+    note: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
     """The event has to be retried; ``after`` None means after the usual back-off of a failure."""
 
-    reason: str
+    reason: Reason
     after: timedelta | None = None
     reservations: tuple[Reservation, ...] = ()
 
@@ -84,18 +90,22 @@ def result_of(
     if unfinished:
         waits = [o.after for o in unfinished if isinstance(o, NotYet)]
         after = min(waits) if len(waits) == len(unfinished) else None
-        return Retry("; ".join(o.reason for o in (*given_up, *unfinished)), after, tuple(changed))
-    return Finished(tuple(changed), "; ".join(o.reason for o in given_up) or None)
+        return Retry(joint([_reason(o) for o in (*given_up, *unfinished)]), after, tuple(changed))
+    return Finished(tuple(changed), all_of(o.reason for o in given_up))
 
 
 def joined(one: Result, other: Result) -> Result:
     """Return the combined result of two rounds of work on one event."""
     reservations = (*one.reservations, *other.reservations)
     if isinstance(one, Finished) and isinstance(other, Finished):
-        return Finished(reservations, "; ".join(filter(None, (one.error, other.error))) or None)
+        return Finished(reservations, all_of((one.error, other.error)))
     retries = [result for result in (one, other) if isinstance(result, Retry)]
     after = None if any(result.after is None for result in retries) else min(r.after for r in retries if r.after)
-    return Retry("; ".join(result.reason for result in retries), after, reservations)
+    return Retry(joint([result.reason for result in retries]), after, reservations)
+
+
+def _reason(outcome: NotYet | Failed | UnusableResources) -> Reason:
+    return Reason(outcome.reason, outcome.cause) if isinstance(outcome, NotYet) else outcome.reason
 
 
 def _after(acted: Acted, then: ReservationStatus | None, now: datetime) -> Reservation | None:

@@ -13,7 +13,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.acting import act_on_each
 from blazar.manager.events.read_ahead import ReadAhead
-from blazar.manager.events.results import Finished, Result, Retry, UnusableResources, joined, result_of
+from blazar.manager.events.results import Finished, Result, Retry, UnusableResources, joined, of_unusable, result_of
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.flags import change_notification, failed, flagged
@@ -58,9 +58,9 @@ class Starting:
             if failed_reservations := [task.reservation for task in waiting if not task.resources]:
                 now = self._runtime.clock.now()
                 errors = [lifecycle.with_status(r, ReservationStatus.ERROR, now) for r in failed_reservations]
-                result = joined(result, Finished(tuple(errors), "; ".join(reasons.values())))
+                result = joined(result, Finished(tuple(errors), of_unusable(reasons)))
                 waiting = [task for task in waiting if task.resources]
-        return joined(result, Retry("; ".join(reasons.values())))
+        return joined(result, Retry(of_unusable(reasons)))
 
     def _waiting(self, lease: Lease, claim: Claim) -> list[Task]:
         """Return the reservations to start, with failed resources replaced: others may be free by now."""
@@ -74,7 +74,7 @@ class Starting:
     ) -> list[Task]:
         """Record and replace resources that cannot be assigned; return their reservations to start without them."""
         for outcome in unusable:
-            LOG.warning("Reservation %s of lease %s: %s", outcome.reservation.id, lease.id, outcome.reason)
+            LOG.warning("Reservation %s of lease %s: %s", outcome.reservation.id, lease.id, outcome.reason.text)
             kind = self._runtime.type_of(outcome.reservation).kind
             self._runtime.store.resources.set_failed(kind, outcome.reasons, at=self._runtime.clock.now())
         lost = {outcome.reservation.id: frozenset(outcome.reasons) for outcome in unusable}
@@ -123,7 +123,9 @@ def start_and_wait(kind: CompleteType, task: Task) -> None:
     while isinstance(progress := kind.start(task), NotYet):
         left, pause = current().remaining(), progress.after.total_seconds()
         if left is None or left <= pause:
-            raise CloudUnavailable(f"the new resources are not ready: {progress.reason}; retry later")
+            raise CloudUnavailable(
+                f"the new resources are not ready: {progress.reason}; retry later", cause=progress.cause
+            )
         time.sleep(pause)
 
 
@@ -166,4 +168,4 @@ def _left_out(task: Task, ids: frozenset[int]) -> Task:
 
 def _noted(result: Result, reasons: Mapping[int, str]) -> Result:
     """Return a result with the reasons why resources were left out, as the note of its success."""
-    return replace(result, note="; ".join(reasons.values()) or None) if isinstance(result, Finished) else result
+    return replace(result, note=of_unusable(reasons)) if reasons and isinstance(result, Finished) else result

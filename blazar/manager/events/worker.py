@@ -94,10 +94,10 @@ class Worker:
                 )
                 return lease
             except CloudUnavailable as error:
-                result = Retry(error.message)
+                result = Retry(error.reason)
             except BlazarError as error:
                 LOG.warning("Event %s of lease %s failed: %s", kind, lease.id, error.message)
-                result = Retry(error.message)
+                result = Retry(error.reason)
             except Exception as error:
                 # The edge of a worker: a bug must neither stop the engine nor lose the event.
                 LOG.exception("Event %s of lease %s failed unexpectedly", kind, lease.id)

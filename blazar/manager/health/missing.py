@@ -12,7 +12,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.healing_decisions import STABLE_STATES
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
-from blazar.manager.lease.flags import change_notification, derived
+from blazar.manager.lease.flags import change_notification, derived, lacking
 from blazar.model.errors import Contention, NotFound
 from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
 from blazar.model.resource import Resource
@@ -63,12 +63,12 @@ class MissingResources:
         if lease.status is LeaseStatus.UPDATING or lifecycle.live_claim(lease, now) is not None:
             # Its allocations or flags are being written at this moment.
             raise Contention(f"lease {lease_id} is being worked on")
-        lacking = [
-            replace(r, unassigned=r.unassigned | {host_id}, missing_resources=True, updated_at=now)
+        lacks = [
+            replace(lacking(r, now), unassigned=r.unassigned | {host_id}, updated_at=now)
             for r in lease.reservations
             if r.id in reservation_ids and r.status is ReservationStatus.ACTIVE and host_id not in r.unassigned
         ]
-        return lease, derived(lifecycle.with_reservations(lease, lacking)) if lacking else lease
+        return lease, derived(lifecycle.with_reservations(lease, lacks)) if lacks else lease
 
     def _save(self, change: tuple[Lease, Lease]) -> bool:
         before, after = change

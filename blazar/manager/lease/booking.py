@@ -85,7 +85,7 @@ class Booking:
                     view.snapshot,
                     strategy=strategy,
                     seed=0 if attempt == 0 else random.getrandbits(32),
-                    matching=_visible(view.catalog, project_id, excluded),
+                    matching=visible(view.catalog, project_id, excluded),
                 )
                 generations.update(view.generations(placement.resource_ids))
             for request, assignments in zip(mine, placement.assignments, strict=True):
@@ -131,7 +131,8 @@ def _allocation(lease_id: str, window: Window, request: PlacementRequest, assign
     )
 
 
-def _visible(catalog: ResourceCatalog, project_id: str, excluded: frozenset[int]) -> Matching:
+def visible(catalog: ResourceCatalog, project_id: str, excluded: frozenset[int] = frozenset()) -> Matching:
+    """Return what finds the resources that meet a requirement, are open to a project and are not excluded."""
     if not excluded and not catalog.restricted:
         return catalog.matching
     return lambda requirement: [

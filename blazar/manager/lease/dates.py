@@ -1,58 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules for dates in requests. Pure: the current time is an argument.
 
-Dates of API 1.0 are in minutes, so a request is compared with the current minute, which is not in the past.
+Dates of API 1.0 are in minutes, so a request is compared with the current minute, which is not in the past. From 1.1
+on they are in seconds (``exact``), and a start may be ``GRACE`` past.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from blazar.model.clock import later, to_minute, to_second
+from blazar.model.clock import later, said, to_minute, to_second, zulu
+from blazar.model.duration import Duration
 from blazar.model.errors import InvalidInput
-from blazar.model.requests import NOW, Moment
+from blazar.model.requests import NOW, BeforeEnd, End, Moment
 from blazar.model.window import Window
 
 SHORTEST = timedelta(seconds=1)
+GRACE = timedelta(seconds=60)
+"""How far in the past a start may lie: the time for which a form stands open."""
+LAST_YEAR = 8999
 
 
-def new_window(start: Moment, end: Moment, now: datetime) -> Window:
+def new_window(start: Moment, end: End, now: datetime, *, exact: bool = False) -> Window:
     """Return the window of a new lease. InvalidInput if it has begun before the current minute or ends at once."""
-    minute = to_minute(now)
-    begins, ends = _instant(start, minute), _instant(end, minute)
-    if begins < minute:
-        raise InvalidInput(f"Start date {_said(begins)} is in the past; it is {_said(minute)} UTC now.")
+    minute = _present(now, exact)
+    begins = _instant(start, minute)
+    ends = _end(end, begins, minute)
+    if begins < minute - (GRACE if exact else timedelta(0)):
+        raise _past("Start", "start_date", begins, minute)
     if ends <= begins:
-        raise InvalidInput("End date must be later than start date.")
+        raise _empty()
     _check_is_ahead(ends, now)
     return Window(begins, ends)
 
 
-def changed_window(window: Window, start: Moment | None, end: Moment | None, now: datetime) -> Window:
+def changed_window(
+    window: Window, start: Moment | None, end: End | None, now: datetime, *, exact: bool = False
+) -> Window:
     """Return the window of a lease after a request for new dates.
 
     The start can be moved only while it is in the future, and never into the past; the end may be now, which ends a
     running lease at once. InvalidInput otherwise.
     """
-    minute = to_minute(now)
+    minute = _present(now, exact)
     begins = window.start if start is None else _instant(start, minute)
-    ends = window.end if end is None else _instant(end, minute)
     has_begun = window.start <= now
     if window.end < minute:
-        raise InvalidInput(f"The lease ended at {_said(window.end)}; only its name can be changed.")
+        sentence = f"The lease ended at {said(window.end)} UTC; only its name can be changed."
+        raise InvalidInput(sentence, code="lease_ended")
     if has_begun and begins not in (window.start, to_minute(window.start)):
-        raise InvalidInput(f"The lease started at {_said(window.start)}; its start date can no longer be changed.")
+        sentence = f"The lease started at {said(window.start)} UTC; its start_date can no longer be changed."
+        raise InvalidInput(sentence, code="invalid_window", pointer="/start_date")
     if has_begun:
         begins = window.start
-    elif begins < minute:
-        raise InvalidInput(f"Start date {_said(begins)} is in the past; it is {_said(minute)} UTC now.")
+    elif begins < minute - (GRACE if exact else timedelta(0)):
+        raise _past("Start", "start_date", begins, minute)
+    ends = window.end if end is None else _end(end, begins, minute)
     if end is not None and ends < minute:
-        raise InvalidInput(f"End date {_said(ends)} is in the past; it is {_said(minute)} UTC now, use 'now' to end.")
+        raise _past("End", "end_date", ends, minute, more=", use 'now' to end")
     if has_begun and ends <= begins and ends == minute:
         # Started and ended within one minute: the shortest possible lease, which ends at once.
         return Window(begins, later(begins, SHORTEST))
     if ends <= begins:
-        raise InvalidInput("End date must be later than start date.")
+        raise _empty()
     if not has_begun:
         _check_is_ahead(ends, now)
     return Window(begins, ends)
@@ -71,6 +81,20 @@ def new_before_end(window: Window, asked: datetime | None, lead: timedelta) -> d
     return window.start if lead >= window.duration else window.end - lead
 
 
+def asked_before_end(asked: BeforeEnd, window: Window, default: timedelta | None = None) -> datetime | None:
+    """Return when a request asks to warn: a duration counts from the start or, backward, before the end.
+
+    None if it asks for nothing; with ``default``, the operator's lead time, it asks for that time before the end, or
+    for the first second of a lease that is shorter.
+    """
+    if isinstance(asked, Duration):
+        return _later(window.end if asked.backward else window.start, asked, "before_end_date")
+    if asked is None and default:
+        first = window.start + SHORTEST
+        return max(first, window.end - default) if first < window.end else None
+    return asked
+
+
 def changed_before_end(
     current: datetime | None, window: Window, after: Window, asked: datetime | None
 ) -> datetime | None:
@@ -86,8 +110,10 @@ def changed_before_end(
 def _inside(asked: datetime, window: Window) -> datetime:
     if not window.start < asked < window.end:
         raise InvalidInput(
-            f"before_end_date {_said(asked)} is out of lease limits; it must lie between the start "
-            f"{_said(window.start)} and the end {_said(window.end)}."
+            f"before_end_date {said(asked)} UTC is out of lease limits; it must lie between the start "
+            f"{said(window.start)} UTC and the end {said(window.end)} UTC.",
+            code="invalid_window",
+            pointer="/before_end_date",
         )
     return asked
 
@@ -99,8 +125,42 @@ def _instant(moment: Moment, minute: datetime) -> datetime:
 def _check_is_ahead(end: datetime, now: datetime) -> None:
     # Dates of API v2 are in seconds: an end may lie in the current minute and yet be past.
     if end <= now:
-        raise InvalidInput(f"End date {end:%Y-%m-%d %H:%M:%S} is in the past; it is {now:%Y-%m-%d %H:%M:%S} UTC now.")
+        raise InvalidInput(
+            f"End date {end:%Y-%m-%d %H:%M:%S} is in the past; it is {now:%Y-%m-%d %H:%M:%S} UTC now.",
+            code="date_in_past",
+            pointer="/end_date",
+            data={"now": zulu(now)},
+        )
 
 
-def _said(instant: datetime) -> str:
-    return f"{instant:%Y-%m-%d %H:%M}"
+def _present(now: datetime, exact: bool) -> datetime:
+    return to_second(now) if exact else to_minute(now)
+
+
+def _end(end: End, begins: datetime, minute: datetime) -> datetime:
+    return _later(begins, end, "end_date") if isinstance(end, Duration) else _instant(end, minute)
+
+
+def _later(instant: datetime, by: Duration, field: str) -> datetime:
+    try:
+        found = to_second(by.after(instant))
+    except (OverflowError, ValueError):
+        found = None
+    if found is None or found.year > LAST_YEAR:
+        sentence = f"{field} would be beyond the year {LAST_YEAR}; give a shorter duration"
+        raise InvalidInput(sentence, code="invalid_window", pointer=f"/{field}")
+    return found
+
+
+def _empty() -> InvalidInput:
+    sentence = "End date must be later than start date."
+    return InvalidInput(sentence, code="invalid_window", pointer="/end_date")
+
+
+def _past(word: str, field: str, date: datetime, minute: datetime, *, more: str = "") -> InvalidInput:
+    return InvalidInput(
+        f"{word} date {said(date)} is in the past; it is {said(minute)} UTC now{more}.",
+        code="date_in_past",
+        pointer=f"/{field}",
+        data={"now": zulu(minute)},
+    )

@@ -52,8 +52,10 @@ def flagged(
         if reservation.status in FLAGGED:
             held = {a.resource_id for a in allocations if a.reservation_id == reservation.id}
             missing = bool(held & failed_ids) or bool(held & reservation.unassigned)
-            missing |= reservation.missing_resources and reservation.id in uncertain
-            after.append(_flagged(reservation, missing, reservation.id in changed, now))
+            still = not missing and reservation.missing_resources and reservation.id in uncertain
+            gone = frozenset(held & (reservation.failed if still else failed_ids))
+            noted = reservation if gone == reservation.failed else replace(reservation, failed=gone)
+            after.append(_flagged(noted, missing or still, reservation.id in changed, now))
     changed_lease = derived(lifecycle.with_reservations(lease, after))
     return lease if changed_lease == lease else changed_lease
 
@@ -62,6 +64,13 @@ def derived(lease: Lease) -> Lease:
     """Return the lease, degraded if one of its reservations has a flag."""
     degraded = any(r.missing_resources or r.resources_changed for r in lease.reservations)
     return lease if degraded == lease.degraded else replace(lease, degraded=degraded)
+
+
+def lacking(reservation: Reservation, now: datetime) -> Reservation:
+    """Return the reservation with resources missing: since ``now``, unless some were missing before."""
+    if reservation.missing_resources:
+        return reservation
+    return replace(reservation, missing_resources=True, missing_since=now, updated_at=now)
 
 
 def change_notification(before: Lease, after: Lease) -> str | None:
@@ -82,4 +91,7 @@ def _flagged(reservation: Reservation, missing: bool, changed: bool, now: dateti
     differs = changed or reservation.resources_changed
     if (missing, differs) == (reservation.missing_resources, reservation.resources_changed):
         return reservation
-    return replace(reservation, missing_resources=missing, resources_changed=differs, updated_at=now)
+    after = lacking(reservation, now) if missing else replace(reservation, missing_resources=False, missing_since=None)
+    if differs and not reservation.resources_changed:
+        after = replace(after, resources_changed=True, changed_since=now)
+    return replace(after, updated_at=now)

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from blazar.model.demand import Allocation
 from blazar.model.errors import BlazarError
+from blazar.model.event_reasons import with_reason
 from blazar.model.lease import (
     REQUEST_EVENTS,
     Event,
@@ -27,6 +28,7 @@ from blazar.model.lease import (
     SavedAllocation,
     SavedState,
 )
+from blazar.model.reasons import Reason
 from blazar.model.resource import ResourceKind
 
 MOVES: Mapping[LeaseStatus, frozenset[LeaseStatus]] = {
@@ -149,10 +151,11 @@ def claim(lease: Lease, event: Event, *, token: str, now: datetime, until: datet
     return replace(with_event(move(lease, status), taken), updated_at=now)
 
 
-def postpone(lease: Lease, event: Event, *, at: datetime, reason: str, failed: bool, now: datetime) -> Lease:
+def postpone(lease: Lease, event: Event, *, at: datetime, reason: Reason, failed: bool, now: datetime) -> Lease:
     """Return the lease without the claim on its event, which is due again ``at`` an instant.
 
-    A failed attempt counts (and makes the next back-off longer); waiting for something does not.
+    A failed attempt counts (and makes the next back-off longer); waiting for something does not. The event is late
+    since it was first postponed.
     """
     later = replace(
         event,
@@ -160,13 +163,15 @@ def postpone(lease: Lease, event: Event, *, at: datetime, reason: str, failed: b
         claimed_by=None,
         claimed_at=None,
         attempts=event.attempts + 1 if failed else event.attempts,
-        reason=reason,
         updated_at=now,
+        trouble_since=event.trouble_since or now,
     )
-    return with_event(lease, later)
+    return with_event(lease, with_reason(later, reason))
 
 
-def settle(lease: Lease, event: Event, *, now: datetime, error: str | None = None, note: str | None = None) -> Lease:
+def settle(
+    lease: Lease, event: Event, *, now: datetime, error: Reason | None = None, note: Reason | None = None
+) -> Lease:
     """Return the lease with its event finished: DONE, or ERROR with the reason; its status follows from the events.
 
     ``note`` is kept as the reason of an event that is DONE.
@@ -178,11 +183,11 @@ def settle(lease: Lease, event: Event, *, now: datetime, error: str | None = Non
         due_at=None,
         claimed_by=None,
         claimed_at=None,
-        reason=error or note,
         saved_state=tries,
         updated_at=now,
+        trouble_since=now if error else None,
     )
-    after = with_event(lease, over)
+    after = with_event(lease, with_reason(over, error or note))
     return replace(move(after, settled_status(after)), updated_at=now)
 
 
@@ -312,21 +317,18 @@ def undone(event: Event | None) -> int:
     return event.saved_state.undone if event is not None and event.saved_state is not None else 0
 
 
-def deleted(lease: Lease, event: Event, *, now: datetime, error: str | None = None) -> Lease:
+def deleted(lease: Lease, event: Event, *, now: datetime, error: Reason | None = None) -> Lease:
     """Return the deleted lease, as the record keeps it after all its resources are returned."""
-    after = with_event(
-        lease,
-        replace(
-            event,
-            status=EventStatus.ERROR if error else EventStatus.DONE,
-            due_at=None,
-            claimed_by=None,
-            claimed_at=None,
-            reason=error,
-            saved_state=None,
-            updated_at=now,
-        ),
+    over = replace(
+        event,
+        status=EventStatus.ERROR if error else EventStatus.DONE,
+        due_at=None,
+        claimed_by=None,
+        claimed_at=None,
+        saved_state=None,
+        updated_at=now,
     )
+    after = with_event(lease, with_reason(over, error))
     return replace(
         move(after, LeaseStatus.DELETING),
         deleted_at=now,

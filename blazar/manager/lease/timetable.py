@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from blazar.manager.lease import dates, lifecycle
+from blazar.model.event_reasons import with_reason
 from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, ReservationStatus, SavedState
 from blazar.model.window import Window
 
@@ -17,7 +18,7 @@ def rearmed(lease: Lease, window: Window, now: datetime) -> Lease:
     start = lease.event(EventType.START)
     if lease.status is not LeaseStatus.ERROR or start is None or window.end <= now:
         return lease
-    again = replace(start, status=EventStatus.UNDONE, attempts=0, updated_at=now)
+    again = _undone(start, now, start.saved_state)
     pending = [
         lifecycle.with_status(r, ReservationStatus.PENDING, now)
         for r in lease.reservations
@@ -79,7 +80,20 @@ def changed_events(
 def _renewed(event: Event, now: datetime, *, newly_set: bool) -> Event:
     """Return an event ready to run once more; earlier results count, unless the action was requested again."""
     saved_state = SavedState(action_asked_at=now) if newly_set else None
-    return replace(event, status=EventStatus.UNDONE, attempts=0, reason=None, saved_state=saved_state, updated_at=now)
+    return _undone(event, now, saved_state)
+
+
+def _undone(event: Event, now: datetime, saved_state: SavedState | None) -> Event:
+    """Return an event that nobody has worked on."""
+    fresh = replace(
+        event,
+        status=EventStatus.UNDONE,
+        attempts=0,
+        saved_state=saved_state,
+        updated_at=now,
+        trouble_since=None,
+    )
+    return with_reason(fresh, None)
 
 
 def _moved(event: Event, time: datetime, now: datetime) -> Event:

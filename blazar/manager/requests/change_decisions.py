@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import dates, lifecycle, timetable
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.requests.waiting import Busy
 from blazar.model.demand import Allocation, Demand, Plan
-from blazar.model.errors import Conflict, InvalidInput, StaleLease, WrongState
+from blazar.model.errors import Conflict, InvalidInput, StaleLease, WrongState, pointing_at
 from blazar.model.lease import Content, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.requests import LeaseChange
 from blazar.model.requirements import Requirement, keys
@@ -57,6 +57,20 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeQuestion:
+    """What a change asks of the calendar: a lease before and ``after`` it, and its allocations before it.
+
+    ``replan``: its resources would be chosen again; else it keeps them for a part of their time.
+    """
+
+    lease: Lease
+    after: Lease
+    replan: bool
+    placement_requests: tuple[PlacementRequest, ...]
+    allocations: tuple[Allocation, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A requested change, with what was read from the cloud for it, by reservation."""
 
@@ -78,37 +92,48 @@ class ChangeDecisions:
         # Before the lease is read: a claim that had not ended then may have been renewed since.
         now = self._runtime.clock.now()
         lease = self._runtime.store.leases.one(lease_id)
+        change.check_revision(lease)
         if change.empty:
             return Unchanged(lease, lease)
         if lease.status not in lifecycle.STABLE:
             raise _busy(lease)
         if change.rename_only:
             return Unchanged(lease, replace(lease, name=change.name or "", updated_at=now))
-        if lease.status is LeaseStatus.TERMINATED:
-            raise InvalidInput("the lease has ended; only its name can be changed")
+        check_not_ended(lease)
         if lifecycle.live_claim(lease, now) is not None:
             # An action before the end holds its claim for a moment only: retry shortly.
             raise StaleLease(f"lease {lease.id} is being worked on")
-        allocations = self._runtime.store.calendar.of_lease(lease.id)
-        tasks = tuple(
-            replace(task, in_use=asked.usage.get(task.reservation.id))
-            for task in self._runtime.tasks(lease, allocations)
-        )
+        allocations, tasks = self._held(lease, asked)
         draft = self._draft(lease, tasks, asked, now)
-        if draft.replan and draft.after.window.end <= now:
-            # For a window in the past it could get resources that other leases use now.
-            raise InvalidInput(
-                f"the lease ended at {draft.after.window.end:%Y-%m-%d %H:%M:%S} and gets no other resources; "
-                f"give an end_date in the future to keep it"
-            )
         private = change.asked_by is not None and change.asked_by.operator
-        plan = self._plan(lease, draft, tasks, allocations, private=private, now=now, attempt=attempt)
+        plan = self._plan(lease, draft, tasks, allocations, change, private=private, now=now, attempt=attempt)
         new = _changed_in_use(draft.after, tasks, plan.allocations)
         return Change(lease, draft, plan, tasks, allocations, new)
 
+    def question(self, lease: Lease, asked: Asked) -> ChangeQuestion:
+        """Return what a change asks of the calendar, to look for free time for it. As for ``decide``."""
+        now = self._runtime.clock.now()
+        if lease.status not in lifecycle.STABLE:
+            raise _busy(lease)
+        check_not_ended(lease)
+        allocations, tasks = self._held(lease, asked)
+        draft = self._draft(lease, tasks, asked, now)
+        private = asked.change.asked_by is not None and asked.change.asked_by.operator
+        demands = self._demands(draft.after, tasks, asked.change, private=private)
+        requests = tuple(PlacementRequest(id_, demand) for id_, demand in demands.items())
+        return ChangeQuestion(lease, draft.after, draft.replan, requests, allocations)
+
+    def _held(self, lease: Lease, asked: Asked) -> tuple[tuple[Allocation, ...], tuple[Task, ...]]:
+        allocations = self._runtime.store.calendar.of_lease(lease.id)
+        return allocations, tuple(
+            replace(task, in_use=asked.usage.get(task.reservation.id))
+            for task in self._runtime.tasks(lease, allocations)
+        )
+
     def _draft(self, lease: Lease, tasks: Collection[Task], asked: Asked, now: datetime) -> Draft:
         change = asked.change
-        window = dates.changed_window(lease.window, change.start, change.end, now)
+        window = dates.changed_window(lease.window, change.start, change.end, now, exact=change.exact)
+        before_end = dates.asked_before_end(change.before_end, window, self._default_lead(lease, change))
         parameters = self._new_parameters(lease, asked)
         rearmed = timetable.rearmed(lease, window, now)
         reservations = tuple(
@@ -118,7 +143,7 @@ class ChangeDecisions:
         newly_set = any(names_action(each.parameters) for each in change.reservations)
         saves = any(self._runtime.type_of(r).action(r.parameters).saves_work for r in reservations)
         events, warning_off = timetable.changed_events(
-            rearmed, window, change.before_end, now, newly_set=newly_set, saves=saves, rearmed=rearmed is not lease
+            rearmed, window, before_end, now, newly_set=newly_set, saves=saves, rearmed=rearmed is not lease
         )
         after = replace(
             rearmed,
@@ -138,7 +163,20 @@ class ChangeDecisions:
             for r in reservations
             if r.status is ReservationStatus.PENDING and self._must_prepare_again(r, lease.reservation(r.id))
         )
+        if replan and window.end <= now:
+            # For a window in the past it could get resources that other leases use now.
+            raise InvalidInput(
+                f"the lease ended at {window.end:%Y-%m-%d %H:%M:%S} and gets no other resources; "
+                f"give an end_date in the future to keep it",
+                code="lease_ended",
+                data={"status": str(lease.status)},
+            )
         return Draft(after, replan, warning_off, to_prepare)
+
+    def _default_lead(self, lease: Lease, change: LeaseChange) -> timedelta | None:
+        if not change.resets_before_end:
+            return None
+        return self._runtime.settings.lead_before_end([r.resource_type for r in lease.reservations])
 
     def _requirement(self, reservation: Reservation) -> Requirement:
         return self._runtime.type_of(reservation).requirement(reservation.parameters)
@@ -150,20 +188,24 @@ class ChangeDecisions:
 
     def _new_parameters(self, lease: Lease, asked: Asked) -> Mapping[str, Content]:
         parameters = {r.id: r.parameters for r in lease.reservations}
-        for each in asked.change.reservations:
+        for number, each in enumerate(asked.change.reservations):
             reservation = lease.reservation(each.id)
             if reservation is None:
                 raise InvalidInput(
                     f"reservations: the lease has no reservation {each.id[:80]}; reservations can be changed, but "
-                    f"neither added nor removed"
+                    f"neither added nor removed",
+                    code="unknown_reference",
+                    pointer=f"/reservations/{number}/id",
                 )
             if each.resource_type not in (None, reservation.resource_type):
                 raise Conflict(
                     f"reservation {reservation.id} is of type {reservation.resource_type}; "
-                    "resource_type cannot be changed"
+                    "resource_type cannot be changed",
+                    pointer=f"/reservations/{number}/resource_type",
                 )
             kind = self._runtime.type_of(reservation)
-            parameters[each.id] = kind.changed(parameters[each.id], asked.given[each.id])
+            with pointing_at(f"/reservations/{number}"):
+                parameters[each.id] = kind.changed(parameters[each.id], asked.given[each.id])
         return parameters
 
     def _plan(
@@ -172,6 +214,7 @@ class ChangeDecisions:
         draft: Draft,
         tasks: Collection[Task],
         allocations: tuple[Allocation, ...],
+        change: LeaseChange,
         *,
         private: bool,
         now: datetime,
@@ -185,7 +228,7 @@ class ChangeDecisions:
         entitled = lease.window.covers(after.window)
         placement_requests = [
             PlacementRequest(id_, replace(demand, entitled=entitled))
-            for id_, demand in self._demands(after, tasks, private=private).items()
+            for id_, demand in self._demands(after, tasks, change, private=private).items()
         ]
         plan = self._booking.plan(
             lease.id, after.window, placement_requests, now=now, attempt=attempt, project_id=lease.project_id
@@ -197,8 +240,11 @@ class ChangeDecisions:
         fresh = {a.resource_id for a in plan.allocations if a.reservation_id in changed or a.assignment not in held}
         return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
 
-    def _demands(self, after: Lease, tasks: Collection[Task], *, private: bool) -> Mapping[str, Demand]:
+    def _demands(
+        self, after: Lease, tasks: Collection[Task], change: LeaseChange, *, private: bool
+    ) -> Mapping[str, Demand]:
         """Return what each reservation demands after the change."""
+        places = {each.id: f"/reservations/{number}" for number, each in enumerate(change.reservations)}
         demands = {}
         for task in tasks:
             reservation = after.reservation(task.reservation.id)
@@ -210,7 +256,8 @@ class ChangeDecisions:
             catalog = self._runtime.store.resources.catalog(kind.kind)
             granted = keys(self._requirement(task.reservation)) & catalog.keys(private=True)
             known = catalog.keys(private=private) | granted
-            demands[reservation.id] = kind.demand_again(was, reservation.parameters, known=known)
+            with pointing_at(places.get(reservation.id)):
+                demands[reservation.id] = kind.demand_again(was, reservation.parameters, known=known)
         return demands
 
     def _with_new_requirements(self, after: Lease, tasks: Collection[Task]) -> frozenset[str]:
@@ -223,12 +270,24 @@ class ChangeDecisions:
         )
 
 
+def check_not_ended(lease: Lease) -> None:
+    """Raise an error if nothing but the name of a lease can be changed any more."""
+    if lease.status is LeaseStatus.TERMINATED:
+        raise InvalidInput(
+            "the lease has ended; only its name can be changed",
+            code="lease_ended",
+            data={"status": str(lease.status)},
+        )
+
+
 def _busy(lease: Lease) -> WrongState:
     """Return why a lease cannot be changed at present: Busy if that is worth waiting for."""
     sentence = f"lease {lease.id} is {lease.status}; it can be changed when that has finished"
     failing = any(e.status is EventStatus.IN_PROGRESS and e.attempts for e in lease.events)
     passing = lease.status not in (LeaseStatus.DELETING, LeaseStatus.TERMINATING)
-    return Busy(sentence, lease.project_id) if passing and not failing else WrongState(sentence)
+    if passing and not failing:
+        return Busy(sentence, lease.project_id)
+    return WrongState(sentence, code=Busy.code, data={"status": str(lease.status)})
 
 
 def _changed_in_use(after: Lease, tasks: Collection[Task], planned: Collection[Allocation]) -> frozenset[str]:

@@ -15,6 +15,7 @@ from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.new_leases import NewLease, NewLeases
+from blazar.model.bounds import Bounds
 from blazar.model.demand import Plan
 from blazar.model.errors import StaleLease
 from blazar.model.lease import Lease
@@ -36,6 +37,11 @@ class Grant:
         self._new = new
         self._enforcement_check = EnforcementCheck(enforcement, runtime.store, runtime.clock)
         self._accepted: Plan | None = None
+
+    @property
+    def lease(self) -> Lease:
+        """The lease that is to be booked."""
+        return self._new.lease
 
     @property
     def checked(self) -> bool:
@@ -64,15 +70,26 @@ class Grant:
         self._enforcement_check.check(Actor(lease.user_id, lease.project_id), lease, plan.allocations)
         self._accepted = plan
 
+    def check_bounds(self) -> None:
+        """Check the bounds of the project as a booking does; nothing is booked. UsageDenied."""
+        lease, bounds, now = self._new.lease, self._bounds, self._runtime.clock.now()
+        if bounds is not None and bounds.of_project:
+            so_far = self._runtime.store.calendar.so_far(lease.project_id, now)
+            bounds.check_project(*so_far, more=len(lease.reservations))
+
     def book(self, plan: Plan) -> tuple[Lease, Plan]:
         """Write the lease with its resources, its creation claimed. StaleCalendar, UsageDenied."""
         lease = self._new.lease
         # The claim starts here: earlier attempts may have taken a while.
         until = self._runtime.claims.begin(self.claim)
         claimed = lifecycle.with_event(lease, replace(lease.events[-1], due_at=until))
-        bounds = None if self._enforcement.exempts(lease.project_id) else self._runtime.settings.bounds
         now, use = self._runtime.clock.now(), self._enforcement_check.use
-        return self._runtime.store.calendar.book(claimed, plan, use=use, bounds=bounds, now=now), plan
+        book = self._runtime.store.calendar.book
+        return book(claimed, plan, use=use, bounds=self._bounds, now=now, key=self._new.key), plan
+
+    @property
+    def _bounds(self) -> Bounds | None:
+        return None if self._enforcement.exempts(self._new.lease.project_id) else self._runtime.settings.bounds
 
 
 class Creation:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 
 from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
@@ -12,6 +13,7 @@ from blazar.manager.lease import lifecycle
 from blazar.manager.outbox.outbox import Outbox
 from blazar.model.errors import StaleLease
 from blazar.model.lease import Lease, LeaseStatus
+from blazar.model.requests import stale
 
 
 class Deletion:
@@ -22,9 +24,10 @@ class Deletion:
         self._worker = worker
         self._outbox = outbox
 
-    def delete(self, lease_id: str) -> Lease | None:
+    def delete(self, lease_id: str, revisions: Collection[int] | None = None) -> Lease | None:
         """Begin the deletion of a lease, and finish it if that is possible now. NotFound.
 
+        PreconditionFailed if the lease has none of these revisions, unless they are None.
         Return the lease if other work on it is in progress, whose worker finishes the deletion; else None.
         """
         while True:
@@ -33,6 +36,8 @@ class Deletion:
             lease = self._runtime.store.leases.one(lease_id)
             if lease.status is LeaseStatus.DELETING:
                 return None
+            if revisions is not None and lease.revision not in revisions:
+                raise stale(lease)
             going = lifecycle.begin_deletion(lease, event_id=str(uuid.uuid4()), now=now)
             deletion = going.events[-1]
             free = lifecycle.live_claim(lease, now) is None

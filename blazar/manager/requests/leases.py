@@ -3,31 +3,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from blazar.context import scope
 from blazar.manager.common.notifications import CREATED
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.requests.creation import Creation
 from blazar.manager.requests.deletion import Deletion
+from blazar.manager.requests.ranges import check_order
+from blazar.manager.requests.refusals import Refusals
 from blazar.manager.requests.updates import Updates
 from blazar.manager.requests.waiting import Patience
-from blazar.model.lease import Lease, LeaseRevision
-from blazar.model.requests import LeaseChange, LeaseRequest
+from blazar.model.clock import to_second
+from blazar.model.demand import Allocation
+from blazar.model.errors import Conflict
+from blazar.model.lease import REQUEST_EVENTS, Lease, LeaseRevision, LeaseStatus
+from blazar.model.lease_details import BookedLease, HeldResource, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage
+from blazar.model.paging import Page
+from blazar.model.requests import NOW, IdempotencyKey, LeaseChange, LeaseRequest
+from blazar.store.idempotency import KeyTaken
 
 
 class LeaseService:
     """Creates, changes, deletes and lists leases."""
 
     def __init__(
-        self, runtime: Runtime, booking: Booking, creation: Creation, updates: Updates, deletion: Deletion
+        self,
+        runtime: Runtime,
+        booking: Booking,
+        creation: Creation,
+        updates: Updates,
+        deletion: Deletion,
+        refusals: Refusals,
     ) -> None:
         self._runtime = runtime
         self._booking = booking
         self._creation = creation
         self._updates = updates
         self._deletion = deletion
+        self._refusals = refusals
         self.patience = Patience(runtime)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
@@ -50,7 +67,9 @@ class LeaseService:
         """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all."""
         grant = self._creation.grant(request)
         with scope(limit=self._runtime.settings.request_limit):
-            booked, plan = self._booking.until_it_holds(grant.find, grant.book, grant.check if grant.checked else None)
+            check = grant.check if grant.checked else None
+            with self._refusals.of_lease(request):
+                booked, plan = self._booking.until_it_holds(grant.find, grant.book, check)
             with self._runtime.claims.held(grant.claim):
                 created = self._creation.prepare(booked, plan, grant.claim)
         self._runtime.notifier.notify(CREATED, created)
@@ -60,16 +79,102 @@ class LeaseService:
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease and return it, all or nothing; while other work on it is in progress, wait for a moment."""
         try:
-            return self.patience.until_free(lambda: self._updates.update(lease_id, change))
+            with self._refusals.of_change(lease_id, change):
+                return self.patience.until_free(lambda: self._updates.update(lease_id, change))
         finally:
             self._runtime.wake()
 
-    def delete(self, lease_id: str) -> None:
+    def owner(self, lease_id: str) -> LeaseOwner:
+        """Return whose a lease is, past ones too; NotFound."""
+        return self._runtime.store.lease_pages.owner(lease_id)
+
+    def details(self, lease_id: str) -> LeaseDetails:
+        """Return a lease with what it holds, past ones too; NotFound."""
+        return self._runtime.store.lease_pages.one(lease_id)
+
+    def page(self, wanted: LeaseFilter, page: Page) -> LeasePage:
+        """Return a page of leases with what they hold. InvalidInput if the span ends before it begins."""
+        now = self._runtime.clock.now()
+        begin = to_second(now) if wanted.begin is NOW else wanted.begin
+        end = to_second(now) if wanted.end is NOW else wanted.end
+        if begin is not None and end is not None:
+            check_order(begin, end)
+        return self._runtime.store.lease_pages.page(wanted, page, now=now)
+
+    def replay(self, key: IdempotencyKey) -> BookedLease | None:
+        """Return the lease that was made with a key, as it is now; None if there is none."""
+        record = self._runtime.store.idempotency.find(key)
+        if record is None:
+            return None
+        if record.fingerprint != key.fingerprint:
+            raise Conflict(
+                "Idempotency-Key was sent before with another request; use a new key for each lease",
+                code="idempotency_key_reused",
+                header="Idempotency-Key",
+            )
+        details = self.details(record.lease_id)
+        if details.lease.status is LeaseStatus.CREATING:
+            raise Conflict(
+                "the request with this Idempotency-Key is in progress; send it again in a moment",
+                code="request_in_progress",
+                header="Idempotency-Key",
+            )
+        return BookedLease(details, replayed=True)
+
+    def book(self, request: LeaseRequest) -> BookedLease:
+        """Create a lease as ``create`` does, once for each key; for a dry run return what would be booked."""
+        if request.dry_run:
+            return BookedLease(self._dry_run(request))
+        if request.key is not None and (known := self.replay(request.key)) is not None:
+            return known
+        try:
+            return BookedLease(self.details(self.create(request).id))
+        except KeyTaken:
+            # Another request with this key was faster; its lease may be gone again by now.
+            if request.key is None or (known := self.replay(request.key)) is None:
+                raise
+            return known
+
+    def _dry_run(self, request: LeaseRequest) -> LeaseDetails:
+        grant = self._creation.grant(request)
+        with scope(limit=self._runtime.settings.request_limit):
+            with self._refusals.of_lease(request):
+                plan = grant.find(0)
+            if grant.checked:
+                grant.check(plan)
+            grant.check_bounds()
+        return self._previewed(lifecycle.move(grant.lease, LeaseStatus.PENDING), plan.allocations)
+
+    def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
+        """Change a lease as ``update`` does; for a dry run return what it would be."""
+        if change.dry_run:
+            with self._refusals.of_change(lease_id, change):
+                return self._previewed(*self._updates.preview(lease_id, change))
+        return self.details(self.update(lease_id, change).id)
+
+    def _previewed(self, lease: Lease, held: Sequence[Allocation]) -> LeaseDetails:
+        names = self._runtime.store.lease_pages.resources({each.resource_id for each in held})
+        resources = tuple(
+            HeldResource(
+                each.reservation_id,
+                each.resource_id,
+                each.kind,
+                *names[each.resource_id],
+                count=each.count,
+                per_instance=each.per_instance,
+                released=False,
+            )
+            for each in held
+        )
+        shown = replace(lease, events=tuple(e for e in lease.events if e.event_type not in REQUEST_EVENTS))
+        return LeaseDetails(shown, resources)
+
+    def delete(self, lease_id: str, revisions: Collection[int] | None = None) -> None:
         """Delete a lease, ending it now.
 
         Resources that can be returned at once are returned before this method returns; the rest (slow servers, a cloud
         that does not answer) follows in the background while the lease is DELETING. Work in progress, as a start, is
         waited for up to ``patience``.
         """
-        if (left := self._deletion.delete(lease_id)) is not None:
+        if (left := self._deletion.delete(lease_id, revisions)) is not None:
             self.patience.until_gone(left)

@@ -13,9 +13,9 @@ from blazar.enforcement import Enforcement
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import dates
-from blazar.manager.lease.booking import PlacementRequest
+from blazar.manager.lease.booking import PlacementRequest, visible
 from blazar.model.demand import Demand
-from blazar.model.errors import InvalidInput
+from blazar.model.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.lease import (
     Content,
     Event,
@@ -26,10 +26,12 @@ from blazar.model.lease import (
     Reservation,
     ReservationStatus,
 )
-from blazar.model.requests import LeaseRequest
+from blazar.model.requests import IdempotencyKey, LeaseRequest
+from blazar.model.resource import noun
 from blazar.model.window import Window
 from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
+from blazar.resources.parameters import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class NewLease:
 
     lease: Lease
     placement_requests: tuple[PlacementRequest, ...]
+    key: IdempotencyKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,9 @@ class NewLeases:
         """Return the lease to book for a request, its creation claimed. InvalidInput, UsageDenied, CloudError."""
         now = self._runtime.clock.now()
         settings = self._runtime.settings
-        window = dates.new_window(request.start, request.end, now)
+        window = dates.new_window(request.start, request.end, now, exact=request.exact)
         lead = settings.lead_before_end([r.resource_type for r in request.reservations])
-        before_end = dates.new_before_end(window, request.before_end, lead)
+        before_end = dates.new_before_end(window, dates.asked_before_end(request.before_end, window), lead)
         if not self._enforcement.exempts(request.project_id):
             settings.bounds.check_lease(len(request.reservations))
         wanted = self._reservations(request)
@@ -71,35 +74,72 @@ class NewLeases:
         events = (*_their_events(request, now), *_timetable(window, before_end, now))
         creation = _creation(claim, now=now, until=now + self._runtime.claims.ttl)
         lease = _lease(request, window, wanted, (*events, creation), now)
-        return NewLease(
-            lease,
-            tuple(
-                PlacementRequest(reservation.id, self._demand(each, private=request.operator))
-                for reservation, each in zip(lease.reservations, wanted, strict=True)
-            ),
-        )
+        return self._new(lease, wanted, request, checks_references=request.exact)
+
+    def draft(self, request: LeaseRequest, window: Window, *, checks_references: bool = True) -> NewLease:
+        """Return the lease that a request leads to, for this window and without events, to look for free time for it.
+
+        InvalidInput, NotFound, CloudError. Limits are not checked.
+        """
+        wanted = self._reservations(request)
+        lease = _lease(request, window, wanted, (), self._runtime.clock.now())
+        return self._new(lease, wanted, request, checks_references=checks_references)
+
+    def _new(
+        self, lease: Lease, wanted: Sequence[_NewReservation], request: LeaseRequest, *, checks_references: bool
+    ) -> NewLease:
+        demands = [self._demand(each, number, private=request.operator) for number, each in enumerate(wanted)]
+        if checks_references:
+            for number, (each, demand) in enumerate(zip(wanted, demands, strict=True)):
+                self._check_reference(each.parameters, demand, number, request.project_id)
+        requests = (PlacementRequest(r.id, demand) for r, demand in zip(lease.reservations, demands, strict=True))
+        return NewLease(lease, tuple(requests), request.key)
+
+    def _check_reference(self, parameters: Content, demand: Demand, number: int, project_id: str) -> None:
+        """Raise NotFound if a parameter names something that no resource open to the project belongs to."""
+        field = demand.reference
+        if field is None:
+            return
+        catalog = self._runtime.store.resources.catalog(demand.kind)
+        if not visible(catalog, project_id)(demand.requirement):
+            raise NotFound(
+                f"{field}: there is no {quoted(parameters.values.get(field))} with {noun(demand.kind)}s that the "
+                "project can reserve; give another one",
+                pointer=f"/reservations/{number}/{field}",
+            )
 
     def _reservations(self, request: LeaseRequest) -> list[_NewReservation]:
-        checked = [(self._type(r.resource_type), Given(r.parameters)) for r in request.reservations]
+        found = []
         with scope(limit=self._runtime.settings.request_limit):
-            resolved = [(kind, kind.resolve(given, project_id=request.project_id)) for kind, given in checked]
-        return [_NewReservation(kind, kind.parameters(given)) for kind, given in resolved]
+            kinds = [self._type(each.resource_type, number) for number, each in enumerate(request.reservations)]
+            resolved = []
+            for number, (kind, each) in enumerate(zip(kinds, request.reservations, strict=True)):
+                with pointing_at(f"/reservations/{number}"):
+                    given = kind.resolve(Given(each.parameters), project_id=request.project_id)
+                    resolved.append((kind, given))
+            for number, (kind, given) in enumerate(resolved):
+                with pointing_at(f"/reservations/{number}"):
+                    found.append(_NewReservation(kind, kind.parameters(given)))
+        return found
 
-    def _type(self, resource_type: str) -> CompleteType:
+    def _type(self, resource_type: str, number: int) -> CompleteType:
         types = self._runtime.types
         if resource_type not in types:
             raise InvalidInput(
-                f"resource_type {resource_type[:80]!r} is not available; use one of: {', '.join(sorted(types))}"
+                f"resource_type {resource_type[:80]!r} is not available; use one of: {', '.join(sorted(types))}",
+                pointer=f"/reservations/{number}/resource_type",
+                data={"allowed": sorted(types)},
             )
         return types[resource_type]
 
-    def _demand(self, wanted: _NewReservation, *, private: bool) -> Demand:
+    def _demand(self, wanted: _NewReservation, number: int, *, private: bool) -> Demand:
         kind, resources = wanted.kind, self._runtime.store.resources
         try:
             return kind.demand(wanted.parameters, known=resources.known_properties(kind.kind, private=private))
         except InvalidInput:
             # It may ask for a property that is newer than what this process has read.
-            return kind.demand(wanted.parameters, known=resources.catalog(kind.kind).keys(private=private))
+            with pointing_at(f"/reservations/{number}"):
+                return kind.demand(wanted.parameters, known=resources.catalog(kind.kind).keys(private=private))
 
 
 def _their_events(request: LeaseRequest, now: datetime) -> tuple[Event, ...]:

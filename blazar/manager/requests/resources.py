@@ -5,19 +5,33 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.health.enabling import Enabling
 from blazar.manager.health.healing import Healing
 from blazar.manager.health.health import VANISHED
 from blazar.manager.health.monitor import Monitor
+from blazar.manager.requests import resource_lists
+from blazar.manager.requests.pages import page_of
+from blazar.model.clock import to_second, zulu
 from blazar.model.demand import Allocation, ResourceAllocations
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, NotFound
 from blazar.model.lease import Reservation
-from blazar.model.requests import Registration, ResourceChange
+from blazar.model.paging import Page
+from blazar.model.requests import Disabling, Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty, noun
+from blazar.model.resource_pages import (
+    AllocationPage,
+    AllocationQuestion,
+    Candidate,
+    PropertyPage,
+    ResourcePage,
+    ResourceQuestion,
+)
 from blazar.resources.complete import required_properties
 from blazar.resources.kinds import CloudResource, CompleteKind, as_stored
 
@@ -30,7 +44,12 @@ class ResourceService:
     """Registers, changes and unregisters resources, and lists their allocations."""
 
     def __init__(
-        self, runtime: Runtime, kinds: Mapping[ResourceKind, CompleteKind], healing: Healing, monitor: Monitor
+        self,
+        runtime: Runtime,
+        kinds: Mapping[ResourceKind, CompleteKind],
+        healing: Healing,
+        monitor: Monitor,
+        enabling: Enabling,
     ) -> None:
         self._runtime = runtime
         self._store = runtime.store.resources
@@ -38,27 +57,40 @@ class ResourceService:
         self._kinds = kinds
         self._healing = healing
         self._monitor = monitor
+        self._enabling = enabling
 
     def all(self, kind: ResourceKind) -> tuple[Resource, ...]:
         """Return the registered resources, oldest first."""
         return self._store.of_kind(self._of(kind).kind)
 
+    def page(self, kind: ResourceKind, question: ResourceQuestion) -> ResourcePage:
+        """Return a page of the registered resources; one statement while none of them changes. InvalidInput."""
+        return resource_lists.page(self._store.catalog(self._of(kind).kind), question)
+
     def one(self, kind: ResourceKind, resource_id: str) -> Resource:
         """Return one resource; NotFound."""
         return self._store.one(self._of(kind).kind, resource_id)
+
+    def candidates(self, kind: ResourceKind) -> tuple[Candidate, ...]:
+        """Return what the cloud has of a kind, with the ids of those that are registered. CloudError."""
+        with scope(limit=self._runtime.settings.request_limit):
+            found = self._of(kind).candidates()
+        registered = {each.name: each.external_id for each in self._store.catalog(kind).resources}
+        return tuple(replace(each, resource_id=registered.get(each.name)) for each in found)
 
     def register(self, kind: ResourceKind, request: Registration) -> Resource:
         """Register a resource that is not in use. If this fails, changes of the cloud are undone."""
         plain = self._of(kind)
         _check_keys(plain, request.capabilities)
+        disabling = self._dated(request.disabling)
         with scope(limit=self._runtime.settings.request_limit):
             in_cloud = plain.find(request)
             if self._store.named(kind, in_cloud.name) is not None:
-                raise Conflict(f"{noun(kind)} {in_cloud.name} is registered already")
+                raise Conflict(f"{noun(kind)} {in_cloud.name} is registered already", code="already_registered")
             details = plain.details(in_cloud)
             made = plain.enter(in_cloud)
             try:
-                return self._store.add(
+                added = self._store.add(
                     kind,
                     external_id=in_cloud.external_id,
                     name=in_cloud.name,
@@ -66,6 +98,7 @@ class ResourceService:
                     capabilities=request.capabilities,
                     disabled=request.disabled,
                     open_to=request.open_to,
+                    disabling=disabling,
                     at=self._clock.now(),
                 )
             except Conflict:
@@ -75,19 +108,26 @@ class ResourceService:
                 if made:
                     plain.leave(in_cloud)
                 raise
+            self._enabling.wake()
+            return added
 
     def change(self, kind: ResourceKind, resource_id: str, change: ResourceChange) -> Resource:
         """Set and remove capabilities, disable or enable, set the projects that may use it: all or nothing.
 
         Conflict if a live reservation on the resource asks for a capability. Its allocations stay.
         """
-        if change == ResourceChange({}):
+        if replace(change, edits=None) == ResourceChange({}):
             raise InvalidInput("nothing to change: give at least one capability as key and value")
         _check_keys(self._of(kind), change.capabilities)
         resource = self.one(kind, resource_id)
-        return self._store.change(
+        if change.disabling is not None:
+            change = replace(change, disabling=self._dated(change.disabling))
+        changed = self._store.change(
             resource.id, change, at=self._clock.now(), check=partial(self._check_not_required, noun(kind))
         )
+        if changed.disabled_until is not None:
+            self._enabling.wake()
+        return changed
 
     def refresh(self, kind: ResourceKind, resource_id: str) -> Resource:
         """Update a resource from the cloud (attributes, capacity, limits, traits) and return it; NotFound.
@@ -114,13 +154,16 @@ class ResourceService:
         self._monitor.heal_soon()
         return self.one(kind, resource_id)
 
-    def unregister(self, kind: ResourceKind, resource_id: str) -> None:
-        """Unregister a resource. Conflict while it is allocated or in use; it then stays registered."""
+    def unregister(self, kind: ResourceKind, resource_id: str, *, edits: tuple[int, ...] | None = None) -> None:
+        """Unregister a resource. Conflict while it is allocated or in use; it then stays registered.
+
+        PreconditionFailed if its edits are none of those that were asked for.
+        """
         plain = self._of(kind)
         with scope(limit=self._runtime.settings.request_limit):
             resource = self.one(kind, resource_id)
             # First, so that no allocation comes in between; after a crash the resource can be unregistered again.
-            self._store.withdraw(resource.id, at=self._clock.now())
+            self._store.withdraw(resource.id, at=self._clock.now(), edits=edits)
             self._leave(plain, resource)
             self._store.retire(resource.id, at=self._clock.now())
             self._leave_again(plain, resource)
@@ -148,22 +191,57 @@ class ResourceService:
             reservation_id=reservation_id,
             ending_after=None if narrowed else self._clock.now(),
         )
-        found: dict[int, list[Allocation]] = defaultdict(list)
-        for allocation in allocations:
-            found[allocation.resource_id].append(allocation)
-        return tuple(ResourceAllocations(resource, tuple(found[resource.id])) for resource in resources)
+        return _by_resource(resources, allocations)
+
+    def allocation_page(self, kind: ResourceKind, question: AllocationQuestion) -> AllocationPage:
+        """Return a page of the registered resources with their allocations, in two statements. InvalidInput."""
+        with self._runtime.store.calendar.over_time(self._of(kind).kind) as view:
+            found = resource_lists.page(view.catalog, ResourceQuestion(question.page))
+            narrowed = resource_lists.values_by_key(question.conditions)
+            allocations = view.live(
+                {"resource_id": [each.id for each in found.items], **narrowed},
+                ending_after=None if narrowed else self._clock.now(),
+            )
+        return AllocationPage(_by_resource(found.items, allocations), found.following, found.count)
 
     def properties(self, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
         """Return the capabilities that resources have, with their values."""
         return self._store.property_values(self._of(kind).kind, include_private=include_private)
 
+    def property_page(self, kind: ResourceKind, page: Page, *, include_private: bool) -> PropertyPage:
+        """Return a page of these capabilities, in the order of their names; InvalidInput."""
+        found = self.properties(kind, include_private=include_private)
+        shown, following = page_of(found, page, value_of=_name_of, id_of=_name_of)
+        return PropertyPage(tuple(shown), following, len(found) if page.with_count else None)
+
     def set_property(self, kind: ResourceKind, name: str, *, private: bool) -> ResourceProperty:
         """Show a capability to everybody, or to operators only; NotFound."""
         return self._store.set_property_private(self._of(kind).kind, name, private=private, at=self._clock.now())
 
+    def _dated(self, disabling: Disabling) -> Disabling:
+        """Return a disabling with the instant until which it lasts. InvalidInput if that has passed."""
+        now = to_second(self._clock.now())
+        until = disabling.until
+        if disabling.lasting is not None:
+            try:
+                until = disabling.lasting.after(now)
+            except (OverflowError, ValueError):
+                raise InvalidInput("disabled.until is beyond the last date", pointer="/disabled/until") from None
+        if until is not None and until <= now:
+            raise InvalidInput(
+                f"disabled.until is {zulu(until)}, which has passed; give a later date, or null",
+                code="date_in_past",
+                pointer="/disabled/until",
+                data={"now": zulu(now)},
+            )
+        return Disabling(disabling.reason, until)
+
     def _of(self, kind: ResourceKind) -> CompleteKind:
         if kind not in self._kinds:
-            raise NotFound(f"resources of the kind {kind[:80]!r} are not served; an operator can enable a type of them")
+            raise NotFound(
+                f"resources of the kind {kind[:80]!r} are not served; an operator can enable a type of them",
+                code="resource_not_found",
+            )
         return self._kinds[kind]
 
     def _check_not_required(
@@ -172,7 +250,8 @@ class ResourceService:
         for reservation in reservations:
             if needed := sorted(capabilities & required_properties(self._runtime.types, reservation)):
                 raise Conflict(
-                    f"{', '.join(needed)} cannot be changed: reservation {reservation.id} asks for it on this {word}"
+                    f"{', '.join(needed)} cannot be changed: reservation {reservation.id} asks for it on this {word}",
+                    code="resource_in_use",
                 )
 
     def _enter_again(self, plain: CompleteKind, resource: Resource, in_cloud: CloudResource) -> None:
@@ -221,11 +300,26 @@ class ResourceService:
             )
 
 
+def _by_resource(resources: Iterable[Resource], allocations: Iterable[Allocation]) -> tuple[ResourceAllocations, ...]:
+    found: dict[int, list[Allocation]] = defaultdict(list)
+    for allocation in allocations:
+        found[allocation.resource_id].append(allocation)
+    return tuple(ResourceAllocations(resource, tuple(found[resource.id])) for resource in resources)
+
+
+def _name_of(values: PropertyValues) -> str:
+    return values.property.name
+
+
 def _check_keys(kind: CompleteKind, capabilities: Mapping[str, str | None]) -> None:
     for key in capabilities:
         if len(key) > LONGEST_KEY:
-            raise InvalidInput(f"Extra capability key too long: {key[:80]!r} has {len(key)} characters, at most 64 fit")
+            raise InvalidInput(
+                f"Extra capability key too long: {key[:80]!r} has {len(key)} characters, at most 64 fit",
+                pointer="/properties",
+            )
         if not key.strip():
-            raise InvalidInput("a capability needs a name; its key is empty")
+            raise InvalidInput("a capability needs a name; its key is empty", pointer="/properties")
         if key in kind.own_properties:
-            raise InvalidInput(f"{key} is read from the cloud and cannot be set; choose another key")
+            sentence = f"{key} is read from the cloud and cannot be set; choose another key"
+            raise InvalidInput(sentence, pointer=f"/properties/{key}")

@@ -10,10 +10,11 @@ those that completing or undoing the change needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from blazar.context import scope
 from blazar.enforcement import Occasion
@@ -27,13 +28,15 @@ from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
-from blazar.manager.requests.change_decisions import Asked, Change, ChangeDecisions, Unchanged
-from blazar.model.demand import Plan
-from blazar.model.errors import Conflict, Contention
+from blazar.manager.requests.change_decisions import Asked, Change, ChangeDecisions, ChangeQuestion, Unchanged
+from blazar.model.demand import Allocation, Plan
+from blazar.model.errors import Conflict, Contention, pointing_at
 from blazar.model.lease import Lease, Reservation
 from blazar.model.requests import Actor, LeaseChange
 from blazar.model.usage import OutboxMessage
 from blazar.resources.base import Given, ResolutionNeeded, Task, Unusable, UsageNeeded
+
+T = TypeVar("T")
 
 
 class ChangeGrant:
@@ -68,6 +71,8 @@ class ChangeGrant:
 
     def write(self, found: Change | Unchanged) -> tuple[Change | Unchanged, Lease]:
         """Write a decided change, or its beginning if it is made in steps. StaleLease, StaleCalendar."""
+        if self.change.dry_run:
+            return found, found.draft.after if isinstance(found, Change) else found.after
         if isinstance(found, Change):
             return found, self._begin(found) if self.in_steps(found) else self._rebook(found)
         if found.after is found.lease:
@@ -116,6 +121,15 @@ class Updates:
         seen = lease.degraded and self._healing.heal_once(lease_id, in_use=False)
         return self._runtime.store.leases.one(lease_id) if seen else lease
 
+    def preview(self, lease_id: str, change: LeaseChange) -> tuple[Lease, tuple[Allocation, ...]]:
+        """Return what a dry run of a change would make of a lease, and of what it holds. The errors of ``update``."""
+        grant = ChangeGrant(self._runtime, self._changes, self._outbox, change)
+        with scope(limit=self._runtime.settings.request_limit):
+            found, after = self._granted(lease_id, grant)
+        if isinstance(found, Change):
+            return after, found.plan.allocations
+        return after, tuple(self._runtime.store.calendar.of_lease(lease_id))
+
     def _changed(self, lease_id: str, change: LeaseChange) -> Lease:
         grant = ChangeGrant(self._runtime, self._changes, self._outbox, change)
         with scope(limit=self._runtime.settings.request_limit):
@@ -130,15 +144,27 @@ class Updates:
             self._runtime.notifier.notify(UPDATED, saved)
         return saved
 
+    def question(self, lease: Lease, change: LeaseChange) -> ChangeQuestion:
+        """Return what a change asks of the calendar; nothing is changed. As for ``update``."""
+        return self._informed(lease.id, change, lambda asked: self._decisions.question(lease, asked))
+
     def _granted(self, lease_id: str, grant: ChangeGrant) -> tuple[Change | Unchanged, Lease]:
-        """Decide and write; if the decision needs the usage in the cloud, read that in between, outside the turn."""
-        requested = grant.change.reservations
-        asked = Asked(grant.change, {each.id: Given(each.parameters) for each in requested}, {})
+        """Decide and write."""
+
+        def attempt(asked: Asked) -> tuple[Change | Unchanged, Lease]:
+            decide = partial(self._decisions.decide, lease_id, asked)
+            return self._booking.until_it_holds(decide, grant.write, grant.check if grant.checked else None)
+
+        return self._informed(lease_id, grant.change, attempt)
+
+    def _informed(self, lease_id: str, change: LeaseChange, attempt: Callable[[Asked], T]) -> T:
+        """Return the result of an attempt; if that needs the usage in the cloud, read it first, outside the turn."""
+        requested = change.reservations
+        asked = Asked(change, {each.id: Given(each.parameters) for each in requested}, {})
         # Each reservation is read at most once. All are resolved at once.
         for _ in range(len(requested) + 2):
-            decide = partial(self._decisions.decide, lease_id, asked)
             try:
-                return self._booking.until_it_holds(decide, grant.write, grant.check if grant.checked else None)
+                return attempt(asked)
             except ResolutionNeeded:
                 asked = replace(asked, given=self._resolved(lease_id, asked.given))
             except UsageNeeded as needed:
@@ -150,11 +176,12 @@ class Updates:
     def _resolved(self, lease_id: str, given: Mapping[str, Given]) -> Mapping[str, Given]:
         """Complete the parameters of a change from the cloud, outside the turn of a booking."""
         lease = self._runtime.store.leases.one(lease_id)
-        known = {r.id: r for r in lease.reservations if r.id in given}
-        resolved = {
-            id_: self._runtime.type_of(r).resolve(given[id_], project_id=lease.project_id, reservation=r)
-            for id_, r in known.items()
-        }
+        resolved = {}
+        for number, (id_, each) in enumerate(given.items()):
+            if (reservation := lease.reservation(id_)) is not None:
+                kind = self._runtime.type_of(reservation)
+                with pointing_at(f"/reservations/{number}"):
+                    resolved[id_] = kind.resolve(each, project_id=lease.project_id, reservation=reservation)
         return {**given, **resolved}
 
     def _carry_out(self, updating: Lease, found: Change, grant: ChangeGrant) -> Lease:
@@ -200,7 +227,8 @@ class Updates:
         try:
             start_in_use(self._runtime, task)
         except Unusable as error:
-            raise Conflict(f"{error}; retry later") from error
+            public = "a resource that the change needs is not ready; retry later"
+            raise Conflict(f"{error}; retry later", public=public) from error
 
     def _accepted(
         self, updating: Lease, held: tuple[OutboxMessage, ...], claim: Claim

@@ -27,6 +27,8 @@ MOST_OF_PROJECT = 3
 class Busy(WrongState):
     """Work on a lease of this project is in progress, and should finish in a moment."""
 
+    code = "lease_busy"
+
     def __init__(self, message: str, project_id: str) -> None:
         super().__init__(message)
         self.project_id = project_id

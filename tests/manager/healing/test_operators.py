@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 from datetime import timedelta
 
@@ -10,7 +11,7 @@ import pytest
 
 from blazar.model.errors import Conflict, NotEnoughResources, NotFound, StaleLease
 from blazar.model.lease import LeaseStatus
-from blazar.model.requests import ResourceChange
+from blazar.model.requests import Disabling, ResourceChange
 from blazar.model.resource import HOST
 from tests.manager.healing.steps import HOUR, ON_NODE_1, flags, look
 from tests.observed import ObservedStore, before, failing
@@ -31,6 +32,33 @@ def test_a_disabled_host_keeps_its_leases_and_takes_no_more(world):
     assert world.now(lease).status is LeaseStatus.ACTIVE
     assert not world.now(lease).degraded
     assert world.manager.resources.change(HOST, id_, ResourceChange({}, disabled=False)).reservable
+
+
+def test_a_host_disabled_until_then_takes_leases_from_then_on_also_after_a_restart(world):
+    change = ResourceChange({}, disabled=True, disabling=Disabling("fan", NOON + HOUR))
+    world.manager.resources.change(HOST, "1", change)
+    later = world.another_manager()
+    world.clock.to(NOON + HOUR - timedelta(seconds=1))
+    later.enabling.run_once()
+    with pytest.raises(NotEnoughResources):
+        world.lease(a_host(3))
+    world.clock.to(NOON + HOUR)
+    later.enabling.run_once()
+    assert len(world.hosts_of(world.lease(a_host(3)))) == 3
+
+
+def test_a_running_manager_enables_a_host_on_time(world):
+    world.manager.enabling.start()
+    try:
+        until = world.clock.now() + timedelta(seconds=0.05)
+        world.manager.resources.change(HOST, "1", ResourceChange({}, disabled=True, disabling=Disabling(until=until)))
+        world.clock.to(until)
+        deadline = time.monotonic() + 10
+        while not world.manager.resources.one(HOST, "1").reservable:
+            assert time.monotonic() < deadline, "the host is still disabled"
+            time.sleep(0.01)
+    finally:
+        world.manager.enabling.stop()
 
 
 def test_what_the_monitor_finds_does_not_undo_what_the_operator_said(world):

@@ -80,7 +80,7 @@ def test_at_the_end_servers_in_every_state_are_deleted_and_nothing_is_left(world
 
 def test_an_end_waits_for_slow_servers_without_letting_anybody_boot_or_book(a_world):
     world = a_world(hosts=1)
-    world.simulated.durations.deletion = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=2)
     lease = world.lease(instances(8, vcpus=4))
     world.run()
     boot(world, lease)
@@ -90,14 +90,14 @@ def test_an_end_waits_for_slow_servers_without_letting_anybody_boot_or_book(a_wo
         boot(world, lease)
     with pytest.raises(NotEnoughResources):
         world.lease(instances())
-    world.run_to(NOON + 2 * HOUR + 6 * MINUTE)
+    world.run_to(NOON + 2 * HOUR + 3 * MINUTE)
     assert world.now(lease).status is LeaseStatus.TERMINATED
     world.lease(instances())
 
 
 def test_a_start_waits_for_a_late_reservation_only_if_there_is_no_room_beside_it(a_world):
     world = a_world(hosts=1)  # 32 VCPUs
-    world.simulated.durations.deletion = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=2)
     late = world.lease(instances(1, vcpus=20))
     world.run()
     boot(world, late)
@@ -107,13 +107,13 @@ def test_a_start_waits_for_a_late_reservation_only_if_there_is_no_room_beside_it
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert world.now(late).status is LeaseStatus.TERMINATING
     assert {world.now(beside).status, world.now(after).status} == {LeaseStatus.PENDING}
-    world.run_to(NOON + 2 * HOUR + 6 * MINUTE)
+    world.run_to(NOON + 2 * HOUR + 3 * MINUTE)
     assert {world.now(beside).status, world.now(after).status} == {LeaseStatus.ACTIVE}
 
 
 def test_a_start_does_not_wait_for_a_late_reservation_beside_which_there_is_room(a_world):
     world = a_world(hosts=1)
-    world.simulated.durations.deletion = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=2)
     late = world.lease(instances(1, vcpus=20))
     world.run()
     boot(world, late)
@@ -125,14 +125,14 @@ def test_a_start_does_not_wait_for_a_late_reservation_beside_which_there_is_room
 
 def test_a_host_lease_waits_for_late_instances(a_world):
     world = a_world(hosts=1)
-    world.simulated.durations.deletion = timedelta(minutes=5)
+    world.simulated.durations.deletion = timedelta(minutes=2)
     late = world.lease(instances())
     world.run()
     boot(world, late)
     whole = world.lease(a_host(), start=2 * HOUR)
     world.run_to(NOON + 2 * HOUR + MINUTE)
     assert world.now(whole).status is LeaseStatus.PENDING
-    world.run_to(NOON + 2 * HOUR + 6 * MINUTE)
+    world.run_to(NOON + 2 * HOUR + 3 * MINUTE)
     assert world.now(whole).status is LeaseStatus.ACTIVE
     assert world.pool(id_of(whole)) == {"node-1"}
 

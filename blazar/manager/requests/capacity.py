@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much is free over time, by property: what a heat map and planning need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from blazar.calendar.blocks import out_of_use
+from blazar.calendar.capacity import Supply, series
+from blazar.manager.requests.visible import Visible, no_such_property
+from blazar.model.calendar import PROJECT_GROUP, RESOURCE_MEASURE, Capacity, CapacityQuestion
+from blazar.model.duration import Duration
+from blazar.model.errors import InvalidInput
+from blazar.model.reading import ReadBounds
+from blazar.model.resource import Resource
+from blazar.model.window import Window
+from blazar.store.use_reads import UsesView, Whose
+
+USUAL_POINTS = 200
+
+SHORTEST_STEP = timedelta(minutes=1)
+STEPS = tuple(
+    timedelta(minutes=number) for number in (1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7 * 1440, 14 * 1440)
+)
+"""Steps that are chosen if none is asked for."""
+
+
+def capacity(
+    question: CapacityQuestion, view: UsesView, visible: Visible, window: Window, now: datetime, bounds: ReadBounds
+) -> Capacity:
+    """Return how much is free in a window, by group. InvalidInput names the parameter."""
+    step = _step(question.step, window)
+    found = visible.matching(question.requirement)
+    keys = [key for key in question.group_by if key != PROJECT_GROUP]
+    if PROJECT_GROUP in question.group_by and not question.viewer.owners:
+        # Even if resources have a property of this name: the group is that of the leases.
+        raise no_such_property([PROJECT_GROUP], "group_by")
+    visible.check_keys(keys, "group_by")
+    measure = None if question.measure == RESOURCE_MEASURE else question.measure
+    if measure is not None and found and not any(resource.capacity.get(measure) for resource in found):
+        raise InvalidInput(
+            f"measure is {measure[:80]!r}; no resource has that class: give resource, or a class such as VCPU",
+            code="invalid_query",
+            parameter="measure",
+        )
+    supplies = [_supply(resource, keys, window, measure) for resource in found]
+    _check_size(len({supply.group for supply in supplies}), step, window, bounds)
+    uses = view.uses(
+        window,
+        as_of=now,
+        whose=Whose.ALL if PROJECT_GROUP in question.group_by else Whose.NOBODYS,
+        resource_ids=[resource.id for resource in found],
+    )
+    shown = series(supplies, uses.by_resource, window, step, keys=question.group_by, measure=measure)
+    if PROJECT_GROUP in question.group_by:
+        _check_size(len(shown), step, window, bounds)
+    return Capacity(now, window, step, tuple(shown))
+
+
+def _step(asked: Duration | None, window: Window) -> timedelta:
+    if asked is None:
+        return next((step for step in STEPS if window.duration <= USUAL_POINTS * step), STEPS[-1])
+    step = asked.after(window.start) - window.start
+    if step < SHORTEST_STEP:
+        raise InvalidInput(
+            f"step is {int(step.total_seconds())} s; give a duration of at least 60 s, such as 1h",
+            code="invalid_query",
+            parameter="step",
+        )
+    return step
+
+
+def _check_size(groups: int, step: timedelta, window: Window, bounds: ReadBounds) -> None:
+    """Raise InvalidInput if there are too many groups, or too many points in all of them."""
+    if groups > bounds.groups:
+        raise InvalidInput(
+            f"group_by makes {groups} groups, at most {bounds.groups} are shown; group by another property, or narrow "
+            "the requirement",
+            code="out_of_bounds",
+            parameter="group_by",
+            data={"maximum": bounds.groups},
+        )
+    points = max(groups, 1) * -(-window.duration // step)
+    if points > bounds.points:
+        raise InvalidInput(
+            f"step makes {points} points, at most {bounds.points} are shown; give a longer step, or a shorter range",
+            code="out_of_bounds",
+            parameter="step",
+            data={"maximum": bounds.points},
+        )
+
+
+def _supply(resource: Resource, keys: Sequence[str], window: Window, measure: str | None) -> Supply:
+    properties = resource.properties
+    return Supply(
+        resource.id,
+        tuple(properties.get(key) for key in keys),
+        1 if measure is None else resource.capacity.get(measure),
+        tuple((block.start, block.end or window.end) for block in out_of_use(resource, window, reasons=False)),
+    )

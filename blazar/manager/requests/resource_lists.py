@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of resources as operators see them: filters and pages over the catalog. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from operator import eq, ge, gt, le, lt, ne
+
+from blazar.manager.requests.pages import page_of
+from blazar.model.clock import zulu
+from blazar.model.errors import InvalidInput
+from blazar.model.paging import Condition, Operator
+from blazar.model.requirements import keys, parse_requirement
+from blazar.model.resource import PropertyValue, Resource
+from blazar.model.resource_pages import ResourcePage, ResourceQuestion
+from blazar.store.catalog import ResourceCatalog
+
+_COMPARES: Mapping[Operator, Callable[[str, str], bool]] = {
+    Operator.EQ: eq,
+    Operator.NEQ: ne,
+    Operator.GT: gt,
+    Operator.GTE: ge,
+    Operator.LT: lt,
+    Operator.LTE: le,
+}
+
+
+def page(catalog: ResourceCatalog, question: ResourceQuestion) -> ResourcePage:
+    """Return the page of resources that is asked for. InvalidInput."""
+    try:
+        wanted = parse_requirement(question.requirement, field="requirement")
+    except InvalidInput as error:
+        raise InvalidInput(error.message, code=error.code, parameter="requirement", data=error.data) from None
+    if unknown := sorted(keys(wanted) - catalog.keys(private=True)) if catalog.resources else []:
+        raise InvalidInput(
+            f"requirement names {unknown[0][:80]!r}, which no resource has as a property",
+            code="unknown_property",
+            parameter="requirement",
+        )
+    text = (question.text or "").casefold()
+    found = [
+        each
+        for each in catalog.matching(wanted)
+        if text in each.name.casefold() and all(_holds(condition, each) for condition in question.conditions)
+    ]
+    key = question.page.sort_key
+    shown, following = page_of(
+        found, question.page, value_of=lambda each: _value(each, key), id_of=lambda each: each.external_id
+    )
+    return ResourcePage(tuple(shown), following, len(found) if question.page.with_count else None)
+
+
+def values_by_key(conditions: Iterable[Condition]) -> Mapping[str, frozenset[str]]:
+    """Return the values that each key may have if all conditions hold, of which none compares."""
+    found: dict[str, frozenset[str]] = {}
+    for condition in conditions:
+        values = frozenset(condition.values)
+        found[condition.key] = found.get(condition.key, values) & values
+    return found
+
+
+def conditions_of(resource: Resource) -> frozenset[str]:
+    """Return the conditions of a resource: ``ok``, or one or both of ``disabled`` and ``failed``."""
+    found = {"disabled": resource.disabled, "failed": resource.failed_since is not None, "ok": resource.reservable}
+    return frozenset(name for name, holds in found.items() if holds)
+
+
+def _value(resource: Resource, key: str) -> PropertyValue:
+    """Return the value by which a resource is filtered or sorted."""
+    match key:
+        case "name" | "label":
+            return resource.name if key == "name" else resource.label
+        case "created_at" | "updated_at":
+            instant: datetime | None = resource.created_at if key == "created_at" else resource.updated_at
+            return None if instant is None else zulu(instant)
+    return resource.properties.get(key)
+
+
+def _holds(condition: Condition, resource: Resource) -> bool:
+    if condition.key == "condition":
+        return not conditions_of(resource).isdisjoint(condition.values)
+    if condition.key == "project_id":
+        return not (resource.authorized_projects or frozenset()).isdisjoint(condition.values)
+    value = _value(resource, condition.key)
+    if value is None:
+        return condition.operator is Operator.NEQ
+    text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    if condition.operator is Operator.IN:
+        return text in condition.values
+    return _COMPARES[condition.operator](text, condition.values[0])
