@@ -18,7 +18,7 @@ from blazar.model.errors import ManagerUnavailable, NothingDone, OtherVersion, T
 from blazar.model.lease import Lease
 from blazar.model.resource import HOST
 from blazar.rpc import codec
-from blazar.rpc.interface import Leases, Resources
+from blazar.rpc.interface import AvailabilitySearch, Calendar, Feeds, Leases, Resources, Service
 from blazar.rpc.manager_clock import ManagerClock
 
 LOG = logging.getLogger(__name__)
@@ -122,6 +122,10 @@ class RemoteManager:
         self._lock = threading.Lock()
         self.leases: Leases = cast(Leases, _RemoteLeases(self))
         self.resources: Resources = cast(Resources, _Calls(self, "resources"))
+        self.calendar: Calendar = cast(Calendar, _Calls(self, "calendar"))
+        self.availability: AvailabilitySearch = cast(AvailabilitySearch, _Calls(self, "availability"))
+        self.feeds: Feeds = cast(Feeds, _Calls(self, "feeds"))
+        self.service: Service = cast(Service, _Calls(self, "service"))
         # Load balancers and clients usually give up after a minute; the API should answer before that.
         conf.set_default("rpc_response_timeout", ANSWER_TIMEOUT)
 

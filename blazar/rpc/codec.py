@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import inspect
+import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -40,6 +41,9 @@ CALLS: Mapping[str, Callable[..., Any]] = {
 _ERRORS: Mapping[str, type[BlazarError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, BlazarError)
 }
+
+_DETAILS = ("code", "pointer", "parameter", "header", "public")
+"""What an error says beside its sentence, as strings."""
 
 _TEXTS = TypeAdapter(dict[str, str])
 
@@ -139,17 +143,27 @@ def is_cut(message: Mapping[str, str]) -> bool:
 def encode_error(error: BlazarError) -> dict[str, str]:
     """Return the error of a call as a message, with the name of the nearest class that every process has."""
     known = next(kind for kind in type(error).__mro__ if _ERRORS.get(kind.__name__) is kind)
-    return {"error": known.__name__, "message": error.message}
+    data = None if error.data is None else _pack(json.dumps(error.data).encode())
+    details = {**{name: getattr(error, name) for name in _DETAILS}, "data": data}
+    given = {name: text for name, text in details.items() if text is not None}
+    return {"error": known.__name__, "message": error.message, **given}
 
 
 def decode_answer(call: str, message: Mapping[str, str]) -> Any:
     """Return a call's answer, or raise its error; MalformedMessage if it is neither."""
     message = _message(message, f"the answer to {call}")
     if "error" in message:
-        raise _ERRORS.get(message["error"], BlazarError)(message.get("message", "no reason given"))
+        raise _error_of(message, call)
     if "answer" not in message:
         raise MalformedMessage(f"the answer to {call} has no content")
     return _load(_hints(call)["return"], message["answer"], f"answer to {call}")
+
+
+def _error_of(message: Mapping[str, str], call: str) -> BlazarError:
+    data = _load(dict[str, Any], message["data"], f"the data of an error of {call}") if "data" in message else None
+    details: dict[str, Any] = {name: message.get(name) for name in _DETAILS}
+    kind = _ERRORS.get(message["error"], BlazarError)
+    return kind(message.get("message", "no reason given"), data=data, **details)
 
 
 def _load(hint: Any, text: str, what: str) -> Any:

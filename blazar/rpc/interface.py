@@ -10,10 +10,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from blazar.model.availability import Availability, AvailabilityQuestion
+from blazar.model.calendar import (
+    CalendarPage,
+    CalendarQuestion,
+    Capacity,
+    CapacityQuestion,
+    PropertySummaries,
+    Viewer,
+)
 from blazar.model.demand import ResourceAllocations
+from blazar.model.feed import Feed, FeedContent, FeedOwner, FeedPage, FeedQuestion, FeedRequest
 from blazar.model.lease import Lease, LeaseRevision
-from blazar.model.requests import LeaseChange, LeaseRequest, Registration, ResourceChange
+from blazar.model.lease_details import BookedLease, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage
+from blazar.model.paging import Page
+from blazar.model.requests import IdempotencyKey, LeaseChange, LeaseRequest, Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
+from blazar.model.resource_pages import (
+    AllocationPage,
+    AllocationQuestion,
+    Candidate,
+    PropertyPage,
+    ResourcePage,
+    ResourceQuestion,
+)
+from blazar.model.service import ServiceFacts
 
 
 class Leases(Protocol):
@@ -37,8 +58,33 @@ class Leases(Protocol):
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease or nothing. As for creation, and NotFound, WrongState."""
 
-    def delete(self, lease_id: str) -> None:
-        """Begin to end and delete a lease; its resources are released in the background. NotFound."""
+    def delete(self, lease_id: str, revisions: tuple[int, ...] | None = None) -> None:
+        """Begin to end and delete a lease; its resources are released in the background. NotFound.
+
+        PreconditionFailed if ``revisions`` are given, and it has none of them.
+        """
+
+    def owner(self, lease_id: str) -> LeaseOwner:
+        """Return whose a lease is, past ones too; NotFound."""
+
+    def details(self, lease_id: str) -> LeaseDetails:
+        """Return a lease with what it holds, past ones too; NotFound."""
+
+    def page(self, wanted: LeaseFilter, page: Page) -> LeasePage:
+        """Return a page of leases with what they hold, past ones too. InvalidInput for an unknown marker."""
+
+    def book(self, request: LeaseRequest) -> BookedLease:
+        """Create a lease as ``create`` does; for a dry run return what would be booked, with ids that do not last.
+
+        If a lease was made with the key of the request, return that one. Conflict if the key was sent with another
+        request, or the lease is being made.
+        """
+
+    def replay(self, key: IdempotencyKey) -> BookedLease | None:
+        """Return the lease that was made with a key, as it is now; None if there is none. Conflict as for ``book``."""
+
+    def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
+        """Change a lease as ``update`` does; for a dry run return what it would be. PreconditionFailed."""
 
 
 class Resources(Protocol):
@@ -47,20 +93,29 @@ class Resources(Protocol):
     def all(self, kind: ResourceKind) -> tuple[Resource, ...]:
         """Return the registered resources, oldest first."""
 
+    def page(self, kind: ResourceKind, question: ResourceQuestion) -> ResourcePage:
+        """Return a page of the registered resources; InvalidInput."""
+
     def one(self, kind: ResourceKind, resource_id: str) -> Resource:
         """Return one resource by its external id; NotFound."""
+
+    def candidates(self, kind: ResourceKind) -> tuple[Candidate, ...]:
+        """Return what the cloud has of a kind, registered or not; CloudError."""
 
     def register(self, kind: ResourceKind, request: Registration) -> Resource:
         """Register a resource. InvalidInput, NotFound (in the cloud), Conflict, CloudError."""
 
     def change(self, kind: ResourceKind, resource_id: str, change: ResourceChange) -> Resource:
-        """Change a resource. NotFound; Conflict if a live reservation requires one of the capabilities."""
+        """Change a resource. NotFound; PreconditionFailed; Conflict if a live reservation requires a capability."""
 
     def refresh(self, kind: ResourceKind, resource_id: str) -> Resource:
         """Read the cloud's data about a resource again. NotFound (also in the cloud), CloudError."""
 
-    def unregister(self, kind: ResourceKind, resource_id: str) -> None:
-        """Unregister a resource, which returns to the cloud. NotFound; Conflict while it is allocated or in use."""
+    def unregister(self, kind: ResourceKind, resource_id: str, *, edits: tuple[int, ...] | None = None) -> None:
+        """Unregister a resource, which returns to the cloud. NotFound; Conflict while it is allocated or in use.
+
+        PreconditionFailed if ``edits`` are given and the resource has another number of edits.
+        """
 
     def move(self, kind: ResourceKind, resource_id: str, reservation_id: str) -> ResourceAllocations:
         """Replace this resource of a reservation by another; return the allocations that this one has then.
@@ -82,11 +137,63 @@ class Resources(Protocol):
         allocations (a resource left with none is still listed) and include past ones.
         """
 
+    def allocation_page(self, kind: ResourceKind, question: AllocationQuestion) -> AllocationPage:
+        """Return a page of the registered resources with their allocations; InvalidInput."""
+
     def properties(self, kind: ResourceKind, *, include_private: bool) -> tuple[PropertyValues, ...]:
         """Return the capabilities that the resources have, by name."""
 
+    def property_page(self, kind: ResourceKind, page: Page, *, include_private: bool) -> PropertyPage:
+        """Return a page of these capabilities, in the order of their names; InvalidInput."""
+
     def set_property(self, kind: ResourceKind, name: str, *, private: bool) -> ResourceProperty:
         """Show a capability to all users or only to operators; NotFound."""
+
+
+class Calendar(Protocol):
+    """The calls about the calendar. Their answers have nothing of others that the viewer may not see."""
+
+    def page(self, question: CalendarQuestion) -> CalendarPage:
+        """Return a page of the calendar; InvalidInput."""
+
+    def capacity(self, question: CapacityQuestion) -> Capacity:
+        """Return how much is free over time; InvalidInput."""
+
+    def properties(self, viewer: Viewer, resource_type: str) -> PropertySummaries:
+        """Return the properties of the resources that serve a type, with their values; InvalidInput."""
+
+
+class AvailabilitySearch(Protocol):
+    """The calls about free time."""
+
+    def find(self, question: AvailabilityQuestion) -> Availability:
+        """Return when something is free, or why not; nothing is booked. InvalidInput, NotFound, Conflict."""
+
+
+class Feeds(Protocol):
+    """The calls about feeds of calendar programs. With an ``owner``, a feed of another user is NotFound."""
+
+    def page(self, question: FeedQuestion) -> FeedPage:
+        """Return a page of live feeds; InvalidInput."""
+
+    def one(self, feed_id: str, owner: FeedOwner | None) -> Feed:
+        """Return a live feed; NotFound."""
+
+    def create(self, request: FeedRequest, secret_hash: str) -> Feed:
+        """Make a feed whose link has the secret with this SHA-256 in hexadecimal; InvalidInput."""
+
+    def delete(self, feed_id: str, owner: FeedOwner | None) -> None:
+        """Revoke a feed: its link stops working at once. NotFound."""
+
+    def content(self, secret_hash: str) -> FeedContent:
+        """Return what the feed with this secret shows now; NotFound."""
+
+
+class Service(Protocol):
+    """The calls about the service itself."""
+
+    def facts(self, project_id: str) -> ServiceFacts:
+        """Return what clients of a project cannot know otherwise."""
 
 
 class Manager(Protocol):
@@ -100,6 +207,29 @@ class Manager(Protocol):
     def resources(self) -> Resources:
         """The calls about resources."""
 
+    @property
+    def availability(self) -> AvailabilitySearch:
+        """The calls about free time."""
 
-NOUNS: Mapping[str, type] = {"leases": Leases, "resources": Resources}
+    @property
+    def calendar(self) -> Calendar:
+        """The calls about the calendar."""
+
+    @property
+    def feeds(self) -> Feeds:
+        """The calls about feeds."""
+
+    @property
+    def service(self) -> Service:
+        """The calls about the service itself."""
+
+
+NOUNS: Mapping[str, type] = {
+    "leases": Leases,
+    "resources": Resources,
+    "calendar": Calendar,
+    "availability": AvailabilitySearch,
+    "feeds": Feeds,
+    "service": Service,
+}
 """The parts of the interface by name. A call is named by its part and its method, as ``leases.create``."""

@@ -103,6 +103,20 @@ def serve(bus: Bus) -> Iterator[Serve]:
 
 
 @pytest.fixture
+def serve_patiently(bus: Bus, serve: Serve) -> Iterator[Serve]:
+    """Do the same for answers that take their time: on a busy machine a second may be too little."""
+    bus.conf.set_override("rpc_response_timeout", 30)
+    patient = RemoteManager(bus.conf, bus.transport)
+
+    def begin(manager: Any) -> RemoteManager:
+        serve(manager)
+        return patient
+
+    yield begin
+    bus.conf.clear_override("rpc_response_timeout")
+
+
+@pytest.fixture
 def unheard(bus: Bus) -> Iterator[RemoteManager]:
     """What the API sees where no manager listens."""
     bus.conf.set_override("rpc_topic", str(uuid.uuid4()), group="manager")

@@ -15,17 +15,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blazar.clouds.openstack.service import VersionMissing
+from blazar.manager.requests.availability import AvailabilityService
+from blazar.manager.requests.calendar import CalendarService
+from blazar.manager.requests.facts import FactService
+from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.resources import ResourceService
 from blazar.model import errors
 from blazar.model.errors import BlazarError, CloudRefused, NotFound
 from blazar.rpc import codec
 from blazar.rpc.interface import NOUNS, Manager
-from tests.rpc.values import ANSWERS, ARGUMENTS
+from tests.rpc import availability_values, values
 
 KINDS = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, BlazarError)]
 CALLS = sorted(codec.CALLS)
-MANAGER = {"leases": LeaseService, "resources": ResourceService}
+ARGUMENTS = {**values.ARGUMENTS, "availability.find": {"question": availability_values.questions}}
+ANSWERS = {**values.ANSWERS, "availability.find": availability_values.answers}
+MANAGER = {
+    "leases": LeaseService,
+    "resources": ResourceService,
+    "calendar": CalendarService,
+    "availability": AvailabilityService,
+    "feeds": FeedService,
+    "service": FactService,
+}
 """What the manager has for each part of the interface; the server makes calls with arguments by name."""
 
 

@@ -8,7 +8,35 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from blazar.model.amounts import Amounts
+from blazar.model.calendar import (
+    Block,
+    BlockKind,
+    BlockLease,
+    CalendarPage,
+    CalendarQuestion,
+    CalendarRow,
+    Capacity,
+    CapacityQuestion,
+    CapacitySeries,
+    OutOfUse,
+    PropertySummaries,
+    PropertySummary,
+    PropertyValueCount,
+    Range,
+    Viewer,
+)
 from blazar.model.demand import Allocation, ResourceAllocations
+from blazar.model.duration import Duration
+from blazar.model.feed import (
+    Feed,
+    FeedContent,
+    FeedItem,
+    FeedKind,
+    FeedOwner,
+    FeedPage,
+    FeedQuestion,
+    FeedRequest,
+)
 from blazar.model.lease import (
     Content,
     Event,
@@ -22,10 +50,24 @@ from blazar.model.lease import (
     SavedAllocation,
     SavedState,
 )
+from blazar.model.lease_details import (
+    BookedLease,
+    HeldResource,
+    LeaseDetails,
+    LeaseFilter,
+    LeaseOwner,
+    LeasePage,
+    LeaseState,
+)
+from blazar.model.paging import Condition, Operator, Page, Position
+from blazar.model.reading import ReadBounds
+from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.requests import (
     NOW,
     Actor,
+    Disabling,
     EventRequest,
+    IdempotencyKey,
     LeaseChange,
     LeaseRequest,
     Registration,
@@ -34,6 +76,15 @@ from blazar.model.requests import (
     ResourceChange,
 )
 from blazar.model.resource import KINDS, PropertyValues, Resource, ResourceProperty, UnitLimits
+from blazar.model.resource_pages import (
+    AllocationPage,
+    AllocationQuestion,
+    Candidate,
+    PropertyPage,
+    ResourcePage,
+    ResourceQuestion,
+)
+from blazar.model.service import ServiceFacts, StatedLimit
 from blazar.model.window import Window
 
 texts = st.text(max_size=12)
@@ -70,6 +121,14 @@ saved_states = st.builds(
 )
 maybe_text = st.none() | texts
 maybe_instant = st.none() | instants
+causes = st.builds(
+    Cause,
+    code=st.sampled_from(ReasonCode),
+    servers=st.integers(0, 99),
+    # One at most, as for the sets of a reservation.
+    resources=st.frozensets(numbers, max_size=1),
+    until=maybe_instant,
+)
 
 
 events = st.builds(
@@ -86,6 +145,8 @@ events = st.builds(
     attempts=st.integers(0, 99),
     reason=maybe_text,
     saved_state=st.none() | saved_states,
+    cause=st.none() | causes,
+    trouble_since=maybe_instant,
 )
 reservations = st.builds(
     Reservation,
@@ -101,6 +162,9 @@ reservations = st.builds(
     cloud_ids=contents,
     # One at most: the order in which a set prints is not that of another with the same members.
     unassigned=st.frozensets(numbers, max_size=1),
+    failed=st.frozensets(numbers, max_size=1),
+    missing_since=maybe_instant,
+    changed_since=maybe_instant,
 )
 leases = st.builds(
     Lease,
@@ -120,14 +184,55 @@ leases = st.builds(
     events=several(events, 2),
 )
 revisions = st.builds(LeaseRevision, id=texts, revision=st.integers(0, 2**31))
+durations = st.builds(
+    Duration, *[st.integers(0, 99)] * 4, zone=st.sampled_from(["UTC", "Europe/Paris"]), backward=st.booleans()
+)
+details = st.builds(
+    LeaseDetails,
+    leases,
+    several(
+        st.builds(
+            HeldResource,
+            texts,
+            numbers,
+            st.sampled_from(KINDS),
+            texts,
+            texts,
+            texts,
+            st.integers(1, 99),
+            st.none() | amounts,
+            st.booleans(),
+        )
+    ),
+)
+positions = st.builds(Position, maybe_text, texts)
+conditions = st.builds(Condition, texts, st.sampled_from(Operator), several(texts))
+lease_filters = st.builds(
+    LeaseFilter,
+    state=st.sampled_from(LeaseState),
+    project_id=maybe_text,
+    text=maybe_text,
+    begin=st.none() | moments,
+    end=st.none() | moments,
+    conditions=several(conditions),
+    with_reservations=st.booleans(),
+    with_events=st.booleans(),
+)
+pages = st.builds(Page, st.integers(1, 1000), texts, st.booleans(), st.none() | texts | positions, st.booleans())
+lease_pages = st.builds(LeasePage, several(details, 2), st.none() | positions, st.none() | numbers)
+booked_leases = st.builds(BookedLease, details, st.booleans())
+keys = st.builds(IdempotencyKey, texts, texts)
 lease_requests = st.builds(
     LeaseRequest,
     name=texts,
     user_id=texts,
     project_id=texts,
     start=moments,
-    end=moments,
-    before_end=maybe_instant,
+    end=moments | durations,
+    before_end=maybe_instant | durations,
+    exact=st.booleans(),
+    dry_run=st.booleans(),
+    key=st.none() | keys,
     reservations=several(st.builds(ReservationRequest, texts, parameters)),
     events=several(st.builds(EventRequest, texts, maybe_instant)),
     operator=st.booleans(),
@@ -136,8 +241,12 @@ lease_changes = st.builds(
     LeaseChange,
     name=maybe_text,
     start=st.none() | moments,
-    end=st.none() | moments,
-    before_end=maybe_instant,
+    end=st.none() | moments | durations,
+    before_end=maybe_instant | durations,
+    resets_before_end=st.booleans(),
+    revisions=st.none() | several(numbers),
+    exact=st.booleans(),
+    dry_run=st.booleans(),
     reservations=several(st.builds(ReservationChange, texts, parameters, maybe_text)),
     asked_by=st.none() | st.builds(Actor, texts, texts, st.booleans()),
 )
@@ -160,6 +269,11 @@ resources = st.builds(
     failure=maybe_text,
     failed_since=maybe_instant,
     authorized_projects=st.none() | st.frozensets(texts, max_size=1),
+    label=texts,
+    edits=numbers,
+    disabled_reason=maybe_text,
+    disabled_since=maybe_instant,
+    disabled_until=maybe_instant,
 )
 allocations = st.builds(
     Allocation,
@@ -170,6 +284,7 @@ allocations = st.builds(
     count=st.integers(1, 99),
     per_instance=st.none() | amounts,
 )
+resource_allocations = st.builds(ResourceAllocations, resources, several(allocations))
 properties = st.builds(
     ResourceProperty,
     id=texts,
@@ -179,18 +294,103 @@ properties = st.builds(
     created_at=instants,
     updated_at=maybe_instant,
 )
+property_values = st.builds(PropertyValues, properties, several(texts))
 
 projects = st.none() | several(texts)
-registrations = st.builds(Registration, parameters, words, st.booleans(), projects)
+disablings = st.builds(Disabling, maybe_text, maybe_instant, st.none() | durations)
+edits = st.none() | several(numbers)
+rest_of_a_page = (st.none() | positions, st.none() | numbers)
+allocation_questions = st.builds(AllocationQuestion, pages, several(conditions))
+resource_questions = st.builds(ResourceQuestion, pages, several(conditions), maybe_text, maybe_text)
+registrations = st.builds(Registration, parameters, words, st.booleans(), projects, disablings)
 resource_changes = st.builds(
     ResourceChange,
     st.dictionaries(texts, maybe_text, max_size=3),
     st.none() | st.booleans(),
     projects,
     st.booleans(),
+    st.none() | disablings,
+    edits,
 )
 
 kinds = st.sampled_from(KINDS)
+values = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts
+ranges = st.builds(Range, st.none() | moments | durations, st.none() | moments | durations)
+viewers = st.builds(Viewer, texts, st.booleans(), st.booleans(), st.booleans())
+calendar_questions = st.builds(
+    CalendarQuestion, viewers, pages, ranges, texts, maybe_text, st.none() | several(texts), st.booleans()
+)
+capacity_questions = st.builds(
+    CapacityQuestion, viewers, ranges, st.none() | durations, texts, maybe_text, several(texts), texts
+)
+blocks = st.builds(
+    Block,
+    st.sampled_from(BlockKind),
+    instants,
+    maybe_instant,
+    st.none() | amounts,
+    maybe_text,
+    maybe_text,
+    st.none() | st.sampled_from(OutOfUse),
+    maybe_text,
+)
+rows = st.builds(
+    CalendarRow,
+    texts,
+    st.sampled_from(KINDS),
+    maybe_text,
+    maybe_text,
+    st.booleans(),
+    amounts,
+    st.dictionaries(texts, values, max_size=3),
+    several(blocks),
+)
+calendar_pages = st.builds(
+    CalendarPage,
+    instants,
+    windows,
+    several(rows),
+    st.dictionaries(texts, st.builds(BlockLease, *[texts] * 5), max_size=2),
+    st.none() | positions,
+    st.none() | numbers,
+)
+points = several(numbers)
+capacities = st.builds(
+    Capacity,
+    instants,
+    windows,
+    st.integers(60, 10**6).map(lambda seconds: timedelta(seconds=seconds)),
+    several(st.builds(CapacitySeries, st.dictionaries(texts, values, max_size=2), *[points] * 4)),
+)
+summaries = st.builds(
+    PropertySummary,
+    texts,
+    st.booleans(),
+    st.booleans(),
+    several(st.builds(PropertyValueCount, values, numbers)),
+    st.booleans(),
+    st.none() | numbers,
+    st.none() | numbers,
+)
+feed_kinds = st.sampled_from(FeedKind)
+feed_owners = st.builds(FeedOwner, texts, texts)
+feed_requests = st.builds(FeedRequest, feed_kinds, texts, feed_owners, maybe_text, maybe_text, maybe_text)
+feed_questions = st.builds(FeedQuestion, pages, st.none() | feed_owners, maybe_text, maybe_text)
+maybe_number = st.none() | numbers
+feeds = st.builds(
+    Feed,
+    *[texts, feed_kinds, texts, texts, texts, instants, instants],
+    *[maybe_instant, maybe_text, maybe_number, maybe_text, maybe_text],
+)
+feed_items = st.builds(
+    FeedItem,
+    *[texts, texts, texts, windows, maybe_instant, numbers, st.booleans(), instants, instants],
+    several(st.tuples(texts, numbers)),
+)
+feed_contents = st.builds(FeedContent, feeds, windows, several(feed_items), several(windows))
+
+spans = st.integers(0, 10**8).map(lambda seconds: timedelta(seconds=seconds))
+
 ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.all": {"project_id": maybe_text},
     "leases.revisions": {"project_id": maybe_text},
@@ -198,13 +398,23 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.one": {"lease_id": texts},
     "leases.create": {"request": lease_requests},
     "leases.update": {"lease_id": texts, "change": lease_changes},
-    "leases.delete": {"lease_id": texts},
+    "leases.delete": {"lease_id": texts, "revisions": st.none() | several(numbers)},
+    "leases.owner": {"lease_id": texts},
+    "leases.details": {"lease_id": texts},
+    "leases.page": {"wanted": lease_filters, "page": pages},
+    "leases.book": {"request": lease_requests},
+    "leases.replay": {"key": keys},
+    "leases.change": {"lease_id": texts, "change": lease_changes},
     "resources.all": {"kind": kinds},
     "resources.one": {"kind": kinds, "resource_id": texts},
     "resources.register": {"kind": kinds, "request": registrations},
     "resources.change": {"kind": kinds, "resource_id": texts, "change": resource_changes},
     "resources.refresh": {"kind": kinds, "resource_id": texts},
-    "resources.unregister": {"kind": kinds, "resource_id": texts},
+    "resources.unregister": {"kind": kinds, "resource_id": texts, "edits": edits},
+    "resources.page": {"kind": kinds, "question": resource_questions},
+    "resources.allocation_page": {"kind": kinds, "question": allocation_questions},
+    "resources.property_page": {"kind": kinds, "page": pages, "include_private": st.booleans()},
+    "resources.candidates": {"kind": kinds},
     "resources.move": {"kind": kinds, "resource_id": texts, "reservation_id": texts},
     "resources.allocations": {
         "kind": kinds,
@@ -214,6 +424,15 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     },
     "resources.properties": {"kind": kinds, "include_private": st.booleans()},
     "resources.set_property": {"kind": kinds, "name": texts, "private": st.booleans()},
+    "calendar.page": {"question": calendar_questions},
+    "calendar.capacity": {"question": capacity_questions},
+    "calendar.properties": {"viewer": viewers, "resource_type": texts},
+    "feeds.page": {"question": feed_questions},
+    "feeds.one": {"feed_id": texts, "owner": st.none() | feed_owners},
+    "feeds.create": {"request": feed_requests, "secret_hash": texts},
+    "feeds.delete": {"feed_id": texts, "owner": st.none() | feed_owners},
+    "feeds.content": {"secret_hash": texts},
+    "service.facts": {"project_id": texts},
 }
 ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "leases.all": several(leases),
@@ -223,14 +442,44 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "leases.create": leases,
     "leases.update": leases,
     "leases.delete": st.none(),
+    "leases.owner": st.builds(LeaseOwner, texts, texts, texts, st.booleans()),
+    "leases.details": details,
+    "leases.page": lease_pages,
+    "leases.book": booked_leases,
+    "leases.replay": st.none() | booked_leases,
+    "leases.change": details,
     "resources.all": several(resources),
     "resources.one": resources,
+    "resources.candidates": several(st.builds(Candidate, texts, texts, texts, numbers, maybe_text)),
+    "resources.page": st.builds(ResourcePage, several(resources), *rest_of_a_page),
+    "resources.allocation_page": st.builds(AllocationPage, several(resource_allocations), *rest_of_a_page),
+    "resources.property_page": st.builds(PropertyPage, several(property_values), *rest_of_a_page),
     "resources.register": resources,
     "resources.change": resources,
     "resources.refresh": resources,
     "resources.unregister": st.none(),
-    "resources.move": st.builds(ResourceAllocations, resources, several(allocations)),
-    "resources.allocations": several(st.builds(ResourceAllocations, resources, several(allocations))),
-    "resources.properties": several(st.builds(PropertyValues, properties, several(texts))),
+    "resources.move": resource_allocations,
+    "resources.allocations": several(resource_allocations),
+    "resources.properties": several(property_values),
     "resources.set_property": properties,
+    "calendar.page": calendar_pages,
+    "calendar.capacity": capacities,
+    "calendar.properties": st.builds(PropertySummaries, several(summaries)),
+    "feeds.page": st.builds(FeedPage, several(feeds), st.none() | positions, maybe_number),
+    "feeds.one": feeds,
+    "feeds.create": feeds,
+    "feeds.delete": st.none(),
+    "feeds.content": feed_contents,
+    "service.facts": st.builds(
+        ServiceFacts,
+        instants,
+        several(texts),
+        texts,
+        spans,
+        spans,
+        spans,
+        several(st.builds(StatedLimit, texts, numbers, texts)),
+        st.builds(ReadBounds, spans, spans, spans, spans, *[numbers] * 5),
+        spans,
+    ),
 }
