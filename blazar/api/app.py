@@ -5,19 +5,29 @@ from __future__ import annotations
 
 import logging
 import re
-import urllib.parse
 import uuid
 
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
 from blazar.api import dispatch, microversion, parts
+from blazar.api.availability.turns import Turns
+from blazar.api.bounds import DEFAULTS, ApiBounds
 from blazar.api.context import EXTENSION, Services, services
-from blazar.api.errors import BadFrame, application_error, frame_error, unauthenticated, unexpected_error
+from blazar.api.errors import (
+    application_error,
+    frame_error,
+    speaks_v2,
+    unauthenticated,
+    unexpected_error,
+    version_error,
+)
+from blazar.api.frames import BadFrame
 from blazar.api.identity import Identity, Unauthenticated
 from blazar.api.leases.routes import new_caches
 from blazar.api.policy import Policy
 from blazar.api.served import Served
+from blazar.api.urls import logged
 from blazar.context import scope as enter_scope
 from blazar.model.errors import BlazarError
 from blazar.rpc.interface import Manager
@@ -37,11 +47,14 @@ def create_app(
     served: Served | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
     auth_uri: str | None = "standalone",
+    searches: int = 2,
+    bounds: ApiBounds = DEFAULTS,
 ) -> Flask:
     """Return the application on top of a manager.
 
     ``served`` has the routes, by default those of all parts in all versions. ``max_body_bytes`` limits the size of a
     request body. ``auth_uri`` is the Keystone URI in 401 responses (None: Keystone's middleware sets it).
+    ``searches`` is how many searches for free time a project may have in progress, ``bounds`` limit lists.
     """
     served = served or Served(parts.installed())
     app = Flask("blazar.api", static_folder=None)
@@ -51,7 +64,9 @@ def create_app(
     app.config["BLAZAR_AUTH_URI"] = auth_uri
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
-    app.extensions[EXTENSION] = Services(manager, identity, policy or Policy(), new_caches(), served)
+    app.extensions[EXTENSION] = Services(
+        manager, identity, policy or Policy(), new_caches(), served, Turns(searches), bounds
+    )
     dispatch.register(app, served.routes)
     if served.has_v2:
         # As in the existing Blazar: version 2 has no version document of its own and answers 405 here.
@@ -61,6 +76,7 @@ def create_app(
     app.teardown_request(_teardown)
     app.register_error_handler(BlazarError, application_error)
     app.register_error_handler(BadFrame, frame_error)
+    app.register_error_handler(microversion.BadVersion, version_error)
     app.register_error_handler(HTTPException, frame_error)
     app.register_error_handler(Exception, unexpected_error)
     return app
@@ -68,15 +84,17 @@ def create_app(
 
 def _before() -> Response | None:
     g.request_id = f"req-{uuid.uuid4()}"
-    g.version = None
+    g.version = g.asked = None
     given = request.headers.get("X-OpenStack-Request-ID", "")
     g.global_id = given if _GLOBAL_ID.fullmatch(given) else None
     if not request.host and request.headers.get("Host"):
         raise BadFrame(400, "The Host header is not a valid host name; send the name and port of this service.")
     g.scope = enter_scope(request_id=g.global_id or g.request_id)
     g.scope.__enter__()
-    if request.path in services().served.open_urls and request.method in ("GET", "HEAD"):
+    if dispatch.is_open():
         return None
+    if not speaks_v2():
+        g.asked = microversion.readable(request.headers.get(microversion.HEADER), services().served.newest)
     try:
         g.caller = services().identity.authenticate(dict(request.headers))
     except Unauthenticated:
@@ -87,18 +105,22 @@ def _before() -> Response | None:
 
 def _after(response: Response) -> Response:
     response.headers[REQUEST_ID] = g.request_id
-    # Responses depend on the caller, so no cache may store them; and no browser may guess their type.
-    response.headers["Cache-Control"] = "no-store"
+    # Responses depend on the caller: from 1.1 on a row says what may be kept, and before nothing.
+    response.headers.setdefault("Cache-Control", "no-store")
+    # No browser may guess the type of a response.
     response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Vary"] = "X-Auth-Token"
-    if g.version is not None:
-        response.headers["Vary"] = f"X-Auth-Token, {microversion.HEADER}"
-        response.headers[microversion.HEADER] = f"{microversion.SERVICE} {microversion.as_text(g.version)}"
+    modern = microversion.has_conventions(g.asked)
+    version = g.asked if modern else g.version
+    if modern:
+        response.headers.setdefault("Vary", microversion.HEADER)
+    else:
+        response.headers["Vary"] = "X-Auth-Token" if version is None else f"X-Auth-Token, {microversion.HEADER}"
+    if version is not None:
+        response.headers[microversion.HEADER] = f"{microversion.SERVICE} {microversion.as_text(version)}"
     if response.status_code == 204:
         # Clients treat a body, or the announcement of one, in a 204 as an error.
         response.headers.pop("Content-Type", None)
-    # The path is quoted, so that a line break in it cannot forge a line of the log.
-    path = urllib.parse.quote(request.path)
+    path = logged(request.path)
     LOG.debug("%s %s %d %s %s", request.method, path, response.status_code, g.request_id, g.global_id or "-")
     return response
 

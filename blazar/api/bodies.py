@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from collections import Counter
 from typing import Any
 
 from flask import Request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from blazar.api.errors import BadFrame
+from blazar.api.frames import BadFrame
 
 DEEPEST = 40
 
@@ -19,7 +20,8 @@ DEEPEST = 40
 def read_object(request: Request) -> dict[str, Any]:
     """Return the body, a JSON object; an empty body gives an empty object. Raises BadFrame for an invalid body."""
     if request.mimetype not in ("", "application/json"):
-        raise BadFrame(400, f"Content-Type is {request.mimetype[:80]!r}; send application/json")
+        sentence = f"Content-Type is {request.mimetype[:80]!r}; send application/json"
+        raise BadFrame(400, sentence, code="unsupported_media_type", header="Content-Type")
     raw = _read(request)
     if not raw:
         return {}
@@ -37,6 +39,12 @@ def read_object(request: Request) -> dict[str, Any]:
         raise BadFrame(400, f'The body is a JSON {_kind(body)}; send an object, as in {{"name": …}}.')
     _check_texts(body)
     return body
+
+
+def normalized(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a body with its name as it is kept: in NFC, in which its length is measured."""
+    name = body.get("name")
+    return {**body, "name": unicodedata.normalize("NFC", name)} if isinstance(name, str) else body
 
 
 def _read(request: Request) -> bytes:

@@ -10,9 +10,13 @@ from typing import Protocol, cast
 
 from flask import current_app, request
 
+from blazar.api import queries
+from blazar.api.availability.turns import Turns
 from blazar.api.bodies import read_object
+from blazar.api.bounds import DEFAULTS, ApiBounds
 from blazar.api.identity import Caller, Identity
 from blazar.api.leases.rendered import RenderedLeases
+from blazar.api.queries import Query
 from blazar.api.routes import Route
 from blazar.api.served import Served
 from blazar.api.shapes import Json
@@ -35,13 +39,18 @@ class Authorizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts of an application, and what it serves; ``rendered`` has the caches of rendered leases by format."""
+    """The parts of an application, and what it serves; ``rendered`` has the caches of rendered leases by format.
+
+    ``searches`` limits the searches for free time that a project has in progress, ``bounds`` the lists of answers.
+    """
 
     manager: Manager
     identity: Identity
     policy: Authorizer
     rendered: Mapping[str, RenderedLeases]
     served: Served
+    searches: Turns
+    bounds: ApiBounds = DEFAULTS
 
 
 def services() -> Services:
@@ -51,11 +60,15 @@ def services() -> Services:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request whose caller is known, and the route that serves it."""
+    """A request whose caller is known, and the route that serves it.
+
+    ``modern``: it asks for a version with the conventions of 1.1, in which an unknown query parameter is refused.
+    """
 
     services: Services
     caller: Caller
     route: Route
+    modern: bool = False
 
     @property
     def manager(self) -> Manager:
@@ -64,22 +77,44 @@ class Call:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The parameters of the query."""
+        """The parameters of the query as they were sent, for rows of 1.0."""
         return request.args
+
+    @property
+    def asked(self) -> Query:
+        """The query, read as the row declares it. InvalidInput, which names the parameter."""
+        sent = queries.decoded(request.query_string)
+        return queries.read(self.route.parameters, sent, self.services.bounds.pages)
 
     @property
     def is_operator(self) -> bool:
         """Whether the caller is an operator."""
         return self.services.policy.allows("admin", self.caller)
 
+    def allows(self, rule: str, target: Mapping[str, str] | None = None) -> bool:
+        """Return whether a rule allows the caller to act on the target (default: the own project)."""
+        return self.services.policy.allows(rule, self.caller, target)
+
     def authorize(self, target: Mapping[str, str] | None = None) -> None:
-        """Raise Denied unless the route's rule allows the caller to act on the target (default: the own project)."""
+        """Raise Denied unless the route's rule allows the caller to act on the target (default: the own project).
+
+        From 1.1 on also InvalidInput, if the query cannot be read; who may not do this does not learn what is wrong.
+        """
         if self.route.rule is not None:
             self.services.policy.check(self.route.rule.name, self.caller, target)
+        if self.modern and not self.route.is_open:
+            _ = self.asked
 
     def body(self) -> Json:
         """Return the body; BadFrame or InvalidInput if it does not match the schema of the route."""
-        body = read_object(request)
+        return self.checked(self.read())
+
+    def read(self) -> Json:
+        """Return the body before it is validated; BadFrame if it is no JSON object. It can be read once."""
+        return read_object(request)
+
+    def checked(self, body: Json) -> Json:
+        """Return a body that was read; InvalidInput if it does not match the schema of the route."""
         if self.route.body is not None:
             check(body, self.route.body.schema)
         return body

@@ -10,7 +10,8 @@ from flask import Flask, Response, current_app, g, jsonify, request
 from flask.globals import request_ctx
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
-from blazar.api import microversion
+from blazar.api import answers, microversion
+from blazar.api.answers import Answer
 from blazar.api.context import Call, services
 from blazar.api.errors import speaks_v2
 from blazar.api.identity import Caller
@@ -30,6 +31,13 @@ def register(app: Flask, routes: Iterable[Route]) -> None:
         methods = [*dict.fromkeys(row.method for row in rows), "OPTIONS"]
         rule = url.replace("{", "<").replace("}", ">")
         app.add_url_rule(rule, url, _View(rows), methods=methods, provide_automatic_options=False)
+
+
+def is_open() -> bool:
+    """Return whether the request needs no token."""
+    if request.method not in ("GET", "HEAD"):
+        return False
+    return request.path in services().served.open_urls or any(row.is_open for row in _rows())
 
 
 def choose_version() -> None:
@@ -76,6 +84,22 @@ def _allowed(rows: Iterable[Route], version: microversion.Version | None) -> lis
     return sorted(methods - _missing(rows, version))
 
 
+def _response(row: Route, found: Any) -> Response:
+    """Return the response of what a handler has found."""
+    if isinstance(found, Response):
+        return found
+    answer = found if isinstance(found, Answer) else Answer(found)
+    # What the caller has already is not rendered.
+    response = answers.unchanged(answer.etag)
+    if response is None:
+        response = Response() if row.render is None else jsonify(row.render(answer.value))
+        response.status_code = answer.status or row.status
+    if answer.etag is not None:
+        response.headers["ETag"] = answer.etag
+    response.headers.update(answer.headers)
+    return response
+
+
 class _View:
     """Serves a URL by the row for the method and the microversion of the request."""
 
@@ -87,13 +111,12 @@ class _View:
             return self._options()
         method = "GET" if request.method == "HEAD" else request.method
         row = next(row for row in self.rows if row.method == method and row.serves(g.version))
-        call = Call(services(), g.get("caller", _NOBODY), row)
+        modern = microversion.has_conventions(g.version)
+        call = Call(services(), g.get("caller", _NOBODY), row, modern)
         if not row.on_target:
             call.authorize()
-        found = row.handler(call, **parameters)
-        if isinstance(found, Response):
-            return found
-        return "" if row.render is None else jsonify(row.render(found)), row.status
+        response = _response(row, row.handler(call, **parameters))
+        return answers.finished(response, row.caching) if modern else response
 
     def _options(self) -> Response:
         response = Response()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Render errors as HTTP responses, in one of four shapes.
+"""Render errors as HTTP responses.
+
+From microversion 1.1 on an error is a list of faults with codes (``blazar/api/error_lists.py``). Before there are four
+shapes.
 
 Shape A: errors of the application (``error_message``). Shape B: errors of the framework (unknown URL, wrong method,
 body that is not JSON). Shape C: the 401 of Keystone's middleware. Version 2 uses shape A for invalid bodies too, and
@@ -20,21 +23,14 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from blazar.model.errors import BlazarError
+from blazar.api import error_lists
+from blazar.api.frames import BadFrame
+from blazar.model.errors import BlazarError, Fault
 
 LOG = logging.getLogger(__name__)
 
 _BUG = "INTERNAL_SERVER_ERROR"
 """The ``error_name`` of an internal error, whether it occurred in the API or in the manager."""
-
-
-class BadFrame(Exception):
-    """The request is invalid HTTP or JSON, found before its content is validated; rendered in shape B."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
 
 
 def speaks_v2() -> bool:
@@ -43,9 +39,11 @@ def speaks_v2() -> bool:
 
 
 def application_error(error: BlazarError) -> Response:
-    """Render an error of the application in shape A."""
+    """Render an error of the application as a list of faults or in shape A."""
     if type(error) is BlazarError or error.status >= 500:
         LOG.error("Response %d to request %s: %s", error.status, _request_ids(), error.message)
+    if error_lists.wanted():
+        return error_lists.response(error_lists.faults_of(error))
     response = _shape_a(error.status, error.message)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)
@@ -55,11 +53,23 @@ def application_error(error: BlazarError) -> Response:
 def unexpected_error(error: Exception) -> Response:
     """Render an internal error; its traceback is logged with the request's id."""
     LOG.exception("Request %s failed with an unexpected exception", _request_ids(), exc_info=error)
+    if error_lists.wanted():
+        return error_lists.response([Fault("internal_error", error_lists.INTERNAL)])
     return _shape_a(500, "Internal Server Error")
 
 
+def version_error(error: BadFrame) -> Response:
+    """Render an error of the version header in shape B and as a list of faults: nobody knows which one is read."""
+    listed = error_lists.response([Fault(error.code, error.message, header=error.header)], more=error.more)
+    response = jsonify({"error": error.status, "error_message": error.message, **(listed.get_json() or {})})
+    response.status_code = error.status
+    return response
+
+
 def frame_error(error: BadFrame | HTTPException) -> Response:
-    """Render shape B, or the shape that version 2 uses instead."""
+    """Render a list of faults, shape B, or the shape that version 2 uses instead."""
+    if error_lists.wanted():
+        return _listed(error)
     if isinstance(error, BadFrame):
         status, message = error.status, error.message
     else:
@@ -72,6 +82,17 @@ def frame_error(error: BadFrame | HTTPException) -> Response:
     else:
         response = _shape_a(status, message)
     response.status_code = status
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
+    return response
+
+
+def _listed(error: BadFrame | HTTPException) -> Response:
+    """Render an error of the framework as a list of faults."""
+    if isinstance(error, BadFrame):
+        return error_lists.response([Fault(error.code, error.message, header=error.header)])
+    status = error.code or 500
+    response = error_lists.response([Fault(_CODES.get(status, "invalid_value"), _text(error))])
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
     return response
@@ -103,6 +124,9 @@ def _text(error: HTTPException) -> str:
         return f"The body is too large; it must be smaller than {current_app.config['MAX_CONTENT_LENGTH']} bytes."
     return _TEXTS.get(type(error)) or error.description or error.name
 
+
+_CODES = {404: "uri_not_found", 405: "method_not_allowed", 413: "body_too_large", 500: "internal_error"}
+"""The codes of werkzeug's errors by status."""
 
 _TEXTS: dict[type[HTTPException], str] = {
     BadRequest: "The HTTP request is malformed; check its Host header and its path.",

@@ -51,7 +51,8 @@ class KeystoneIdentity:
         """Return the caller that the identity headers describe."""
         status = headers.get(STATUS)
         if status == UNKNOWN:
-            raise CloudUnavailable("Keystone cannot validate the token at the moment; please retry later")
+            sentence = "Keystone cannot validate the token at the moment; please retry later"
+            raise CloudUnavailable(sentence, code="identity_unavailable", public=sentence)
         if status != "Confirmed":
             raise Unauthenticated
         roles = tuple(role.strip().lower() for role in headers.get("X-Roles", "").split(",") if role.strip())

@@ -17,6 +17,7 @@ from oslo_config import cfg
 from oslo_middleware import cors, healthcheck, http_proxy_to_wsgi
 
 from blazar.api.identity import STATUS, UNKNOWN
+from blazar.api.urls import logged
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -28,8 +29,24 @@ HIDDEN = "***"
 
 
 CORS_HEADERS = {
-    "allow_headers": ["Content-Type", "OpenStack-API-Version", "X-Auth-Token", "X-OpenStack-Request-ID"],
-    "expose_headers": ["OpenStack-API-Version", "X-OpenStack-Request-ID"],
+    "allow_headers": [
+        "Content-Type",
+        "Idempotency-Key",
+        "If-Match",
+        "If-None-Match",
+        "OpenStack-API-Version",
+        "X-Auth-Token",
+        "X-OpenStack-Request-ID",
+    ],
+    "expose_headers": [
+        "ETag",
+        "Idempotency-Replayed",
+        "Link",
+        "Location",
+        "OpenStack-API-Version",
+        "Retry-After",
+        "X-OpenStack-Request-ID",
+    ],
 }
 """Headers that a page of an allowed origin may send and read; ``[cors]`` overrides them."""
 
@@ -70,9 +87,12 @@ class KeystoneGuard(AuthProtocol):  # type: ignore[misc]  # a library without ty
 _NO_ANSWER = (ksa.ConnectFailure, ksa.DiscoveryFailure, ksa.RequestTimeout, ServiceError)
 
 
-def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
-    """Return the application wrapped in the middleware."""
-    guarded = KeystoneGuard(app, {"oslo_config_config": conf, "delay_auth_decision": True})
+def behind_keystone(app: Wsgi, conf: cfg.ConfigOpts, pages: Callable[[Wsgi], Wsgi] = lambda guarded: guarded) -> Wsgi:
+    """Return the application wrapped in the middleware.
+
+    ``pages`` wraps it further, between the headers of the proxy and the validation of tokens.
+    """
+    guarded = pages(KeystoneGuard(app, {"oslo_config_config": conf, "delay_auth_decision": True}))
     health = healthcheck.Healthcheck(guarded, {"path": HEALTHCHECK, "oslo_config_config": conf})
 
     def routed(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -107,6 +127,8 @@ class ExchangeLog:
             for key, value in sorted(environ.items())
             if isinstance(value, str) and (key.startswith("HTTP_") or key in ("REQUEST_METHOD", "PATH_INFO"))
         }
+        if "PATH_INFO" in shown:
+            shown["PATH_INFO"] = logged(shown["PATH_INFO"])
         if query := environ.get("QUERY_STRING"):
             shown["QUERY_STRING"] = _masked_query(query)
         LOG.info("Request: %s", shown)

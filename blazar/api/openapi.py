@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from blazar import __version__
+from blazar.api import error_codes
 from blazar.api.leases.components import components as components_of_leases
 from blazar.api.operations import operation, parameter
 from blazar.api.routes import Part, Route
@@ -18,7 +19,8 @@ All paths of leases, hosts and floating IPs also work with the suffix `.json`; n
 Unknown query parameters are ignored. The `error_message` of an error says why the request failed: in an
 ApplicationError (the request was understood) or in a FrameError (it is not valid HTTP or JSON).
 Version 2 is deprecated. It uses ApplicationErrors instead of FrameErrors, and RoutingErrors for unknown URLs below
-`/v2`.
+`/v2`. From version 1.1 on errors are Errors, whose codes are under `x-error-codes`; unknown query parameters are
+refused.
 """
 
 
@@ -33,6 +35,7 @@ def document(url: str, routes: Iterable[Route], parts: Sequence[Part]) -> Json:
         "servers": [{"url": url or "/"}],
         "paths": {path: _path(rows) for path, rows in paths.items()},
         "components": {"schemas": components(parts)},
+        "x-error-codes": error_codes.described(),
     }
 
 

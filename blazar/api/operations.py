@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from blazar.api.microversion import MIN_VERSION, as_text
-from blazar.api.routes import Parameter, Root, Route
+from blazar.api.microversion import CONVENTIONS, MIN_VERSION, as_text
+from blazar.api.routes import Caching, Parameter, Root, Route
 from blazar.api.shapes import Json, ref
+from blazar.model.paging import Operator
 
 _TEXT: Json = {"type": "string"}
 _A, _B, _C, _D = ref("ApplicationError"), ref("FrameError"), ref("AuthenticationError"), ref("RoutingError")
+_LISTED, _OF_VERSION = ref("Errors"), ref("VersionError")
 _ERRORS: dict[int, tuple[str, Json]] = {
     400: ("The request is invalid", {"oneOf": [_A, _B]}),
     401: ("The request has no valid token", _C),
@@ -44,10 +46,11 @@ _TOKEN = _header(
     "The Keystone token. In standalone mode `<user>:<project>[:<role>,…]`; without it, the admin of project demo",
 )
 _VERSION = _header("OpenStack-API-Version", "`reservation 1.0` or `reservation latest`; without it, 1.0")
+_IF_NONE_MATCH = _header("If-None-Match", "the `ETag` of earlier answers: a 304 if one of them is up to date")
 _HEADERS: Json = {
     "x-openstack-request-id": {"schema": _TEXT, "description": "the id of the request in the log"},
-    "Cache-Control": {"schema": _TEXT, "description": "no-store"},
-    "Vary": {"schema": _TEXT, "description": "X-Auth-Token, and OpenStack-API-Version on versioned responses"},
+    "Cache-Control": {"schema": _TEXT, "description": "no-store; for what may be kept, private, no-cache"},
+    "Vary": {"schema": _TEXT, "description": "what the response depends on"},
     "X-Content-Type-Options": {"schema": _TEXT, "description": "nosniff"},
 }
 _VERSION_HEADERS: Json = {
@@ -68,7 +71,8 @@ def operation(rows: Sequence[Route], shared: Sequence[Parameter]) -> Json:
     if sentence := _range(rows):
         described["description"] = sentence
     own = {each.name: each for version in rows for each in version.parameters if each not in shared}
-    described["parameters"] = [*_headers(row), *(parameter(each) for each in own.values())]
+    tags = [_IF_NONE_MATCH] if _is_kept(rows) else []
+    described["parameters"] = [*_headers(row), *tags, *(parameter(each) for each in own.values())]
     described["responses"] = _responses(rows)
     bodies = _distinct([ref(each.body.name) for each in rows if each.body is not None])
     if bodies:
@@ -81,7 +85,15 @@ def operation(rows: Sequence[Route], shared: Sequence[Parameter]) -> Json:
 def parameter(given: Parameter) -> Json:
     """Return the description of a parameter."""
     required = {"required": True} if given.place == "path" else {}
-    return {"name": given.name, "in": given.place, **required, "schema": _TEXT, "description": given.description}
+    schema = _TEXT if given.reader is None or given.operators else given.reader.schema
+    return {"name": given.name, "in": given.place, **required, "schema": schema, "description": _described(given)}
+
+
+def _described(given: Parameter) -> str:
+    if not given.operators:
+        return given.description
+    prefixes = ", ".join(f"`{each}:`" for each in given.operators if each is not Operator.EQ)
+    return f"{given.description}; a value, or one after {prefixes}" if prefixes else given.description
 
 
 def _range(rows: Sequence[Route]) -> str:
@@ -109,6 +121,8 @@ def _responses(rows: Sequence[Route]) -> Json:
         str(status): _response(row.summary, _any_of(_distinct(found)) if found else None, headers)
         for status, found in schemas.items()
     }
+    if _is_kept(rows):
+        answers["304"] = _response("What the caller has, by its tag in If-None-Match, is up to date", None, headers)
     return {**answers, **_refusals(rows)}
 
 
@@ -116,16 +130,37 @@ def _refusals(rows: Sequence[Route]) -> Json:
     row = rows[-1]
     texts = _ERRORS_OF_V2 if row.root is Root.V2 else _ERRORS
     usual = {400} if row.is_open else {400, 401, 403, 500, 503} | ({406} if row.root is Root.V1 else set())
+    listed = [each for each in rows if _has_conventions(each)]
     too_large = {413} if any(each.body for each in rows) else set()
-    statuses = usual | too_large | {status for each in rows for status in each.errors}
+    wrong_type = {415} if any(each.body for each in listed) else set()
+    # In earlier versions it is an unknown URL.
+    begins_later = {404} if row.root is Root.V1 and all(each.since > MIN_VERSION for each in rows) else set()
+    statuses = usual | too_large | wrong_type | begins_later | {status for each in rows for status in each.errors}
 
     def headers(status: int) -> Json:
         return {**_HEADERS, **_CHALLENGE} if status == 401 else _HEADERS
 
     def text(status: int) -> tuple[str, Json]:
-        return texts.get(status, (HTTPStatus(status).phrase, _A))
+        sentence, schema = texts.get(status, (HTTPStatus(status).phrase, _A))
+        if row.root is not Root.V1 or row.is_open or status == 401:
+            return sentence, schema
+        # A malformed version is refused in both shapes, whatever the row.
+        both = [_OF_VERSION] if status in (400, 406) else []
+        if status == 406:
+            return sentence, _OF_VERSION
+        before = schema.get("oneOf", [schema])
+        if rows[0].since >= CONVENTIONS:
+            before = [_B] if status == 404 else []
+        after = [_LISTED] if listed else []
+        return sentence, {"oneOf": [*before, *after, *both]}
 
     return {str(status): _response(*text(status), headers(status)) for status in sorted(statuses)}
+
+
+def _has_conventions(row: Route) -> bool:
+    """Return whether a row serves a version with the conventions of 1.1."""
+    is_last = row.until is not None and row.until < CONVENTIONS
+    return row.root is Root.V1 and not row.is_open and not is_last
 
 
 def _response(description: str, schema: Json | None, headers: Json) -> Json:
@@ -133,6 +168,12 @@ def _response(description: str, schema: Json | None, headers: Json) -> Json:
     if schema is not None:
         response["content"] = {"application/json": {"schema": schema}}
     return response
+
+
+def _is_kept(rows: Sequence[Route]) -> bool:
+    """Return whether callers may keep what they get, and ask whether it has changed."""
+    kept = any(_has_conventions(each) and each.caching is not Caching.NONE for each in rows)
+    return kept and rows[-1].method == "GET"
 
 
 def _distinct(schemas: Sequence[Json]) -> list[Json]:

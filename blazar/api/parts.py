@@ -9,7 +9,10 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import EntryPoint
 
-from blazar.api import openapi, service
+from blazar.api import info, openapi, service
+from blazar.api.availability import routes as availability
+from blazar.api.calendar import routes as calendar
+from blazar.api.feeds import routes as feeds
 from blazar.api.kinds import instances
 from blazar.api.kinds.floating_ips import routes as floating_ips
 from blazar.api.kinds.hosts import routes as hosts
@@ -20,7 +23,17 @@ from blazar.model.errors import InvalidInput
 
 NAMESPACE = "blazar.api.routes"
 _ADVICE = "'Routes of another package' in docs/contributing/add-a-microversion.md"
-BUILTIN: tuple[Part, ...] = (service.PART, leases.PART, hosts.PART, instances.PART, floating_ips.PART)
+BUILTIN: tuple[Part, ...] = (
+    service.PART,
+    leases.PART,
+    hosts.PART,
+    instances.PART,
+    floating_ips.PART,
+    calendar.PART,
+    feeds.PART,
+    availability.PART,
+    info.PART,
+)
 
 
 @cache
@@ -49,7 +62,7 @@ def _names(part: Part) -> dict[str, set[str]]:
     return {
         "part": {part.name},
         "route": {f"{row.method} {row.url}" for row in part.routes} | {row.name for row in part.routes},
-        "policy rule": {rule.name for rule in part.rules},
+        "policy rule": {rule.name for rule in (*part.rules, *part.views)},
     }
 
 

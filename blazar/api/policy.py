@@ -79,7 +79,7 @@ def list_rules(parts: Sequence[Part] | None = None) -> list[policy.RuleDefault]:
         _persona("project_reader_api", "role:reader and project_id:%(project_id)s", "A reader of the project."),
         _persona("project_member_or_admin", "rule:project_member_api or rule:admin", "A member, or an operator."),
         _persona("project_reader_or_admin", "rule:project_reader_api or rule:admin", "A reader, or an operator."),
-        *(_rule(rule, operations.get(rule, ())) for part in parts for rule in part.rules),
+        *(_rule(rule, operations.get(rule, ())) for part in parts for rule in (*part.rules, *part.views)),
     ]
 
 
@@ -131,7 +131,7 @@ class Policy:
     def check(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> None:
         """Raise Denied, which names the rule, if the rule does not allow it."""
         if not self.allows(rule, caller, target):
-            raise Denied(f"Policy doesn't allow {rule} to be performed.")
+            raise Denied(f"Policy doesn't allow {rule} to be performed.", data={"rule": rule})
 
     def _current(self) -> policy.Enforcer:
         with self._lock:

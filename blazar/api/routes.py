@@ -13,7 +13,9 @@ from enum import Enum
 from typing import Any
 
 from blazar.api.microversion import MIN_VERSION, Version
+from blazar.api.readers import Reader
 from blazar.api.shapes import Json
+from blazar.model.paging import Operator
 
 ADMIN = "rule:admin"
 READER = "rule:project_reader_or_admin"
@@ -29,6 +31,18 @@ class Root(Enum):
     V2 = "/v2"
 
 
+class Caching(Enum):
+    """What caches may keep of answers from microversion 1.1 on.
+
+    ``WEAK``: with a weak tag, by default a hash of the body; such answers are compressed. ``STRONG``: with the strong
+    tag that the handler gives (``Answer.etag``); never compressed. ``NONE``: nothing.
+    """
+
+    WEAK = "weak"
+    STRONG = "strong"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A policy rule: its name, default check and description."""
@@ -40,12 +54,19 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a path or a query. ``policy_name`` is its name in the policy document, if that differs."""
+    """A parameter of a path or a query, or a header. ``policy_name`` is its name in the policy document, if another.
+
+    From 1.1 on ``reader`` reads the value of a query parameter, which is sent at most ``most`` times; with
+    ``operators`` it is a filter. ``blazar/api/queries.py`` makes such parameters.
+    """
 
     name: str
     place: str
     description: str
     policy_name: str | None = None
+    reader: Reader | None = None
+    operators: tuple[Operator, ...] = ()
+    most: int = 1
 
 
 def in_path(name: str, description: str, *, policy_name: str | None = None) -> Parameter:
@@ -56,6 +77,11 @@ def in_path(name: str, description: str, *, policy_name: str | None = None) -> P
 def in_query(name: str, description: str) -> Parameter:
     """Return an optional query parameter."""
     return Parameter(name, "query", description)
+
+
+def in_header(name: str, description: str) -> Parameter:
+    """Return an optional header, for the document alone; the handler reads it."""
+    return Parameter(name, "header", description)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +119,8 @@ class Route:
     is_open: bool = False
     """Needs no token, and has no microversions."""
     body: Body | None = None
+    caching: Caching = Caching.WEAK
+    """What may be kept of the answers of a GET from 1.1 on."""
     errors: tuple[int, ...] = ()
     """Statuses of errors in addition to those that every route has."""
     parameters: tuple[Parameter, ...] = ()
@@ -132,14 +160,15 @@ class Part:
     """A part of the API: what the leases, or a kind of resource, bring.
 
     ``reservations`` are the components of its reservation types, as ``shapes.a_reservation`` makes them; ``rules``
-    are the rules of its routes, in the order of the policy document. ``fields`` describe what a request for such a
-    reservation may have; the resource type validates them. ``controller`` is the name of the part in the
-    option ``api_v2_controllers``.
+    are the rules of its routes, in the order of the policy document, and ``views`` those that decide how much the
+    answers of its routes show, or what else they do. ``fields`` describe what a request for such a reservation may
+    have; the resource type validates them. ``controller`` is the name of the part in the option ``api_v2_controllers``.
     """
 
     name: str
     routes: tuple[Route, ...] = ()
     rules: tuple[Rule, ...] = ()
+    views: tuple[Rule, ...] = ()
     components: Json = field(default_factory=dict)
     reservations: Json = field(default_factory=dict)
     fields: Json = field(default_factory=dict)

@@ -41,6 +41,8 @@ class Served:
             for row in part.routes
             if row.root in roots or (row.root is Root.V2 and part.controller in v2_controllers)
         )
+        # Rules of all routes and of what their answers show, in the order of the policy document.
+        self.rules: tuple[str, ...] = tuple(rule.name for part in parts for rule in (*part.rules, *part.views))
         # Also those of a version that is not enabled: without a token, they are 404 and not 401.
         self.open_urls = frozenset(row.url for part in parts for row in part.routes if row.is_open)
         document = openapi.document(_MARK, self.routes, parts)

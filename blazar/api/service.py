@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
-from flask import Response, jsonify, request
+from flask import Response, jsonify
 
 from blazar.api import microversion
 from blazar.api.context import Call
 from blazar.api.routes import Part, Root, Route
 from blazar.api.shapes import ERRORS, TEXT, Json, a_list, an_object, ref
+from blazar.api.urls import link
 from blazar.model.errors import BlazarError
 from blazar.model.resource import HOST
-
-
-def link(path: str) -> str:
-    """Return the URL of a path; the prefix of a proxy or mount point is part of the URL that clients use."""
-    return request.host_url.rstrip("/") + request.script_root + path
 
 
 def _version(call: Call) -> Json:
@@ -128,7 +124,7 @@ PART = Part(
                 "id": "v1.0",
                 "status": "CURRENT",
                 "min_version": "1.0",
-                "max_version": "1.0",
+                "max_version": "1.1",
                 "links": [{"rel": "self", "href": "http://controller:1234/v1"}],
             },
         ),

@@ -33,6 +33,13 @@ SPACED: Json = {
     "examples": ["2030-03-30 11:22:33"],
 }
 SPACED_OR_NULL: Json = {**SPACED, "type": ["string", "null"]}
+ZULU: Json = {
+    "type": "string",
+    "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
+    "description": "UTC, from 1.1 on",
+    "examples": ["2030-04-01T08:00:00Z"],
+}
+ZULU_OR_NULL: Json = {**ZULU, "type": ["string", "null"]}
 BEFORE_END: Json = {"enum": list(CHOICES)}
 TIMESTAMPS: Json = {"created_at": SPACED, "updated_at": SPACED_OR_NULL}
 
@@ -51,6 +58,28 @@ def an_object(properties: Json, *, optional: tuple[str, ...] = (), more: object 
 def a_list(item: Json) -> Json:
     """Return the schema of an array."""
     return {"type": "array", "items": item}
+
+
+def with_zulu(component: Json) -> Json:
+    """Return a component of 1.0 with dates as 1.1 writes them, also in its examples."""
+    written = (ISO["pattern"], SPACED["pattern"])
+    dates = {
+        name: ZULU_OR_NULL if "null" in schema["type"] else ZULU
+        for name, schema in component["properties"].items()
+        if schema.get("pattern") in written
+    }
+    examples = [
+        {
+            name: f"{value[:19].replace(' ', 'T')}Z" if name in dates and value is not None else value
+            for name, value in example.items()
+        }
+        for example in component["examples"]
+    ]
+    return {**component, "properties": {**component["properties"], **dates}, "examples": examples}
+
+
+LINKS: Json = a_list(an_object({"rel": TEXT, "href": TEXT}))
+"""The schema of ``links``, from 1.1 on."""
 
 
 def ref(name: str) -> Json:
@@ -106,6 +135,39 @@ def a_reservation(resource_type: str, properties: Json, example: Json) -> Json:
     )
 
 
+_HELP: Json = {"rel": "help", "href": "https://cloud.example/reservation/openapi.json#/x-error-codes/reservation."}
+_PLACES: Json = {"pointer": TEXT, "parameter": TEXT, "header": TEXT, "data": {"type": "object"}}
+_FAULT_KEYS: Json = {
+    "status": NUMBER,
+    "code": {**TEXT, "pattern": "^[a-z0-9._-]+$", "description": "a code of x-error-codes"},
+    "title": TEXT,
+    "detail": TEXT,
+    "request_id": TEXT,
+    "links": LINKS,
+    **_PLACES,
+}
+_FAULT: Json = {
+    "status": 404,
+    "code": "reservation.lease_not_found",
+    "title": "Lease not found",
+    "detail": f"Lease with {{'lease_id': '{LEASE_ID}'}} not found",
+    "request_id": "req-6d0b2a4e-0c3a-4f57-8a55-1f1e2d3c4b5a",
+    "links": [{**_HELP, "href": f"{_HELP['href']}lease_not_found"}],
+}
+_FAULTS: Json = {**a_list(an_object(_FAULT_KEYS, optional=tuple(_PLACES))), "minItems": 1, "maxItems": 50}
+_VERSION_FAULT = an_object({**_FAULT_KEYS, "min_version": TEXT, "max_version": TEXT}, optional=tuple(_PLACES))
+_UNSUPPORTED: Json = {
+    **_FAULT,
+    "status": 406,
+    "code": "reservation.version_unsupported",
+    "title": "Version not supported",
+    "detail": "OpenStack-API-Version: version 7.0 is not supported; the lowest is 1.0 and the highest 1.1.",
+    "header": "OpenStack-API-Version",
+    "min_version": "1.0",
+    "max_version": "1.1",
+    "links": [{**_HELP, "href": f"{_HELP['href']}version_unsupported"}],
+}
+
 ERRORS: Json = {
     "ApplicationError": an_object(
         {"error_code": NUMBER, "error_message": TEXT, "error_name": {"type": ["integer", "string"]}},
@@ -122,6 +184,15 @@ ERRORS: Json = {
     "RoutingError": an_object(
         {"code": NUMBER, "title": TEXT, "description": TEXT},
         example={"code": 404, "title": "Not Found", "description": "This URL does not exist."},
+    ),
+    "Errors": an_object({"errors": _FAULTS}, example={"errors": [_FAULT]}),
+    "VersionError": an_object(
+        {"error": NUMBER, "error_message": TEXT, "errors": a_list(_VERSION_FAULT)},
+        example={
+            "error": 406,
+            "error_message": _UNSUPPORTED["detail"],
+            "errors": [_UNSUPPORTED],
+        },
     ),
     "AuthenticationError": an_object(
         {"error": an_object({"code": NUMBER, "title": TEXT, "message": TEXT})},

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -11,8 +12,10 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
+from blazar.api import faults
+from blazar.api.faults import READ_ONLY
 from blazar.api.shapes import Json
-from blazar.model.errors import InvalidInput
+from blazar.model.errors import Fault, InvalidInput
 
 Schema = Json
 
@@ -43,18 +46,29 @@ BoundedValidator: type[Draft202012Validator] = extend(  # type: ignore[no-untype
 Otherwise a list of a hundred thousand items is validated item by item before it is rejected for its length.
 """
 
-READ_ONLY = frozenset(
-    {"id", "status", "degraded", "user_id", "project_id", "trust_id", "created_at", "updated_at", "lease_id"}
-)
-
 MOST_ERRORS = 50
 """Validation stops after this number of errors: finding all errors in a body of a megabyte can take seconds."""
 
 _VALIDATORS: dict[int, Draft202012Validator] = {}
 
 
-def check(body: dict[str, Any], schema: Schema) -> None:
-    """Raise InvalidInput, which names the field and what would fit, if the body does not match the schema."""
+class InvalidBody(InvalidInput):
+    """A body that does not match its schema: one sentence, and every fault that was found, in the body's order."""
+
+    def __init__(self, message: str, found: Sequence[Fault]) -> None:
+        super().__init__(message)
+        self._found = tuple(found)
+
+    def faults(self, *, operator: bool) -> tuple[Fault, ...]:
+        """Return all faults: they quote the body, and the caller wrote that."""
+        return self._found
+
+
+def check(body: dict[str, Any], schema: Schema, *, pointer: str = "") -> None:
+    """Raise InvalidBody, which names the field and what would fit, if the body does not match the schema.
+
+    ``pointer`` is where it is, if it is a part of the body.
+    """
     validator = _VALIDATORS.setdefault(id(schema), BoundedValidator(schema))
     errors = sorted(
         islice(validator.iter_errors(body), MOST_ERRORS),
@@ -63,10 +77,10 @@ def check(body: dict[str, Any], schema: Schema) -> None:
     if not errors:
         return
     missing = [e for e in errors if e.validator == "required" and not e.absolute_path]
-    if missing:
-        wanted = [name for name in schema["required"] if name not in body]
-        raise InvalidInput(f"Missing parameter {', '.join(wanted)}")
-    raise InvalidInput(_sentence(errors[0]))
+    wanted = [name for name in schema["required"] if name not in body] if missing else []
+    sentence = f"Missing parameter {', '.join(wanted)}" if wanted else _sentence(errors[0])
+    found = faults.of(body, [(error, _sentence(error)) for error in errors])
+    raise InvalidBody(sentence, [replace(fault, pointer=pointer + (fault.pointer or "")) for fault in found])
 
 
 def _sentence(error: ValidationError) -> str:

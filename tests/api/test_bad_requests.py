@@ -21,7 +21,7 @@ from blazar.model.requests import NOW, ResourceChange
 from blazar.model.resource import FLOATING_IP, HOST
 from blazar.store.tables import metadata
 from tests.api import bad_requests
-from tests.api.bad_requests import v2
+from tests.api.bad_requests import since_1_1, v2
 from tests.api.bad_requests.builders import Bad
 from tests.api.conftest import client_of
 from tests.tables import new_sqlite
@@ -45,7 +45,7 @@ FLAVORS = (
     ),
 )
 
-ALL = [*bad_requests.ALL, *v2.ALL]
+ALL = [*bad_requests.ALL, *v2.ALL, *since_1_1.ALL]
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +142,11 @@ def test_a_bad_request_is_refused_with_a_sentence_and_changes_nothing(place, bad
         assert bad.status in (404, 405)
         assert (body["code"], body["title"]) == (bad.status, HTTPStatus(bad.status).phrase)
         assert bad.says in body["description"]
+    elif "errors" in body and "error" not in body:
+        first, *_ = body["errors"]
+        place = next((first[key] for key in ("pointer", "parameter", "header") if key in first), "")
+        assert {fault["status"] for fault in body["errors"]} == {bad.status}
+        assert f"{first['code']} {place}".startswith(f"reservation.{bad.says}"), answer.text
     elif "error" in body:
         assert not bad.path.startswith("/v2")
         assert body["error"] == bad.status

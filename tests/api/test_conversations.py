@@ -54,3 +54,9 @@ def test_conversation(a_world, file):
 
 def test_there_are_conversations_about_all_that_can_be_reserved():
     assert {"hosts", "leases", "instances", "floating-ips", "allocations", "properties"} <= {f.stem for f in FILES}
+
+
+def test_there_are_conversations_about_what_1_1_adds():
+    nouns = {"availability", "calendar", "capacity", "feeds", "info"}
+    again = {f"{noun}-1-1" for noun in ("hosts", "floating-ips", "allocations", "properties")}
+    assert nouns | again <= {file.stem for file in FILES}

@@ -15,7 +15,20 @@ from blazar.api.policy import Policy
 from blazar.api.served import Served
 from blazar.model.resource import FLOATING_IP
 from tests.api.conftest import client_of, token
-from tests.isolation import NEW, ON_A_LEASE, ON_ADDRESSES, ON_HOSTS, QUERIES, SEEN, WHO, for_hosts, ids_in, lease_in
+from tests.isolation import (
+    NEW,
+    ON_A_LEASE,
+    ON_ADDRESSES,
+    ON_FEEDS,
+    ON_HOSTS,
+    QUERIES,
+    SEEN,
+    SINCE_1_1,
+    WHO,
+    for_hosts,
+    ids_in,
+    lease_in,
+)
 
 IN_LISTS = {("GET", "/v1/leases"), ("GET", "/v2/leases")}
 """Routes of which ``SEEN`` says who sees what."""
@@ -46,7 +59,7 @@ def as_operators_see_it(http, lease: dict) -> dict:
 def test_the_tables_cover_every_route_that_needs_a_token():
     tables = (
         *((method, root + path) for root, method, path, *_ in (*ON_A_LEASE, *ON_HOSTS)),
-        *((method, f"/v1{path}") for method, path, *_ in ON_ADDRESSES),
+        *((method, f"/v1{path}") for method, path, *_ in (*ON_ADDRESSES, *SINCE_1_1, *ON_FEEDS)),
     )
     for row in Served(BUILTIN).routes:
         url = re.sub(r"\{\w+\}", "[^/]+", row.url)
@@ -64,6 +77,18 @@ def test_leases(http, lease, root, method, path, body, statuses, number):
         assert "work" not in answer.text
         assert as_operators_see_it(http, lease) == lease
         assert len(http.get("/v1/leases").json["leases"]) == 1
+
+
+@pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
+@pytest.mark.parametrize(("method", "path", "body", "statuses"), SINCE_1_1)
+def test_what_came_with_1_1(http, lease, method, path, body, statuses, number):
+    headers = {**TOKENS[WHO[number]], "OpenStack-API-Version": "reservation 1.1"}
+    answer = http.open("/v1" + path.format(lease=lease["id"]), method=method, json=body, headers=headers)
+    assert answer.status_code == statuses[number], answer.text
+    if WHO[number] not in ("admin", "member", "reader"):
+        assert "work" not in answer.text
+        # What the caller has sent may come back.
+        assert lease["id"] not in answer.text or lease["id"] in answer.request.path
 
 
 @pytest.mark.parametrize("who", WHO)
@@ -135,3 +160,19 @@ def test_a_relaxed_get_rule_does_not_allow_changes(world, root):
     for refused in (http.put(url, json={"name": "hers"}, headers=frida), http.delete(url, headers=frida)):
         assert refused.status_code == 403
     assert lease_in(http.get(url, headers=frida).json)["name"] == "work"
+
+
+@pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
+@pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_FEEDS)
+def test_feeds(world, method, path, body, statuses, number):
+    served = Served(BUILTIN, newest=(1, 1))
+    http = client_of(create_app(world.manager, identity=StandaloneIdentity(), served=served))
+    version = {"OpenStack-API-Version": "reservation 1.1"}
+    mine = {"kind": "user", "name": "a feed"}
+    feed = http.post("/v1/feeds", json=mine, headers={**version, **TOKENS["member"]}).json["feed"]
+    host = world.manager.resources.all("host")[0]
+    if body is not None and "resource" in body:
+        body = {**body, "resource": body["resource"].format(host=host.label)}
+    headers = {**version, **TOKENS[WHO[number]]}
+    answer = http.open("/v1" + path.format(feed=feed["id"]), method=method, json=body, headers=headers)
+    assert answer.status_code == statuses[number]

@@ -40,6 +40,19 @@ DEFAULTS = {
     "blazar:floatingips:get": READER,
     "blazar:floatingips:post": ADMIN,
     "blazar:floatingips:delete": ADMIN,
+    "blazar:info:get": "@",
+    "blazar:hypervisors:get": ADMIN,
+    "blazar:calendar:get": READER,
+    "blazar:capacity:get": READER,
+    "blazar:properties:get": READER,
+    "blazar:calendar:get_names": ADMIN,
+    "blazar:calendar:get_owners": ADMIN,
+    "blazar:properties:get_private": ADMIN,
+    "blazar:feeds:get": READER,
+    "blazar:feeds:post": READER,
+    "blazar:feeds:post_resource": ADMIN,
+    "blazar:feeds:delete": READER,
+    "blazar:availability:get": MEMBER,
 }
 
 THEIRS = {"project_id": "art", "user_id": "frida"}

@@ -10,6 +10,7 @@ import pytest
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
 from blazar.clouds.ports import Flavor
+from tests.observed import ObservedManager
 from tests.statements import counted
 from tests.world import World, a_host
 
@@ -121,3 +122,34 @@ def test_the_number_of_statements_does_not_grow(sqlite, hosts, leases, root):
     for number in range(leases):
         world.lease(a_host(1, 3), start=timedelta(hours=3 * number + 1))
     assert cost_of_everything(world, root) == expected(root)
+
+
+def test_from_1_1_on_a_lease_is_read_no_more_often_than_is_needed(world):
+    lease = world.lease(a_host(), start=timedelta(days=1))
+    calls: list[str] = []
+
+    def watched(name, call, *arguments, **more):
+        calls.append(name)
+        return call(*arguments, **more)
+
+    http = create_app(ObservedManager(world.manager, watched), identity=StandaloneIdentity()).test_client()
+    put, path = "leases.change", f"/v1/leases/{lease.id}"
+    ask, search = "availability.find", "/v1/availability"
+    grown = {"reservations": [{"id": lease.reservations[0].id, "min": 2, "max": 2}]}
+    later = {"end_date": "2030-05-01T12:00:00Z"}
+
+    def cost(method: str, path: str, json: object) -> tuple[int, list[str]]:
+        calls.clear()
+        with counted(world.engine) as statements:
+            answer = http.open(path, method=method, json=json, headers={"OpenStack-API-Version": "reservation 1.1"})
+        assert answer.status_code == 200, answer.text
+        assert calls.pop(0) == "leases.owner"
+        return statements.count, calls
+
+    cost("POST", search, {"lease_id": lease.id})
+    assert cost("POST", search, {"lease_id": lease.id}) == (9, [ask])
+    assert cost("POST", search, {"lease_id": lease.id, **later}) == (9, [ask])
+    assert cost("POST", search, {"lease_id": lease.id, **grown}) == (13, ["leases.details", ask])
+    assert cost("PUT", path, {"name": "x"}) == (9, [put])
+    assert cost("PUT", f"{path}?dry_run=true", later) == (11, [put])
+    assert cost("PUT", f"{path}?dry_run=true", grown) == (15, ["leases.details", put])

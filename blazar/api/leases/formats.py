@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.api.dates import date, instant, moment
@@ -35,8 +35,6 @@ class LeaseFormat:
     shown: Callable[[Lease], Json]
     one: str | None = None
     many: str | None = None
-    hides_foreign: bool = False
-    """A lease that the caller may not see gives 404, like one that does not exist; otherwise 403."""
 
 
 _NEW_LEASE: Json = {
@@ -79,7 +77,6 @@ V1_0 = LeaseFormat(
     one="lease",
     many="leases",
 )
-V1_1 = replace(V1_0, hides_foreign=True)
 V2 = LeaseFormat(
     cache="v2",
     component="LeaseV2",
@@ -96,4 +93,4 @@ V2 = LeaseFormat(
     date=instant,
     shown=v2.lease,
 )
-ALL = (V1_0, V1_1, V2)
+ALL = (V1_0, V2)

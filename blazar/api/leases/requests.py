@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from blazar.api.faults import READ_ONLY
 from blazar.api.identity import Caller
 from blazar.api.leases.formats import LeaseFormat
 from blazar.api.shapes import Json
-from blazar.api.validation import READ_ONLY
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import REQUEST_EVENTS, Lease
 from blazar.model.requests import (
@@ -70,7 +70,9 @@ def _check_text(parts: Mapping[str, int]) -> None:
         longest = max(parts, key=lambda part: parts[part])
         raise InvalidInput(
             f"The lease has {total} bytes of text (name, reservations and events together), at most {MOST_TEXT} are "
-            f"allowed; shorten {longest}, which has {parts[longest]} bytes"
+            f"allowed; shorten {longest}, which has {parts[longest]} bytes",
+            code="out_of_bounds",
+            data={"maximum": MOST_TEXT},
         )
 
 

@@ -12,17 +12,15 @@ from flask import Response
 from blazar.api.context import Call, identifier
 from blazar.api.leases import formats, schemas
 from blazar.api.leases.formats import LeaseFormat
+from blazar.api.leases.full import routes as full_routes
+from blazar.api.leases.full.components import COMPONENTS
 from blazar.api.leases.rendered import RenderedLeases
 from blazar.api.leases.requests import check_text, check_text_after, lease_change, new_lease
-from blazar.api.routes import MEMBER, READER, Part, Root, Route, Rule, in_path, within
+from blazar.api.leases.rules import DELETE, GET, POST, PUT
+from blazar.api.routes import Part, Root, Route, in_path, within
 from blazar.api.shapes import a_list, enclosed, in_envelope, ref
-from blazar.model.errors import Denied, NotFound, UsageDenied
-from blazar.model.lease import Lease
-
-GET = Rule("blazar:leases:get", READER, "List and show leases.")
-POST = Rule("blazar:leases:post", MEMBER, "Create a lease.")
-PUT = Rule("blazar:leases:put", MEMBER, "Update a lease.")
-DELETE = Rule("blazar:leases:delete", MEMBER, "Delete a lease.")
+from blazar.model.errors import Denied, UsageDenied
+from blazar.model.lease import Lease, unknown_lease
 
 
 class Leases:
@@ -57,7 +55,7 @@ class Leases:
             return call.manager.leases.create(wanted)
         except UsageDenied as error:
             # As in the existing Blazar: a filter that refuses a new lease gives 403, a refused update gives 400.
-            raise Denied(error.message) from error
+            raise Denied(error.message, code=error.code, data=error.data, public=error.public) from error
 
     def show(self, call: Call, lease_id: str) -> Lease:
         """Show a lease."""
@@ -84,20 +82,10 @@ class Leases:
         """Return a lease that the caller may see."""
         key = identifier(lease_id)
         if key == "-":
-            raise _unknown(lease_id)
+            raise unknown_lease(lease_id)
         lease = call.manager.leases.one(key)
-        try:
-            call.services.policy.check(GET.name, call.caller, _target(lease))
-        except Denied:
-            if self._form.hides_foreign:
-                raise _unknown(key) from None
-            raise
+        call.services.policy.check(GET.name, call.caller, _target(lease))
         return lease
-
-
-def _unknown(lease_id: str) -> NotFound:
-    """Return the NotFound error of a lease id; clients rely on its wording."""
-    return NotFound(f"Lease with {{'lease_id': '{lease_id[:80]}'}} not found")
 
 
 def _target(lease: Lease) -> dict[str, str]:
@@ -178,10 +166,11 @@ PART = Part(
     "leases",
     routes=(
         *within(_routes(Root.V1, formats.V1_0), until=(1, 0)),
-        *within(_routes(Root.V1, formats.V1_1), since=(1, 1)),
+        *full_routes.ROUTES,
         *_routes(Root.V2, formats.V2),
     ),
     rules=(GET, POST, PUT, DELETE),
+    components=COMPONENTS,
     fields=schemas.FIELDS,
     controller="leases",
 )

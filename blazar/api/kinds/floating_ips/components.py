@@ -3,8 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
+
 from blazar.api.dates import iso
-from blazar.api.shapes import BEFORE_END, COUNT, FLAG, ISO, ISO_OR_NULL, TEXT, Json, a_list, a_reservation, an_object
+from blazar.api.shapes import (
+    BEFORE_END,
+    COUNT,
+    FLAG,
+    ISO,
+    ISO_OR_NULL,
+    TEXT,
+    Json,
+    a_list,
+    a_reservation,
+    an_object,
+    with_zulu,
+)
 from blazar.api.validation import Schema
 from blazar.model.resource import Resource
 
@@ -43,36 +58,40 @@ FIELDS: Json = {
 }
 """What a request for a reservation of addresses may have."""
 
+_ADDRESS = an_object(
+    {
+        "id": TEXT,
+        "floating_network_id": TEXT,
+        "subnet_id": TEXT,
+        "floating_ip_address": TEXT,
+        "reservable": FLAG,
+        "created_at": ISO,
+        "updated_at": ISO_OR_NULL,
+    },
+    example={
+        "id": "0b1c2d3e-1111-4222-8333-444455556666",
+        "floating_network_id": _NETWORK_ID,
+        "subnet_id": "7c6d5e4f-2222-4333-8444-555566667777",
+        "floating_ip_address": "203.0.113.10",
+        "reservable": True,
+        "created_at": "2030-03-01T09:00:00.000000",
+        "updated_at": None,
+    },
+)
+KEYS = tuple(_ADDRESS["properties"])
 COMPONENTS: Json = {
-    "FloatingIp": an_object(
-        {
-            "id": TEXT,
-            "floating_network_id": TEXT,
-            "subnet_id": TEXT,
-            "floating_ip_address": TEXT,
-            "reservable": FLAG,
-            "created_at": ISO,
-            "updated_at": ISO_OR_NULL,
-        },
-        example={
-            "id": "0b1c2d3e-1111-4222-8333-444455556666",
-            "floating_network_id": _NETWORK_ID,
-            "subnet_id": "7c6d5e4f-2222-4333-8444-555566667777",
-            "floating_ip_address": "203.0.113.10",
-            "reservable": True,
-            "created_at": "2030-03-01T09:00:00.000000",
-            "updated_at": None,
-        },
-    ),
+    "FloatingIp": _ADDRESS,
+    "FloatingIp1_1": with_zulu(_ADDRESS),
+    "FloatingIpInList1_1": {**with_zulu(_ADDRESS), "required": ["id"]},
 }
 
 
-def floating_ip(value: Resource) -> Json:
-    """Render an address, with timestamps in the ISO format (hosts and leases use a space)."""
+def floating_ip(value: Resource, date: Callable[[datetime], str] = iso) -> Json:
+    """Render an address, in 1.0 with timestamps in the ISO format (hosts and leases use a space)."""
     return {
         "id": value.external_id,
         **value.attributes,
         "reservable": value.reservable,
-        "created_at": iso(value.created_at),
-        "updated_at": iso(value.updated_at) if value.updated_at else None,
+        "created_at": date(value.created_at),
+        "updated_at": date(value.updated_at) if value.updated_at else None,
     }

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from blazar.api.context import Call, identifier
+from blazar.api.kinds import lists
 from blazar.api.kinds.hosts import render
+from blazar.api.kinds.hosts.full import SORT_KEYS
 from blazar.api.kinds.hosts.requests import HOST_ID
 from blazar.api.kinds.hosts.requests import host_id as parsed
 from blazar.api.kinds.hosts.schemas import ALLOCATION_UPDATE
-from blazar.api.routes import ADMIN, Body, Root, Route, Rule, in_query
+from blazar.api.queries import option
+from blazar.api.readers import Text
+from blazar.api.routes import ADMIN, Body, Caching, Root, Route, Rule, in_query, within
 from blazar.api.shapes import RESERVATION_ID, Json, a_list, an_object, ref
 from blazar.model.demand import ResourceAllocations
 from blazar.model.resource import HOST
@@ -51,9 +55,20 @@ def _shown(found: ResourceAllocations) -> Json:
     return {"allocation": render.allocation(found)}
 
 
-_on_host = partial(Route, root=Root.V1, path="/os-hosts/{host_id}/allocation", json_twin=True)
+def show_counted(call: Call, host_id: str) -> ResourceAllocations:
+    """Show the allocations of one host, of those of a lease or reservation past ones, too."""
+    given = {each.name: call.asked.one(each.name) for each in _NARROWED if call.asked.one(each.name) is not None}
+    return call.manager.resources.allocations(HOST, resource_id=parsed(host_id), **given)[0]
 
-ROUTES = (
+
+def _counted(found: ResourceAllocations) -> Json:
+    return {"allocation": lists.allocation(found)}
+
+
+_NARROWED = tuple(option(each.name, Text(1, 64), each.description) for each in lists.NARROWING)
+_UPDATE = Body("AllocationUpdate", ALLOCATION_UPDATE, ({"reservation_id": RESERVATION_ID},))
+_on_host = partial(Route, root=Root.V1, path="/os-hosts/{host_id}/allocation")
+_OF_1_0 = (
     Route(
         root=Root.V1,
         method="GET",
@@ -77,6 +92,7 @@ ROUTES = (
         answers={200: an_object({"allocation": ref("Allocation")})},
         errors=(404,),
         parameters=(HOST_ID, *_NARROWING),
+        json_twin=True,
     ),
     _on_host(
         method="PUT",
@@ -84,11 +100,49 @@ ROUTES = (
         summary="Move a reservation from this host to another",
         handler=move,
         rule=MOVE,
-        body=Body("AllocationUpdate", ALLOCATION_UPDATE, ({"reservation_id": RESERVATION_ID},)),
+        body=_UPDATE,
         render=_shown,
         answers={200: an_object({"allocation": ref("Allocation")})},
         errors=(404, 409),
         # The query is ignored here; the document of 1.0 has it for both methods.
         parameters=(HOST_ID, *_NARROWING),
+        json_twin=True,
+    ),
+)
+ROUTES = (
+    *within(_OF_1_0, until=(1, 0)),
+    lists.allocation_list(
+        HOST,
+        sort_keys=SORT_KEYS,
+        rule=GET,
+        path="/os-hosts/allocations",
+        name="list_allocations",
+        summary="List the allocations of all hosts",
+    ),
+    _on_host(
+        method="GET",
+        name="show_allocation",
+        summary="Show the allocations of a host",
+        handler=show_counted,
+        rule=GET,
+        render=_counted,
+        answers={200: an_object({"allocation": ref(lists.ALLOCATION)})},
+        errors=(404,),
+        parameters=(HOST_ID, *_NARROWED),
+        since=(1, 1),
+    ),
+    _on_host(
+        method="PUT",
+        name="move_reservation",
+        summary="Move a reservation from this host to another",
+        handler=move,
+        rule=MOVE,
+        body=_UPDATE,
+        render=_counted,
+        answers={200: an_object({"allocation": ref(lists.ALLOCATION)})},
+        errors=(404, 409),
+        parameters=(HOST_ID,),
+        caching=Caching.NONE,
+        since=(1, 1),
     ),
 )

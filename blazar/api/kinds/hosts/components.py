@@ -21,6 +21,7 @@ from blazar.api.shapes import (
     a_list,
     a_reservation,
     an_object,
+    with_zulu,
 )
 
 RESERVATIONS: Json = {
@@ -52,7 +53,7 @@ FIELDS: Json = {
 }
 """What a request for a reservation of hosts may have."""
 
-COMPONENTS: Json = {
+_OF_1_0: Json = {
     "Host": an_object(
         {
             "id": TEXT,
@@ -142,4 +143,10 @@ COMPONENTS: Json = {
             "updated_at": "2030-03-30T11:25:00.000000",
         },
     ),
+}
+COMPONENTS: Json = {
+    **_OF_1_0,
+    # What shows hosts in full has a component of its own.
+    "RefreshedHost1_1": with_zulu(_OF_1_0["Host"]),
+    "ResourceProperty1_1": with_zulu(_OF_1_0["ResourceProperty"]),
 }

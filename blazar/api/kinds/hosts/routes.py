@@ -4,22 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from blazar.api.context import Call
-from blazar.api.kinds.hosts import allocations, components, formats, properties, v2
+from blazar.api.kinds import lists
+from blazar.api.kinds.hosts import allocations, components, formats, full, hypervisors, properties, render, v2
 from blazar.api.kinds.hosts.formats import HostFormat
 from blazar.api.kinds.hosts.requests import HOST_ID
-from blazar.api.routes import ADMIN, Part, Root, Route, Rule
+from blazar.api.kinds.hosts.rules import DELETE, GET, POST, PUT, REFRESH
+from blazar.api.routes import Part, Root, Route, within
 from blazar.api.shapes import a_list, enclosed, in_envelope, ref
+from blazar.model.clock import zulu
 from blazar.model.resource import HOST, Resource
-
-GET = Rule("blazar:oshosts:get", ADMIN, "List and show hosts.")
-POST = Rule("blazar:oshosts:post", ADMIN, "Register a host.")
-PUT = Rule("blazar:oshosts:put", ADMIN, "Update a host's capabilities, disabled flag and authorized projects.")
-DELETE = Rule("blazar:oshosts:delete", ADMIN, "Unregister a host.")
-REFRESH = Rule("blazar:oshosts:refresh", ADMIN, "Refresh a host's data from the cloud.")
 
 
 class Hosts:
@@ -123,7 +121,7 @@ def _routes(root: Root, form: HostFormat) -> tuple[Route, ...]:
     )
 
 
-_REFRESH = Route(
+_REFRESH_1_0 = Route(
     root=Root.V1,
     method="POST",
     path="/os-hosts/{host_id}/refresh",
@@ -136,19 +134,37 @@ _REFRESH = Route(
     errors=(404, 409),
     parameters=(HOST_ID,),
     json_twin=True,
+    until=(1, 0),
+)
+_REFRESH = replace(
+    _REFRESH_1_0,
+    render=lambda host: {"host": render.host(host, zulu)},
+    answers={200: in_envelope("host", ref("RefreshedHost1_1"))},
+    json_twin=False,
+    since=(1, 1),
+    until=None,
 )
 
 PART = Part(
     "hosts",
     routes=(
-        *_routes(Root.V1, formats.V1),
+        *within(_routes(Root.V1, formats.V1), until=(1, 0)),
+        *full.ROUTES,
+        *hypervisors.ROUTES,
         *allocations.ROUTES,
+        _REFRESH_1_0,
         _REFRESH,
         *properties.ROUTES,
         *_routes(Root.V2, formats.V2),
     ),
-    rules=(GET, POST, PUT, DELETE, *allocations.RULES, REFRESH, *properties.RULES),
-    components={**components.COMPONENTS, **v2.COMPONENTS},
+    rules=(GET, POST, PUT, DELETE, *allocations.RULES, REFRESH, *properties.RULES, *hypervisors.RULES),
+    components={
+        **components.COMPONENTS,
+        **lists.COMPONENTS,
+        **full.COMPONENTS,
+        **hypervisors.COMPONENTS,
+        **v2.COMPONENTS,
+    },
     reservations=components.RESERVATIONS,
     fields=components.FIELDS,
     controller="oshosts",

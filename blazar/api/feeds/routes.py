@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``/v1/feeds``, and ``/feeds/SECRET.ics``, which needs no token."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from functools import partial
+
+from flask import Response
+
+from blazar.api.answers import PRIVATE, Answer, paged, unchanged, weak_tag
+from blazar.api.bodies import normalized
+from blazar.api.context import Call, identifier
+from blazar.api.feeds import icalendar
+from blazar.api.feeds.components import COMPONENTS, EXAMPLES, FEED_CREATE, FIELDS, shown
+from blazar.api.queries import option, paging
+from blazar.api.readers import Text
+from blazar.api.routes import ADMIN, READER, Body, Caching, Part, Root, Route, Rule, in_path
+from blazar.api.shapes import LINKS, NUMBER, Json, a_list, an_object, ref
+from blazar.api.urls import FEEDS, link
+from blazar.model.errors import Denied, InvalidInput
+from blazar.model.feed import FeedKind, FeedOwner, FeedQuestion, FeedRequest, unknown_feed
+
+GET = Rule("blazar:feeds:get", READER, "List and show feeds: the own ones, operators those of all users.")
+POST = Rule("blazar:feeds:post", READER, "Make a feed of the own leases, those of the project, or of free times.")
+POST_RESOURCE = Rule("blazar:feeds:post_resource", ADMIN, "Make a feed of all leases on a resource.")
+DELETE = Rule("blazar:feeds:delete", READER, "Revoke feeds: the own ones, operators those of all users.")
+
+SECRET_BYTES = 32
+_SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+_FIELDS_OF = {"resource": {FeedKind.RESOURCE}, **dict.fromkeys(("resource_type", "requirement"), {FeedKind.FREE_BUSY})}
+
+
+def _owner(call: Call) -> FeedOwner | None:
+    """Return whose feeds the caller may see; None: those of all."""
+    return None if call.is_operator else FeedOwner(call.caller.user_id, call.caller.project_id)
+
+
+def index(call: Call) -> Answer:
+    """List feeds."""
+    asked, caller = call.asked, call.caller
+    given = {name: asked.one(name) for name in ("user_id", "project_id")}
+    owner = _owner(call)
+    if owner is not None and not {given["user_id"]} <= {None, caller.user_id}:
+        raise Denied("user_id is not the own one; only operators see feeds of others", parameter="user_id")
+    if owner is not None and not {given["project_id"]} <= {None, caller.project_id}:
+        raise Denied("project_id is not the own one; only operators see feeds of others", parameter="project_id")
+    page = call.manager.feeds.page(FeedQuestion(asked.page("created_at"), owner, **given))
+    feeds: Json = {"feeds": [asked.only(shown(feed)) for feed in page.items]}
+    return paged(feeds if page.count is None else {**feeds, "count": page.count}, page.following)
+
+
+def create(call: Call) -> Answer:
+    """Make a feed. Its secret is in this answer only."""
+    body = call.checked(normalized(call.read()))
+    kind = FeedKind(body["kind"])
+    for field, kinds in _FIELDS_OF.items():
+        if field in body and kind not in kinds:
+            raise InvalidInput(
+                f"{field} does not belong to a feed of kind {kind}; leave it out",
+                code="unknown_field",
+                pointer=f"/{field}",
+            )
+    if kind is FeedKind.RESOURCE:
+        call.services.policy.check(POST_RESOURCE.name, call.caller)
+        if "resource" not in body:
+            raise InvalidInput("resource is missing; give a label or an id", code="missing_field", pointer="/resource")
+    secret = secrets.token_urlsafe(SECRET_BYTES)
+    requirement = body.get("requirement")
+    feed = call.manager.feeds.create(
+        FeedRequest(
+            kind=kind,
+            name=body["name"],
+            owner=FeedOwner(call.caller.user_id, call.caller.project_id),
+            resource=body.get("resource"),
+            resource_type=body.get("resource_type"),
+            requirement=_as_text(requirement),
+        ),
+        _hash(secret),
+    )
+    value = {"feed": {**shown(feed), "url": link(f"{FEEDS}{secret}.ics")}}
+    return Answer(value, headers={"Location": link(f"/v1/feeds/{feed.id}")})
+
+
+def show(call: Call, feed_id: str) -> Json:
+    """Show a feed."""
+    return shown(call.manager.feeds.one(identifier(feed_id), _owner(call)))
+
+
+def delete(call: Call, feed_id: str) -> None:
+    """Revoke a feed."""
+    call.manager.feeds.delete(identifier(feed_id), _owner(call))
+
+
+def read(call: Call, secret: str) -> Response:
+    """Return what a feed shows to who knows its secret."""
+    if not _SECRET.fullmatch(secret):
+        raise unknown_feed()
+    content = icalendar.render(call.manager.feeds.content(_hash(secret)))
+    tag = weak_tag(content)
+    response = unchanged(tag) or Response(content, headers={"ETag": tag})
+    response.headers["Content-Type"] = icalendar.TYPE
+    response.headers["Cache-Control"] = PRIVATE
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _as_text(requirement: object) -> str | None:
+    if not requirement:
+        return None
+    return requirement if isinstance(requirement, str) else json.dumps(requirement)
+
+
+def _itself(value: Json) -> Json:
+    return value
+
+
+_ID = in_path("feed_id", "the id of the feed")
+_PERSON = Text(1, 255)
+_on_list = partial(Route, root=Root.V1, path="/feeds", caching=Caching.NONE, since=(1, 1))
+_on_feed = partial(
+    Route, root=Root.V1, path="/feeds/{feed_id}", parameters=(_ID,), errors=(404,), caching=Caching.NONE, since=(1, 1)
+)
+
+PART = Part(
+    "feeds",
+    routes=(
+        _on_list(
+            method="GET",
+            name="list_feeds",
+            summary="List feeds",
+            handler=index,
+            rule=GET,
+            render=_itself,
+            answers={
+                200: an_object({"feeds": a_list(ref("Feed")), "count": NUMBER, "links": LINKS}, optional=("count",))
+            },
+            parameters=(
+                option("user_id", _PERSON, "feeds of this user; of others for operators only"),
+                option("project_id", _PERSON, "feeds in this project; in others for operators only"),
+                *paging(["created_at"], fields=FIELDS),
+            ),
+        ),
+        _on_list(
+            method="POST",
+            name="create_feed",
+            summary="Make a feed; its link is in this answer only",
+            handler=create,
+            rule=POST,
+            body=Body("FeedCreate", FEED_CREATE, EXAMPLES),
+            render=_itself,
+            answers={201: an_object({"feed": ref("NewFeed")})},
+        ),
+        _on_feed(
+            method="GET",
+            name="show_feed",
+            summary="Show a feed",
+            handler=show,
+            rule=GET,
+            render=lambda feed: {"feed": feed},
+            answers={200: an_object({"feed": ref("Feed")})},
+        ),
+        _on_feed(
+            method="DELETE",
+            name="delete_feed",
+            summary="Revoke a feed; its link stops working at once",
+            handler=delete,
+            rule=DELETE,
+            answers={204: None},
+        ),
+        Route(
+            root=Root.SERVICE,
+            method="GET",
+            path=FEEDS + "{secret}.ics",
+            name="read_feed",
+            summary="Read a feed as iCalendar",
+            handler=read,
+            answers={200: None, 304: None},
+            errors=(404,),
+            parameters=(in_path("secret", "the secret of the feed"),),
+            is_open=True,
+        ),
+    ),
+    rules=(GET, POST, DELETE),
+    views=(POST_RESOURCE,),
+    components=COMPONENTS,
+)

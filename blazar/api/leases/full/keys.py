@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``Idempotency-Key``: a request for a lease that is sent again gets the lease that it made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+from flask import request
+
+from blazar.api.identity import Caller
+from blazar.api.leases.full.view import MINOR
+from blazar.api.routes import in_header
+from blazar.api.shapes import Json
+from blazar.model.errors import InvalidInput
+from blazar.model.requests import IdempotencyKey
+
+HEADER = "Idempotency-Key"
+LONGEST = 255
+IDEMPOTENCY_KEY = in_header(
+    HEADER, f"1 to {LONGEST} visible ASCII characters: the request makes one lease if it is repeated"
+)
+_KEY = re.compile(rf'"([\x21\x23-\x7e]{{1,{LONGEST}}})"|([\x21\x23-\x7e]{{1,{LONGEST}}})')
+
+
+def key_of(body: Json, caller: Caller) -> IdempotencyKey | None:
+    """Return the key of a request for a lease; None if it has none. InvalidInput if it is malformed.
+
+    The body counts as it was sent: ``now`` and durations are the same when they are sent again.
+    """
+    sent = request.headers.get(HEADER)
+    if sent is None:
+        return None
+    match = _KEY.fullmatch(sent.strip())
+    if match is None:
+        sentence = f"{HEADER} is invalid; give 1 to {LONGEST} visible ASCII characters, in quotes or without"
+        raise InvalidInput(sentence, header=HEADER)
+    scope = ("POST /v1/leases", caller.project_id, caller.user_id, match[1] or match[2])
+    return IdempotencyKey(_hash(list(scope)), _hash([MINOR, body]))
+
+
+def _hash(value: list[object]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reasons as a reader may see them: sentences from codes and numbers, which name nothing that is not the lease's own.
+
+Only operators get the text that was recorded, which may name servers, hosts and leases of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blazar.api.leases.full.resources import named
+from blazar.api.leases.full.view import View
+from blazar.api.shapes import Json
+from blazar.model.clock import zulu
+from blazar.model.event_reasons import reason_of
+from blazar.model.lease import Event, EventType, Reservation
+from blazar.model.lease_details import HeldResource, LeaseDetails
+from blazar.model.reasons import Cause, ReasonCode
+from blazar.model.resource import noun
+
+_SENTENCES: Mapping[ReasonCode, str] = {
+    ReasonCode.LEASE_ENDED: "the lease ended before it could start",
+    ReasonCode.NOT_FINISHED_AT_END: "it was not finished at the end of the lease",
+    ReasonCode.INTERNAL_ERROR: "an internal error; an operator finds it in the log",
+    ReasonCode.QUOTA_EXCEEDED: "a quota of the cloud is exceeded",
+    ReasonCode.SERVER_IN_THE_WAY: "a server that belongs to no reservation is in the way{}; an operator has to move it",
+    ReasonCode.PREVIOUS_USER_NOT_LEFT: "the previous user has not left yet, or the resources are being cleaned{}",
+    ReasonCode.RESOURCE_FAILED: "a resource of the reservation has failed{}; it is used again when it is back",
+    ReasonCode.SAVE_FAILED: "the work could not be saved",
+    ReasonCode.CLOUD_REFUSED: "the cloud refused a step",
+    ReasonCode.CLOUD_UNAVAILABLE: "the cloud does not answer, or cannot do this yet",
+    ReasonCode.RESOURCE_NOT_READY: "the resources are not ready yet{}",
+}
+"""The gap is for names of resources of the lease itself."""
+_OF_EVENT: Mapping[tuple[ReasonCode, str], str] = {
+    (ReasonCode.LEASE_ENDED, EventType.BEFORE_END): "the lease was not in use by then; there was nothing to save",
+    (ReasonCode.RESOURCE_NOT_READY, EventType.BEFORE_END): "another step of the lease is not finished yet",
+    (ReasonCode.RESOURCE_NOT_READY, EventType.END): "another step of the lease is not finished yet",
+}
+"""What stands in their place for some events."""
+_OF_SERVERS: Mapping[tuple[ReasonCode, str], str] = {
+    (ReasonCode.RESOURCE_NOT_READY, EventType.BEFORE_END): "its servers are still being saved, {} left",
+    (ReasonCode.RESOURCE_NOT_READY, EventType.END): "its servers are still being deleted, {} left",
+    (ReasonCode.SAVE_FAILED, EventType.BEFORE_END): "{} of its servers could not be saved",
+    (ReasonCode.NOT_FINISHED_AT_END, EventType.BEFORE_END): "{} of its servers were not saved by the end of the lease",
+}
+"""Sentences about a number of servers of the lease."""
+
+
+def of_event(event: Event, details: LeaseDetails, view: View) -> Json | None:
+    """Return the reason of an event; None if it has none."""
+    reason = reason_of(event)
+    if reason is None:
+        return None
+    held = [each for each in details.held if each.resource_id in reason.cause.resources]
+    text = sentence(reason.cause, event.event_type, named(held, view))
+    return _shown(reason.cause.code, text, reason.text, view)
+
+
+def of_missing(reservation: Reservation, held: list[HeldResource], missing: int | None, view: View) -> Json:
+    """Return why a reservation lacks resources: so many, None if its type does not count them.
+
+    ``held`` is what it holds.
+    """
+    lost = [each for each in held if each.resource_id in reservation.lost]
+    names = named(lost, view)
+    if not missing or not held:
+        text = sentence(Cause(ReasonCode.RESOURCE_FAILED), EventType.START, names)
+    else:
+        text = sentence_of_missing(missing, max(missing, sum(each.count for each in held)), _word(held[0]), names)
+    return _shown(ReasonCode.RESOURCE_FAILED, text, None, view)
+
+
+def sentence_of_missing(missing: int, promised: int, word: str, names: str) -> str:
+    """Return how many resources of a reservation have failed; ``word`` is for one of them."""
+    plural = "s" * (promised != 1)
+    have, they_are = ("has", "it is") if missing == 1 else ("have", "they are")
+    return f"{missing} of {promised} {word}{plural} {have} failed{names}; {they_are} used again when {they_are} back"
+
+
+def sentence(cause: Cause, event_type: str, names: str = "") -> str:
+    """Return a cause as a sentence; ``names`` are those of its resources, in brackets."""
+    if cause.servers and (text := _OF_SERVERS.get((cause.code, event_type))) is not None:
+        return text.format(cause.servers)
+    if cause.code is ReasonCode.PREVIOUS_USER_NOT_LEFT and cause.until is not None:
+        return f"the resources are being cleaned after the previous user, until {zulu(cause.until)}"
+    return _OF_EVENT.get((cause.code, event_type), _SENTENCES[cause.code]).format(names)
+
+
+def _word(held: HeldResource) -> str:
+    """Return the word for one unit of what a reservation holds: a resource, or a server on a shared host."""
+    return noun(held.kind) if held.per_instance is None else "server"
+
+
+def _shown(code: ReasonCode, message: str, detail: str | None, view: View) -> Json:
+    shown: Json = {"code": code.value, "message": message}
+    return {**shown, "detail": detail} if view.operator else shown

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turn requests about leases of 1.1 into requests to the manager."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from blazar.api import moments
+from blazar.api.faults import pointer_to
+from blazar.api.identity import Caller
+from blazar.api.leases.full import schemas
+from blazar.api.leases.full.view import View
+from blazar.api.leases.requests import check_text, check_text_after
+from blazar.api.moments import in_body
+from blazar.api.queries import Query
+from blazar.api.shapes import Json
+from blazar.api.validation import check
+from blazar.model.errors import Denied, InvalidInput, pointing_at
+from blazar.model.lease import Lease
+from blazar.model.lease_details import LeaseFilter, LeaseState
+from blazar.model.paging import Condition
+from blazar.model.requests import (
+    NOW,
+    Actor,
+    BeforeEnd,
+    End,
+    LeaseChange,
+    LeaseRequest,
+    Moment,
+    ReservationChange,
+    ReservationRequest,
+)
+from blazar.model.requirements import parse_requirement
+from blazar.resources.parameters import check_unnamed
+
+_REQUIREMENTS = ("hypervisor_properties", "resource_properties")
+_NOTHING: Mapping[str, Any] = {}
+_PARTS = {"reservations": frozenset({"reservations", "conditions"}), "events": frozenset({"events", "conditions"})}
+_EVENTS = _PARTS["events"] | {"before_end_date"}
+
+
+def new_lease(body: Json, caller: Caller, view: View, *, dry_run: bool) -> LeaseRequest:
+    """Return the request for a new lease. InvalidInput for what the schema cannot say."""
+    start, end, before_end = _dates(body)
+    request = LeaseRequest(
+        name=body["name"],
+        user_id=caller.user_id,
+        project_id=caller.project_id,
+        start=NOW if start is None else start,
+        end=end or NOW,
+        before_end=before_end,
+        reservations=reservations(body["reservations"], view),
+        operator=view.operator,
+        exact=True,
+        dry_run=dry_run,
+    )
+    check_text(body)
+    return request
+
+
+def reservations(items: Sequence[Json], view: View) -> tuple[ReservationRequest, ...]:
+    """Return the requests for reservations, which the schema has checked, with the defaults of their types.
+
+    InvalidInput if a requirement is malformed, or names hosts to somebody who may not see their names.
+    """
+    for number, item in enumerate(items):
+        _check_names(item, item["resource_type"], number, view)
+    return tuple(_reservation(item) for item in items)
+
+
+def _check_names(item: Json, resource_type: str, number: int, view: View, before: Mapping[str, Any] = _NOTHING) -> None:
+    """Check the requirements on hosts of a reservation; those that it has ``before`` a change may stay."""
+    # Types of other packages check their own fields.
+    fields = [field for field in _REQUIREMENTS if field in schemas.FIELDS.get(resource_type, {})]
+    with pointing_at(pointer_to(("reservations", number))):
+        for field in fields:
+            wanted = parse_requirement(item.get(field), field=field)
+            if not (view.operator or view.names) and wanted != parse_requirement(before.get(field), field=field):
+                check_unnamed(wanted, fields[: fields.index(field) + 1])
+
+
+def _reservation(item: Json) -> ReservationRequest:
+    kind = item["resource_type"]
+    given = {**schemas.DEFAULTS.get(kind, {}), **item}
+    if kind == "physical:host":
+        given.setdefault("max", given["min"])
+    return ReservationRequest(kind, _parameters(given))
+
+
+def lease_change(body: Json, lease: Callable[[], Lease], caller: Caller, view: View, *, dry_run: bool) -> LeaseChange:
+    """Return the change of a lease that the caller asks for. InvalidInput for what the schema cannot say.
+
+    The lease is read only if its reservations are to change: nothing else of a request depends on it.
+    """
+    items = body.get("reservations", [])
+    if items:
+        known = lease()
+        _check_changes(items, known, view)
+        check_text_after(body, known)
+    start, end, before_end = _dates(body)
+    return LeaseChange(
+        name=body.get("name"),
+        start=start,
+        end=end,
+        before_end=before_end,
+        reservations=tuple(ReservationChange(i["id"], _parameters(i), i.get("resource_type")) for i in items),
+        asked_by=Actor(caller.user_id, caller.project_id, view.operator),
+        resets_before_end="before_end_date" in body and body["before_end_date"] is None,
+        revisions=view.tags.wanted(),
+        exact=True,
+        dry_run=dry_run,
+    )
+
+
+def _check_changes(items: Sequence[Json], lease: Lease, view: View) -> None:
+    types = {each.id: each.resource_type for each in lease.reservations}
+    seen: set[str] = set()
+    for number, item in enumerate(items):
+        pointer = pointer_to(("reservations", number))
+        if item["id"] in seen:
+            sentence = f"reservations[{number}].id occurs twice; put all changes of a reservation into one item"
+            raise InvalidInput(sentence, pointer=f"{pointer}/id")
+        if item["id"] not in types:
+            sentence = f"reservations[{number}].id: the lease has no such reservation; send the id of one that it has"
+            raise InvalidInput(sentence, code="unknown_reference", pointer=f"{pointer}/id")
+        seen.add(item["id"])
+        if (schema := schemas.CHANGES.get(types[item["id"]])) is not None:
+            check(item, schema, pointer=pointer)
+        before = next(each.parameters.values for each in lease.reservations if each.id == item["id"])
+        _check_names(item, types[item["id"]], number, view, before)
+
+
+def lease_filter(query: Query, caller: Caller, view: View) -> LeaseFilter:
+    """Return which leases a list has. Denied if somebody asks for another project's."""
+    conditions = tuple(_condition(each, caller, view) for each in query.conditions)
+    fields = query.fields
+    return LeaseFilter(
+        state=LeaseState(query.one("state", LeaseState.CURRENT)),
+        project_id=None if view.operator else caller.project_id,
+        text=query.one("text"),
+        begin=query.one("from"),
+        end=query.one("to"),
+        conditions=conditions,
+        with_reservations=fields is None or bool(fields & _PARTS["reservations"]),
+        with_events=fields is None or bool(fields & _EVENTS),
+    )
+
+
+def _condition(condition: Condition, caller: Caller, view: View) -> Condition:
+    if view.operator:
+        return condition
+    if condition.key == "project_id" and set(condition.values) != {caller.project_id}:
+        sentence = "leases of other projects are for operators; leave project_id out, or give your own project"
+        raise Denied(sentence, parameter="project_id")
+    # Others know resources by their labels only.
+    return Condition("label", condition.operator, condition.values) if condition.key == "resource" else condition
+
+
+def _dates(body: Json) -> tuple[Moment | None, End | None, BeforeEnd]:
+    zone = moments.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
+    start = moments.moment(body["start_date"], in_body("start_date"), zone=zone) if "start_date" in body else None
+    end = moments.moment_or_duration(body["end_date"], in_body("end_date"), zone=zone) if "end_date" in body else None
+    text = body.get("before_end_date")
+    if text is None:
+        return start, end, None
+    before_end = moments.moment_or_duration(text, in_body("before_end_date"), zone=zone, backward=True)
+    if before_end is NOW:
+        raise in_body("before_end_date").invalid(text, "a date, a duration with its sign, or null")
+    assert not isinstance(before_end, type(NOW))
+    return start, end, before_end
+
+
+def _parameters(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a reservation with requirements as text, as they are kept."""
+    given = {key: value for key, value in item.items() if key not in ("id", "resource_type")}
+    for key in _REQUIREMENTS:
+        if key in given and not isinstance(given[key], str):
+            given[key] = json.dumps(given[key]) if given[key] else ""
+    return given

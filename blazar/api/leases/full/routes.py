@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``/v1/leases`` from microversion 1.1 on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from flask import request
+
+from blazar.api.answers import Answer, paged, weak_tag
+from blazar.api.bodies import normalized
+from blazar.api.context import Call, identifier
+from blazar.api.leases.full import render
+from blazar.api.leases.full.components import LEASE_KEYS
+from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
+from blazar.api.leases.full.requests import lease_change, lease_filter, new_lease
+from blazar.api.leases.full.schemas import LEASE_CREATE, LEASE_UPDATE
+from blazar.api.leases.full.view import View, view_of
+from blazar.api.leases.rules import DELETE, GET, POST, PUT
+from blazar.api.preconditions import IF_MATCH
+from blazar.api.queries import compare_by, filter_by, option, paging
+from blazar.api.readers import Choice, Date, Flag, Name, Names, Text
+from blazar.api.routes import Body, Caching, Root, Route, in_path
+from blazar.api.shapes import LINKS, NUMBER, RESERVATION_ID, Json, a_list, an_object, ref
+from blazar.api.urls import link
+from blazar.model.errors import Conflict, Denied, PreconditionFailed
+from blazar.model.lease import LeaseStatus, unknown_lease
+from blazar.model.lease_details import LeaseDetails, LeaseOwner, LeaseState
+
+SORT_KEYS = ("created_at", "updated_at", "start_date", "end_date", "name", "status")
+
+
+def index(call: Call) -> Answer:
+    """List leases in pages: the project's, or for operators all."""
+    view, query = view_of(call), call.asked
+    found = call.manager.leases.page(lease_filter(query, call.caller, view), query.page("created_at"))
+    leases = [query.only(render.lease(each, view)) for each in found.items]
+    revisions = [(each.lease.id, each.lease.revision) for each in found.items]
+    where = (request.query_string, link(request.path), view.letter, call.caller.project_id)
+    tag = weak_tag(*where, found.count, found.following, *revisions)
+    count = {} if found.count is None else {"count": found.count}
+    return paged({"leases": leases, **count}, found.following, etag=tag)
+
+
+def show(call: Call, lease_id: str) -> Answer:
+    """Show a lease, also a past one."""
+    owner = _visible(call, lease_id)
+    view, query = view_of(call), call.asked
+    found = call.manager.leases.details(owner.id)
+    etag = view.tags.of(found.lease.revision) if query.fields is None else None
+    return Answer(query.only(render.lease(found, view)), etag=etag)
+
+
+def create(call: Call) -> Answer:
+    """Create a lease; with ``dry_run`` show what it would be."""
+    if not call.caller.project_id:
+        raise Denied("The token has no project scope, and a lease belongs to a project; use a project-scoped token.")
+    view, dry_run = view_of(call), call.asked.one("dry_run", False)
+    body = call.read()
+    key = None if dry_run else key_of(body, call.caller)
+    # A request that was granted is not judged again: what it asks for may no longer fit, or be past.
+    known = None if key is None else call.manager.leases.replay(key)
+    if known is None:
+        wanted = new_lease(call.checked(normalized(body)), call.caller, view, dry_run=dry_run)
+        known = call.manager.leases.book(replace(wanted, key=key))
+    if dry_run:
+        return Answer(render.lease(known.details, view, planned=True), status=200)
+    replayed = {"Idempotency-Replayed": "true"} if known.replayed else {}
+    headers = {"Location": link(f"/v1/leases/{known.details.lease.id}"), **replayed}
+    return _written(known.details, view, headers=headers)
+
+
+def update(call: Call, lease_id: str) -> Answer:
+    """Change a lease; with ``dry_run`` show what it would be."""
+    owner = _visible(call, lease_id)
+    view, dry_run = view_of(call), call.asked.one("dry_run", False)
+    body = call.checked(normalized(call.read()))
+    if owner.deleted:
+        status = str(LeaseStatus.TERMINATED)
+        raise Conflict("the lease is deleted and cannot be changed", code="lease_ended", data={"status": status})
+    change = lease_change(body, lambda: call.manager.leases.details(owner.id).lease, call.caller, view, dry_run=dry_run)
+    try:
+        found = call.manager.leases.change(owner.id, change)
+    except PreconditionFailed as error:
+        raise view.tags.refused(error) from error
+    return Answer(render.lease(found, view)) if dry_run else _written(found, view)
+
+
+def delete(call: Call, lease_id: str) -> None:
+    """End a lease now and delete it; a deleted one stays deleted."""
+    owner = _visible(call, lease_id)
+    view = view_of(call)
+    if owner.deleted:
+        return
+    try:
+        call.manager.leases.delete(owner.id, view.tags.wanted())
+    except PreconditionFailed as error:
+        raise view.tags.refused(error) from error
+    for rendered in call.services.rendered.values():
+        rendered.drop(owner.id)
+
+
+def _written(found: LeaseDetails, view: View, *, headers: dict[str, str] | None = None) -> Answer:
+    return Answer(render.lease(found, view), etag=view.tags.of(found.lease.revision), headers=headers or {})
+
+
+def _visible(call: Call, lease_id: str) -> LeaseOwner:
+    """Return whose a lease is; NotFound if the caller may not see it, Denied if not do this."""
+    key = identifier(lease_id)
+    if key == "-" or key != lease_id:
+        raise unknown_lease(lease_id)
+    owner = call.manager.leases.owner(key)
+    target = {"project_id": owner.project_id, "user_id": owner.user_id}
+    if not call.allows(GET.name, target):
+        raise unknown_lease(key)
+    call.authorize(target)
+    return owner
+
+
+def _in_envelope(lease: Json) -> Json:
+    return {"lease": lease}
+
+
+_ONE = an_object({"lease": ref("Lease1_1")})
+_DRY_RUN = option("dry_run", Flag(), "only say what would come of it; nothing is booked")
+_CREATED = {
+    "name": "gan-training",
+    "start_date": "2030-05-01T08:00",
+    "end_date": "+P3D",
+    "before_end_date": "-PT2H",
+    "time_zone": "Europe/Paris",
+    "reservations": [
+        {
+            "resource_type": "physical:host",
+            "min": 1,
+            "resource_properties": [">=", "$vcpus", 16],
+            "before_end": "snapshot",
+        }
+    ],
+}
+_CHANGES = (
+    {"end_date": "2030-05-05T08:00:00Z"},
+    {"name": "nightly", "reservations": [{"id": RESERVATION_ID, "max": 2}]},
+)
+_LEASE_ID = in_path("lease_id", "the lease's id")
+_FIELDS = Names(LEASE_KEYS)
+_FILTERS = (
+    option("state", Choice(tuple(LeaseState)), "current (default), past, or all"),
+    filter_by("status", Choice(tuple(LeaseStatus)), "the status"),
+    filter_by("name", Name(80), "the name"),
+    filter_by("id", Text(), "the id"),
+    filter_by("degraded", Flag(), "whether something of it is not as it was promised"),
+    filter_by("resource_type", Text(most=66), "the type of one of its reservations"),
+    filter_by("project_id", Text(), "the project, for operators"),
+    filter_by("user_id", Text(), "the user"),
+    filter_by("resource", Text(), "the label of a resource that it has or had; for operators also the id"),
+    option("text", Name(80, least=2), "a part of the name"),
+    option("from", Date(), "leases that end after it"),
+    option("to", Date(), "leases that start before it"),
+    compare_by("start_date", Date(), "the start"),
+    compare_by("end_date", Date(), "the end"),
+    compare_by("updated_at", Date(), "the last change"),
+)
+
+_on_list = partial(Route, root=Root.V1, path="/leases", since=(1, 1))
+_on_lease = partial(Route, root=Root.V1, path="/leases/{lease_id}", on_target=True, since=(1, 1))
+
+ROUTES = (
+    _on_list(
+        method="GET",
+        name="list_leases",
+        summary="List the project's leases; operators see all",
+        handler=index,
+        rule=GET,
+        render=lambda page: page,
+        answers={
+            200: an_object({"leases": a_list(ref("Lease1_1")), "count": NUMBER, "links": LINKS}, optional=("count",))
+        },
+        parameters=(*_FILTERS, *paging(SORT_KEYS, fields=LEASE_KEYS)),
+    ),
+    _on_list(
+        method="POST",
+        name="create_lease",
+        summary="Create a lease",
+        handler=create,
+        rule=POST,
+        body=Body("LeaseCreate1_1", LEASE_CREATE, (_CREATED,)),
+        render=_in_envelope,
+        answers={201: _ONE, 200: _ONE},
+        errors=(409,),
+        parameters=(_DRY_RUN, IDEMPOTENCY_KEY),
+    ),
+    _on_lease(
+        method="GET",
+        name="show_lease",
+        summary="Show a lease, also a past one",
+        handler=show,
+        rule=GET,
+        render=_in_envelope,
+        answers={200: _ONE},
+        errors=(404,),
+        caching=Caching.STRONG,
+        parameters=(_LEASE_ID, option("fields", _FIELDS, "only these keys, and id")),
+    ),
+    _on_lease(
+        method="PUT",
+        name="update_lease",
+        summary="Change a lease",
+        handler=update,
+        rule=PUT,
+        body=Body("LeaseUpdate1_1", LEASE_UPDATE, _CHANGES),
+        render=_in_envelope,
+        answers={200: _ONE},
+        errors=(404, 409, 412),
+        parameters=(_LEASE_ID, _DRY_RUN, IF_MATCH),
+    ),
+    _on_lease(
+        method="DELETE",
+        name="delete_lease",
+        summary="End a lease now and delete it",
+        handler=delete,
+        rule=DELETE,
+        answers={204: None},
+        errors=(404, 409, 412),
+        parameters=(_LEASE_ID, IF_MATCH),
+    ),
+)

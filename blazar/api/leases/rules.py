@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy rules of leases."""
+
+from __future__ import annotations
+
+from blazar.api.routes import MEMBER, READER, Rule
+
+GET = Rule("blazar:leases:get", READER, "List and show leases.")
+POST = Rule("blazar:leases:post", MEMBER, "Create a lease.")
+PUT = Rule("blazar:leases:put", MEMBER, "Update a lease.")
+DELETE = Rule("blazar:leases:delete", MEMBER, "Delete a lease.")

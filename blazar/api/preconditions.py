@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``If-Match``: a change of an object only if it is still as the caller has seen it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from flask import request
+
+from blazar.api.routes import in_header
+from blazar.model.errors import PreconditionFailed
+
+_HEADER = "If-Match"
+IF_MATCH = in_header(_HEADER, "tags of earlier answers: a 412 if the object has changed since")
+_TAG = re.compile(r'(W/)?"([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """The strong tags of one object: each is a revision and an ``ending``, which stays the same."""
+
+    ending: str
+
+    def of(self, revision: int) -> str:
+        """Return the tag of a revision."""
+        return f'"{revision}{self.ending}"'
+
+    def wanted(self) -> tuple[int, ...] | None:
+        """Return the revisions that ``If-Match`` allows; None: any."""
+        sent = request.headers.get(_HEADER)
+        if sent is None or sent.strip() == "*":
+            return None
+        ours = re.compile(rf"(\d{{1,18}}){re.escape(self.ending)}")
+        matches = (ours.fullmatch(tag) for weak, tag in _TAG.findall(sent) if not weak)
+        return tuple(int(match[1]) for match in matches if match is not None)
+
+    def refused(self, error: PreconditionFailed, revision: int = 0) -> PreconditionFailed:
+        """Return the error for tags that do not match, with the present one; the error knows the revision best."""
+        present = int((error.data or {}).get("revision", revision))
+        message = error.message
+        if self.wanted() == ():
+            sent = request.headers.get(_HEADER, "")
+            what = "only a weak tag, which never matches" if "W/" in sent else "no tag that an answer had in its ETag"
+            message = f"{_HEADER} has {what}; read what is to be changed again, and send the ETag of that answer"
+        return PreconditionFailed(message, header=_HEADER, data={"etag": self.of(present), "revision": present})

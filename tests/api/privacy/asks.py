@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of each route, by its name. A route that is not here fails the test.
+
+Placeholders in braces stand for the names of the caller's project, of the other one, and of nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from blazar.api.routes import Route
+
+BOTH = ("1.0", "1.1")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request, and the status that a member gets who names what is the own project's."""
+
+    status: int = 200
+    query: str = ""
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    at: Sequence[str] = BOTH
+    """The versions of version 1 in which this makes sense; version 2 takes the place of 1.0."""
+    writes: bool = False
+    """Something is different afterwards."""
+
+    def names(self, row: Route) -> bool:
+        """Return whether it names anything that could be foreign."""
+        return re.search(r"\{(?!my_)\w+\}", f"{row.url} {self.query} {self.body}") is not None
+
+
+def _only(version: str, *asks: Ask) -> tuple[Ask, ...]:
+    return tuple(Ask(each.status, each.query, each.body, each.headers, (version,), each.writes) for each in asks)
+
+
+def _old(*asks: Ask) -> tuple[Ask, ...]:
+    return _only("1.0", *asks)
+
+
+def _new(*asks: Ask) -> tuple[Ask, ...]:
+    return _only("1.1", *asks)
+
+
+def _host(version: str = "1.0", **more: Any) -> dict[str, Any]:
+    old = {"hypervisor_properties": "", "resource_properties": ""} if version == "1.0" else {}
+    return {"resource_type": "physical:host", "min": 1, "max": 1, **old, **more}
+
+
+def _lease(*reservations: dict[str, Any], days: str = "05-01", **more: Any) -> dict[str, Any]:
+    dates = {"start_date": f"2031-{days} 10:00", "end_date": f"2031-{days} 12:00"}
+    return {"name": "mine", **dates, "reservations": list(reservations), **more}
+
+
+def _soon(*reservations: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a lease for a time in which almost all is promised or out of use."""
+    dates = {"start_date": "2030-04-03 12:30", "end_date": "2030-04-03 20:00"}
+    return {**_lease(*reservations), **dates, **more}
+
+
+def _of_servers(**more: Any) -> dict[str, Any]:
+    servers = {"amount": 1, "vcpus": 1, "memory_mb": 1024, "disk_gb": 10}
+    return {"resource_type": "virtual:instance", **servers, "affinity": None, "resource_properties": "", **more}
+
+
+def _of_flavor(**more: Any) -> dict[str, Any]:
+    return {"resource_type": "flavor:instance", "amount": 1, "flavor_id": "{flavor}", "affinity": None, **more}
+
+
+def _of_addresses(**more: Any) -> dict[str, Any]:
+    return {"resource_type": "virtual:floatingip", "network_id": "public", "amount": 1, **more}
+
+
+_TOO_MANY = {"min": 5, "max": 5}
+_PRIVATE = json.dumps(["==", "${name}", "A100"])
+_REFUSED = (
+    Ask(409, body=_soon(_host(**_TOO_MANY))),
+    Ask(409, body=_soon(_of_servers(amount=999))),
+    Ask(409, body=_soon(_of_flavor(amount=999))),
+    Ask(409, body=_soon(_of_addresses(amount=2, required_floatingips=["203.0.113.11"]))),
+    Ask(409, body=_soon(_host(), _host(**_TOO_MANY))),
+)
+"""Requests for leases that are refused for want of resources, whichever version they are in."""
+
+_CREATE = (
+    *_REFUSED,
+    *_old(
+        Ask(400, body={"name": "{lease}"}),
+        Ask(400, body=_lease(_host(), project_id="{project}", events=[])),
+        Ask(409, body=_lease(_host(min=9, max=9, resource_properties=_PRIVATE))),
+        Ask(201, body=_lease(_host(), events=[]), writes=True),
+    ),
+    *_new(
+        Ask(400, body={"name": "{lease}"}),
+        Ask(400, body=_lease(_host(), project_id="{project}")),
+        Ask(409, body=_lease(_host(min=9, max=9, resource_properties=_PRIVATE))),
+        Ask(200, "dry_run=true", _lease(_host(resource_properties=_PRIVATE))),
+        Ask(200, "dry_run=true", _lease(_of_flavor())),
+        Ask(409, "dry_run=true", _soon(_host(**_TOO_MANY))),
+        Ask(201, body=_lease(_host()), headers={"Idempotency-Key": "the-same"}, writes=True),
+        Ask(201, body=_lease(_host()), headers={"Idempotency-Key": "the-same"}, writes=True),
+    ),
+)
+_UPDATE = (
+    Ask(200, body={"name": "renamed"}, writes=True),
+    *_old(
+        Ask(409, body={"end_date": "2030-04-09 12:00"}),
+        Ask(409, body={"reservations": [{"id": "{reservation}", "min": 5, "max": 5}]}),
+    ),
+    *_new(
+        Ask(409, body={"end_date": "+P9D"}),
+        Ask(409, "dry_run=true", {"end_date": "+P9D"}),
+        Ask(409, body={"reservations": [{"id": "{reservation}", "min": 5, "max": 5}]}),
+        Ask(400, body={"project_id": "{project}"}),
+        Ask(400, body={"colour": "red"}),
+        Ask(400, "colour=red", {"name": "x"}),
+        Ask(412, body={"name": "x"}, headers={"If-Match": '"99.1.m"'}),
+    ),
+)
+_DELETE = Ask(204, writes=True)
+_HOST_ONLY = Ask(403)
+
+ASKS: Mapping[str, Sequence[Ask]] = {
+    "versions": [Ask(300)],
+    "versions_too": [Ask(300)],
+    "healthcheck": [Ask()],
+    "openapi": [Ask()],
+    "version": [Ask()],
+    "version_too": [Ask()],
+    "list_leases": [
+        Ask(),
+        *_old(Ask(query="project_id={project}"), Ask(query="all_tenants=1")),
+        *_new(
+            Ask(query="state=all&with_count=true"),
+            Ask(query="state=past&with_count=true&limit=1"),
+            Ask(query="limit=2&sort_key=name&sort_dir=desc"),
+            Ask(query="state=all&id={lease}&with_count=true"),
+            Ask(query="state=all&id=in:{my_lease},{lease}&with_count=true"),
+            Ask(query="state=all&user_id={user}"),
+            Ask(query="state=all&project_id={project}"),
+            Ask(query="state=all&resource={label}&with_count=true"),
+            Ask(query="state=all&resource={host}"),
+            Ask(query="state=all&marker={lease}"),
+            Ask(query="state=all&sort_key=start_date&marker={lease}"),
+            Ask(query="fields=name,events,conditions&state=all"),
+            Ask(400, query="colour=red"),
+        ),
+    ],
+    "create_lease": _CREATE,
+    "show_lease": [Ask(), *_new(Ask(query="fields=name,reservations"), Ask(200, headers={"If-None-Match": '"0.1.m"'}))],
+    "update_lease": _UPDATE,
+    "delete_lease": [*_new(Ask(412, headers={"If-Match": '"99.1.m"'})), _DELETE],
+    "list_leases_v2": [Ask(), Ask(query="project_id={project}")],
+    "create_lease_v2": [*_REFUSED, *_old(Ask(201, body=_lease(_host(), events=[]), writes=True))],
+    "show_lease_v2": [Ask()],
+    "update_lease_v2": [
+        Ask(409, body={"end_date": "2030-04-09 12:00"}),
+        Ask(409, body={"reservations": [{"id": "{reservation}", "min": 5, "max": 5}]}),
+        Ask(200, body={"name": "renamed"}, writes=True),
+    ],
+    "delete_lease_v2": [_DELETE],
+    "list_hosts": [_HOST_ONLY, *_new(Ask(403, "project_id={project}"))],
+    "create_host": [Ask(403, body={"name": "{host}"})],
+    "show_host": [_HOST_ONLY],
+    "update_host": [Ask(403, body={"disabled": None}), Ask(403, body={"colour": "{project}"})],
+    "delete_host": [_HOST_ONLY],
+    "list_hypervisors": [_HOST_ONLY],
+    "list_allocations": [_HOST_ONLY, Ask(403, "lease_id={lease}"), Ask(403, "reservation_id={reservation}")],
+    "show_allocation": [_HOST_ONLY, Ask(403, "lease_id={lease}")],
+    "move_reservation": [Ask(403, body={"reservation_id": "{reservation}"}), Ask(403, body={"lease_id": "{lease}"})],
+    "refresh_host": [_HOST_ONLY],
+    "list_properties": [_HOST_ONLY, Ask(403, "detail=true")],
+    "set_property": [Ask(403, body={"private": False})],
+    "list_hosts_v2": [_HOST_ONLY],
+    "create_host_v2": [Ask(403, body={"name": "{host}"})],
+    "show_host_v2": [_HOST_ONLY],
+    "update_host_v2": [Ask(403, body={"extra_capas": {}})],
+    "delete_host_v2": [_HOST_ONLY],
+    "list_floating_ips": [Ask()],
+    "create_floating_ip": [Ask(403, body={"floating_network_id": "public", "floating_ip_address": "203.0.113.13"})],
+    "show_floating_ip": [Ask()],
+    "delete_floating_ip": [_HOST_ONLY],
+    "show_calendar": [
+        Ask(query="from=2030-04-01T00:00Z&to=%2BP9D"),
+        Ask(query="from=2030-04-01T00:00Z&to=%2BP9D&limit=2&with_count=true&fields=blocks"),
+        Ask(query="resource={label}&with_count=true"),
+        Ask(query="resource={host}&with_count=true"),
+        Ask(query="occupied_by=me"),
+        Ask(query="resource_type=virtual:floatingip"),
+        Ask(query='requirement=["==","${name}","x"]'),
+        Ask(query="sort_key={name}"),
+        Ask(query="marker={label}"),
+    ],
+    "show_capacity": [
+        Ask(query="to=%2BP9D"),
+        Ask(query="to=%2BP2D&group_by=gpu&measure=VCPU"),
+        Ask(query="group_by={name}"),
+        Ask(400, query="group_by=project_id"),
+        Ask(query='requirement=["==","${name}","x"]'),
+    ],
+    "summarize_properties": [Ask(), Ask(query="resource_type=virtual:floatingip")],
+    "list_feeds": [
+        Ask(query="with_count=true"),
+        Ask(query="user_id={user}"),
+        Ask(query="project_id={project}"),
+        Ask(query="marker={feed}"),
+    ],
+    "create_feed": [
+        Ask(403, body={"kind": "resource", "name": "x", "resource": "{label}"}),
+        Ask(400, body={"kind": "free_busy", "name": "x", "requirement": ["==", "$colour", "x"]}),
+        Ask(201, body={"kind": "free_busy", "name": "x", "requirement": ["==", "${name}", "x"]}, writes=True),
+        Ask(201, body={"kind": "project", "name": "x"}, writes=True),
+    ],
+    "show_feed": [Ask()],
+    "delete_feed": [_DELETE],
+    "read_feed": [Ask()],
+    "find_availability": [
+        Ask(body={"reservations": [_host("1.1")], "duration": "P2D", "latest": "+P20D", "limit": 20}),
+        Ask(body={"reservations": [_host("1.1", **_TOO_MANY)], "duration": "P1D"}),
+        Ask(body={key: value for key, value in _soon(_host("1.1", **_TOO_MANY)).items() if key != "name"}),
+        Ask(body={"reservations": [_of_servers(amount=500)], "duration": "P2D"}),
+        Ask(body={"reservations": [_of_flavor()], "duration": "P2D"}),
+        Ask(body={"reservations": [_of_addresses(amount=3)], "duration": "P1D"}),
+        Ask(body={"reservations": [_of_addresses(required_floatingips=["203.0.113.11"])], "duration": "P1D"}),
+        Ask(body={"reservations": [_host("1.1", resource_properties=["==", "${name}", "x"])], "duration": "P2D"}),
+        Ask(body={"lease_id": "{lease}"}),
+        Ask(body={"lease_id": "{lease}", "end_date": "2030-04-09T12:00Z"}),
+        Ask(
+            400,
+            body={"lease_id": "{my_lease}", "reservations": [{"id": "{event}", "min": 2}], "end_date": "2030-04-09"},
+        ),
+    ],
+    "show_info": [Ask()],
+}
