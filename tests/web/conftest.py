@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A browser, and services whose pages it opens. Every test fails if the browser complains of anything."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+ALICE = "alice:physics:member"
+ADMIN = "admin:demo:admin"
+# How long a test waits for a service and for the browser, in seconds: a busy machine may take that long.
+PATIENCE = 120
+PATIENCE_IN_BROWSER = 30
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == Path(__file__).parent and "page_of" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.web)
+
+
+def needed(what: str, name: str) -> str:
+    """Return the path of a program; skip without it, but fail in CI."""
+    path = shutil.which(name)
+    if path is None:
+        sentence = f"{what} is not installed ({name}), so the pages cannot be tested in a browser"
+        if os.environ.get("CI") == "true":
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    return path
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False
+
+
+def started(command: list[str], url: str, log: Path, **environment: str) -> Iterator[str]:
+    """Run a server until the tests are over; yield its address once it answers."""
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out, env={**os.environ, **environment})
+        try:
+            until = time.monotonic() + PATIENCE
+            while not answers(url):
+                assert process.poll() is None, log.read_text(encoding="utf-8")
+                assert time.monotonic() < until, log.read_text(encoding="utf-8")
+                time.sleep(0.1)
+            yield url
+        finally:
+            process.terminate()
+            process.wait(timeout=PATIENCE)
+
+
+def standalone(folder: Path, *options: str) -> Iterator[str]:
+    port = free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "blazar.cmd.standalone",
+        "--port",
+        str(port),
+        "--data",
+        str(folder / "data"),
+        *options,
+    ]
+    yield from started(command, f"http://127.0.0.1:{port}/ui/", folder / "log")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the pages of a service as `make demo` starts it."""
+    yield from standalone(tmp_path_factory.mktemp("demo"), "--demo")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[str]:
+    """The address of the pages of a new service as `make run` starts it, for one test."""
+    yield from standalone(tmp_path)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[str]:
+    """The address of the pages of a new service without hosts."""
+    yield from standalone(tmp_path, "--no-hosts")
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the pages before a made-up service of 1 000 hosts and 20 000 leases."""
+    port = free_port()
+    node = needed("Node", "node")
+    log = tmp_path_factory.mktemp("mock") / "log"
+    sizes = {"PORT": str(port), "HOSTS": "1000", "LEASES": "20000"}
+    yield from started([node, "web/dev/mock.mjs"], f"http://127.0.0.1:{port}/ui/", log, **sizes)
+
+
+def launched() -> Iterator[Browser]:
+    """Run Chromium; there can be one at a time in a process."""
+    path = needed("Chromium", "chromium")
+    expect.set_options(timeout=PATIENCE_IN_BROWSER * 1000)
+    with sync_playwright() as playwright:
+        # As root there is no sandbox; the pages are our own. For other sites there is a name of this machine.
+        arguments = ["--no-sandbox", "--host-resolver-rules=MAP evil.test 127.0.0.1"]
+        chromium = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield chromium
+        chromium.close()
+
+
+class Complaints(list[str]):
+    """What the browser complained of. It reports some only after a test has seen what it looks for: all count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expected: set[str] = set()
+
+    @property
+    def unexpected(self) -> list[str]:
+        """Those that have none of the expected texts in them."""
+        return [one for one in self if not any(text in one for text in self.expected)]
+
+
+@pytest.fixture
+def complaints() -> Iterator[Complaints]:
+    """What the browser complained of until its windows are closed; a test adds to `expected` what it provokes."""
+    found = Complaints()
+    yield found
+    assert found.unexpected == []
+
+
+Open = Callable[..., Page]
+
+WATCH = """
+document.addEventListener("securitypolicyviolation", (event) => console.error("policy: " + event.violatedDirective));
+"""
+
+
+@pytest.fixture
+def page_of(browser: Browser, complaints: Complaints) -> Iterator[Open]:
+    """Return a function that opens an address in a new window, as somebody, with options of the context."""
+    contexts: list[BrowserContext] = []
+
+    def opened(address: str, who: str | None = None, **options: Any) -> Page:
+        options = {"viewport": {"width": 1440, "height": 900}, "timezone_id": "Europe/Berlin", **options}
+        context = browser.new_context(**options)
+        context.set_default_timeout(PATIENCE_IN_BROWSER * 1000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("console", lambda message: message.type == "error" and complaints.append(f"console: {message.text}"))
+        page.add_init_script(WATCH)
+        if who:
+            page.add_init_script(f"sessionStorage.setItem('blazar.identity', '{who}')")
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def query_of(page: Page) -> dict[str, list[str]]:
+    """Return what the address of a page asks for."""
+    return parse_qs(urlsplit(page.url).query)
+
+
+def drawn(page: Page) -> Locator:
+    """Return the calendar's grid, once all lines in sight are drawn."""
+    grid = page.get_by_role("treegrid")
+    expect(grid).to_have_attribute("aria-busy", "false")
+    return grid
+
+
+# A colour on its way to another one has too little contrast. What never ends is not waited for.
+STILL = """
+() => Promise.allSettled(document.getAnimations()
+  .filter((one) => one.effect.getComputedTiming().endTime !== Infinity).map((one) => one.finished))
+"""
+
+
+def serious(page: Page) -> list[str]:
+    """Return what axe finds that is serious or critical, by its rule and where."""
+    if not AXE.exists():
+        sentence = "axe-core is not installed; `make web` installs it"
+        if os.environ.get("CI") == "true":
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    # The policy of the pages forbids a script element of ours; the driver may evaluate.
+    page.evaluate(STILL)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    result = page.evaluate("axe.run()")
+    return [
+        f"{found['id']}: {found['nodes'][0]['html'][:160]}"
+        for found in result["violations"]
+        if found["impact"] in ("serious", "critical")
+    ]

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find a time: from a question to a booked lease."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from playwright.sync_api import Page, Request, Route, expect
+
+from tests.web.conftest import ALICE, query_of, serious
+from tests.web.service import asked, booked, leases_of
+
+BOB = "bob:chemistry:member"
+
+
+def test_a_newcomer_books_by_mouse_alone(small, page_of):
+    page = page_of(small.removesuffix("ui/"))
+    page.get_by_role("button", name="alice").click()
+    expect(page.get_by_text("hosts match")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Book now until")).click()
+    # A name is proposed, so that nothing has to be typed.
+    dialog = page.get_by_role("dialog", name="Book")
+    dialog.get_by_role("button", name="Book", exact=True).click()
+    expect(page.get_by_role("heading", name="1 host on ")).to_be_visible()
+    expect(page.get_by_text(re.compile("openstack server create .*--hint reservation="))).to_be_visible()
+    expect(page.locator(".lease-title .state-word")).to_have_text("active", timeout=60_000)
+    assert [lease["name"].startswith("1 host on ") for lease in leases_of(small, ALICE)] == [True]
+
+
+FOCUSED = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
+
+
+def press_tab_until(page: Page, label: str) -> None:
+    """Go on with Tab to the control whose label begins so."""
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED).strip().startswith(label):
+            return
+    raise AssertionError(f"Tab does not lead to {label}")
+
+
+def test_a_newcomer_books_by_keyboard_alone(small, page_of):
+    page = page_of(small.removesuffix("ui/"))
+    expect(page.get_by_role("heading", name="Who are you?")).to_be_visible()
+    press_tab_until(page, "alice")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name=re.compile("^Book now until"))).to_be_visible()
+    press_tab_until(page, "Book now")
+    page.keyboard.press("Enter")
+    # What is proposed is marked: typing replaces it.
+    expect(page.get_by_role("dialog", name="Book").get_by_label("Name")).to_be_focused()
+    page.keyboard.type("by keyboard")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="by keyboard", exact=True)).to_be_visible()
+    expect(page.locator(".lease-title .state-word")).to_have_text("active", timeout=60_000)
+    # The new page has the focus: the next keys work there.
+    press_tab_until(page, "Extend")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Extend by keyboard")
+    expect(dialog.get_by_text("This fits: 1 day longer.")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("button", name="Extend", exact=True)).to_be_focused()
+    assert [lease["name"] for lease in leases_of(small, ALICE)] == ["by keyboard"]
+
+
+def test_the_question_is_in_the_address(demo, page_of):
+    page = page_of(demo, ALICE)
+    page.get_by_label("How many", exact=True).fill("2")
+    page.get_by_label("Add a property").select_option("gpu")
+    page.get_by_label("gpu: value").select_option("H100")
+    page.get_by_label("For how long: how many").fill("3")
+    expect(page.get_by_role("heading", name="Openings for 3 days")).to_be_visible()
+    question = {"min": ["2"], "req": ['["==","$gpu","H100"]'], "for": ["P3D"]}
+    page.wait_for_url(lambda _: query_of(page) == question)
+    page.reload()
+    expect(page.get_by_label("How many", exact=True)).to_have_value("2")
+    expect(page.get_by_label("gpu: value")).to_have_value("H100")
+    expect(page.get_by_role("heading", name="Openings for 3 days")).to_be_visible()
+
+
+def hosts_of(pages: str) -> int:
+    return int(asked(pages, ALICE, "GET", "v1/capacity")["capacity"]["series"][0]["total"][0])
+
+
+def test_what_does_not_fit_says_why_and_what_would(small, page_of):
+    hosts = hosts_of(small)
+    booked(small, BOB, "theirs", start="now", end="+P60D")
+    page = page_of(f"{small}?min={hosts}&for=P3D&within=P7D", ALICE)
+    expect(page.get_by_role("heading", name="Nothing fits in this time")).to_be_visible()
+    steps = page.locator(".funnel li")
+    expect(steps.first).to_contain_text(f"{hosts}hosts for your project")
+    expect(steps.last).to_contain_text("without 1 that is booked")
+    assert serious(page) == []
+    page.get_by_role("button", name=re.compile(f"instead of {hosts}, now")).click()
+    expect(page.get_by_role("button", name=re.compile("^Book now until"))).to_be_visible()
+    page.wait_for_url(lambda _: query_of(page)["min"] == [str(hosts - 1)])
+
+
+def test_what_is_free_only_later_says_why_not_now(small, page_of):
+    hosts = hosts_of(small)
+    booked(small, BOB, "theirs", start="now", end="2031-03-03T08:00:00Z")
+    window = "from=2031-03-02T08:00:00Z&to=2031-03-12T08:00:00Z"
+    page = page_of(f"{small}?min={hosts}&for=P3D&{window}", ALICE, timezone_id="UTC")
+    expect(page.get_by_role("button", name=re.compile("^Book Mon 3 Mar 2031 08:00 until"))).to_be_visible()
+    page.get_by_text("Why not at once?").click()
+    expect(page.locator(".funnel li").last).to_contain_text("booked until Mon 3 Mar 2031 08:00")
+
+
+def test_a_window_from_the_calendar_opens_the_dialog(demo, page_of):
+    window = "start=2031-03-03T08:00:00Z&end=2031-03-04T08:00:00Z"
+    page = page_of(f"{demo}?min=2&{window}&book=1", ALICE, timezone_id="UTC")
+    dialog = page.get_by_role("dialog", name="Book")
+    expect(dialog).to_contain_text("Mon 3 Mar 2031 08:00 – Tue 4 Mar 2031 08:00")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("heading", name="This time is free")).to_be_visible()
+    page.wait_for_url(lambda _: "book" not in query_of(page))
+
+
+def last_sunday(year: int, month: int) -> date:
+    """Return the last Sunday of a month of 31 days: when clocks are set in Europe."""
+    last = date(year, month, 31)
+    return last - timedelta(days=last.isoweekday() % 7)
+
+
+def test_times_on_days_when_clocks_change_are_said(demo, page_of):
+    year = datetime.now(UTC).year + 1
+    forward, back = last_sunday(year, 3), last_sunday(year, 10)
+    page = page_of(f"{demo}?start={forward}T00:00:00Z&end={forward}T08:00:00Z", ALICE)
+    page.get_by_label("Start").fill(f"{forward}T02:30")
+    expect(page.get_by_text("Clocks are set forward then: 02:30 does not exist in Berlin")).to_be_visible()
+    expect(page.get_by_label("Start")).to_have_value(f"{forward}T03:30")
+    page.goto(f"{demo}?start={back}T00:30:00Z&end={back}T08:00:00Z")
+    which = page.get_by_role("group", name="Clocks are set back then: which of the two?")
+    expect(which.get_by_role("button", name="UTC+02:00")).to_have_attribute("aria-pressed", "true")
+    which.get_by_role("button", name="UTC+01:00").click()
+    expect(page.get_by_label("Start")).to_have_value(f"{back}T02:30")
+    page.wait_for_url(lambda _: query_of(page)["start"] == [f"{back}T01:30:00Z"])
+
+
+def test_hosts_and_addresses_are_asked_for_together(demo, page_of):
+    page = page_of(demo, ALICE)
+    page.get_by_role("button", name="Together with something else").click()
+    network = page.get_by_label("Of which network")
+    expect(page.get_by_role("heading", name="Which network?")).to_be_visible()
+    network.select_option(index=1)
+    expect(page.get_by_text("1 host and 1 floating IP free").first).to_be_visible()
+
+
+def test_a_refusal_stands_beside_its_field_and_what_was_typed_stays(demo, page_of, complaints):
+    # The browser reports every refused request; here they are expected.
+    complaints.expected.add("status of 400")
+    page = page_of(f"{demo}?type=flavor:instance&amount=2", ALICE)
+    field = page.get_by_label("Id of the flavor")
+    field.fill("no-such-flavor")
+    expect(page.locator(".want .field-error")).to_contain_text("no-such-flavor")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_have_value("no-such-flavor")
+
+
+def test_a_lease_without_a_name_is_not_sent(demo, page_of):
+    page = page_of(demo, ALICE)
+    page.get_by_role("button", name=re.compile("^Book now until")).click()
+    dialog = page.get_by_role("dialog", name="Book")
+    dialog.get_by_label("Name").fill("")
+    sent: list[Request] = []
+    page.on("request", lambda request: request.url.endswith("/v1/leases") and sent.append(request))
+    dialog.get_by_role("button", name="Book", exact=True).click()
+    expect(dialog.get_by_text("Give the lease a name.")).to_be_visible()
+    assert serious(page) == []
+    assert sent == []
+
+
+def test_a_lost_answer_never_books_twice(small, page_of, complaints):
+    complaints.expected |= {"ERR_FAILED", "status of 409"}
+    page = page_of(small, ALICE)
+    lost: list[str] = []
+
+    def lose_the_first(route: Route) -> None:
+        if route.request.method != "POST" or lost:
+            route.continue_()
+            return
+        lost.append(route.request.headers["idempotency-key"])
+        assert route.fetch().status == 201
+        route.abort()
+
+    page.route("**/v1/leases", lose_the_first)
+    page.get_by_role("button", name=re.compile("^Book now until")).click()
+    dialog = page.get_by_role("dialog", name="Book")
+    dialog.get_by_label("Name").fill("only once")
+    dialog.get_by_role("button", name="Book", exact=True).click()
+    expect(page.get_by_role("heading", name="only once")).to_be_visible()
+    assert len(lost) == 1
+    assert len(leases_of(small, ALICE)) == 1
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_the_dialog_is_accessible(demo, page_of, look):
+    options = {"color_scheme": "dark"} if look == "dark" else {}
+    if look == "phone":
+        options = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+    # Of so many hosts one is free on any day of the demo's week.
+    page = page_of(f"{demo}?min=1&max=4&for=P3D", ALICE, **options)
+    page.get_by_role("button", name=re.compile("^Book now until")).click()
+    expect(page.get_by_role("dialog", name="Book")).to_be_visible()
+    assert serious(page) == []
+
+
+def test_what_is_booked_is_no_longer_free(small, page_of):
+    free = asked(
+        small,
+        ALICE,
+        "POST",
+        "v1/availability",
+        {"reservations": [{"resource_type": "physical:host", "min": 1}], "duration": "PT1H"},
+    )
+    assert len(free["availability"]["openings"]) == 1
+    page = page_of(small, ALICE)
+    count = page.locator(".count").first
+    expect(count).to_contain_text("free now")
+    before = count.inner_text()
+    page.get_by_role("button", name=re.compile("^Book now until")).click()
+    page.get_by_role("dialog", name="Book").get_by_label("Name").fill("taken")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="taken")).to_be_visible()
+    page.get_by_role("link", name="Find a time").click()
+    expect(count).not_to_have_text(before)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signing in, and what stands around every page."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.web.conftest import ADMIN, ALICE, serious
+
+PAGES = ["", "calendar", "leases", "overview", "hosts", "all-leases"]
+
+
+def test_a_newcomer_chooses_who_to_be_and_can_be_somebody_else(demo, page_of):
+    page = page_of(demo)
+    expect(page.get_by_role("heading", name="Who are you?")).to_be_visible()
+    assert serious(page) == []
+    page.get_by_role("button", name="alice").click()
+    expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
+    expect(page.get_by_role("link", name="Hosts")).to_have_count(0)
+    page.get_by_role("button", name=re.compile("physics")).click()
+    page.get_by_role("button", name="Be somebody else").click()
+    page.get_by_role("button", name="admin").click()
+    expect(page.get_by_role("link", name="Hosts")).to_be_visible()
+
+
+def test_a_browser_that_opens_the_service_is_led_to_the_pages(demo, page_of):
+    page = page_of(demo.removesuffix("ui/"))
+    assert page.url == demo
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_axe_finds_nothing_serious_and_nothing_overflows(demo, page_of, path, look):
+    options = {"color_scheme": "dark"} if look == "dark" else {}
+    if look == "phone":
+        options = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+    page = page_of(demo + path, ADMIN, **options)
+    expect(page.locator("main h1")).to_have_count(1)
+    page.wait_for_load_state("networkidle")
+    expect(page.locator(".skeleton")).to_have_count(0)
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_times_are_in_the_zone_of_the_browser_or_the_one_that_is_chosen(demo, page_of):
+    page = page_of(demo + "all-leases", ADMIN)
+    first = page.locator("tbody tr").first.locator("time").first
+    expect(first).to_be_visible()
+    before = first.inner_text()
+    page.get_by_title(re.compile("^Times are in Berlin")).click()
+    page.get_by_role("searchbox", name="Time zone").fill("tokyo")
+    page.get_by_role("button", name="Tokyo").click()
+    expect(first).not_to_have_text(before)
+    page.reload()
+    expect(page.get_by_title(re.compile("^Times are in Tokyo"))).to_be_visible()
+
+
+def test_the_theme_that_is_chosen_is_kept(demo, page_of):
+    page = page_of(demo, ALICE)
+    page.get_by_role("button", name="Light or dark").click()
+    page.get_by_role("button", name="Dark", exact=True).click()
+    page.reload()
+    expect(page.locator("html")).to_have_css("color-scheme", "dark")
+
+
+def test_an_unknown_page_leads_home_and_operators_pages_say_for_whom_they_are(demo, page_of):
+    page = page_of(demo + "nothing-here", ALICE)
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    page.goto(demo + "hosts")
+    expect(page.get_by_role("heading", name="This page is for operators")).to_be_visible()
+
+
+def test_a_lost_connection_is_said_and_comes_back_by_itself(demo, page_of, complaints):
+    complaints.expected.add("ERR_INTERNET_DISCONNECTED")
+    page = page_of(demo + "all-leases", ADMIN)
+    expect(page.locator("tbody tr").first).to_be_visible()
+    page.context.set_offline(True)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    bar = page.get_by_text("No connection to the service since")
+    expect(bar).to_be_visible()
+    expect(page.locator("tbody tr").first).to_be_visible()
+    page.context.set_offline(False)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(bar).to_have_count(0)
+
+
+def test_forced_colours_and_no_motion_are_respected(demo, page_of):
+    page = page_of(demo + "calendar", ALICE, forced_colors="active", reduced_motion="reduce")
+    block = page.locator(".block").first
+    expect(block).to_be_visible()
+    assert block.evaluate("one => getComputedStyle(one).borderTopWidth") != "0px"
+    moving = "[...document.getAnimations()].filter((one) => one.playState === 'running').length"
+    assert page.evaluate(moving) == 0

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""My leases and the page of a lease: what they say, and what can be done there."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import ADMIN, ALICE, serious
+from tests.web.service import asked, booked, leases_of
+
+BOB = "bob:chemistry:member"
+
+
+def lease_page(pages: str, lease: dict[str, object], **more: str) -> str:
+    extra = "".join(f"&{name}={value}" for name, value in more.items())
+    return f"{pages}lease?id={lease['id']}{extra}"
+
+
+def later(text: object, **by: int) -> str:
+    return (datetime.fromisoformat(str(text)) + timedelta(**by)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def show(pages: str, lease: dict[str, object], who: str = ALICE) -> dict[str, object]:
+    return dict(asked(pages, who, "GET", f"v1/leases/{lease['id']}")["lease"])
+
+
+def test_without_leases_the_page_says_what_to_do_first(empty, page_of):
+    page = page_of(empty + "leases", ALICE)
+    expect(page.get_by_role("heading", name="You have no leases")).to_be_visible()
+    page.locator(".empty").get_by_role("link", name="Find a time").click()
+    expect(page.get_by_role("heading", name="Find a time")).to_be_visible()
+
+
+def test_the_list_says_what_was_booked_and_what_happens_at_the_end(small, page_of):
+    booked(small, ALICE, "later", start="2031-03-03T08:00:00Z", before_end="snapshot")
+    page = page_of(small + "leases", ALICE)
+    row = page.get_by_role("row", name=re.compile("later"))
+    expect(row).to_contain_text("waiting")
+    expect(row).to_contain_text("1 host")
+    expect(row).to_contain_text("images of the servers are taken, then they are deleted")
+    assert serious(page) == []
+    page.get_by_role("button", name="Running").click()
+    expect(page.get_by_role("heading", name="None of your leases is like that")).to_be_visible()
+    page.get_by_role("button", name="Show all").click()
+    expect(row).to_be_visible()
+
+
+def test_degraded_leases_are_found(demo, page_of):
+    # Whose leases use the host that fails is another matter on each day of the week.
+    lease = asked(demo, ADMIN, "GET", "v1/leases?degraded=true&limit=1")["leases"][0]
+    who = f"{lease['user_id']}:{lease['project_id']}:member"
+    degraded = asked(demo, who, "GET", "v1/leases?degraded=true")["leases"]
+    page = page_of(demo + "leases?whose=project", who)
+    rows = page.locator("tbody tr")
+    expect(rows.first).to_be_visible()
+    page.get_by_role("button", name="Degraded").click()
+    expect(rows).to_have_count(len(degraded))
+    for row in rows.all():
+        expect(row).to_contain_text("degraded")
+
+
+def test_a_lease_is_extended_from_the_list(small, page_of):
+    lease = booked(small, ALICE, "longer", start="2031-03-03T08:00:00Z")
+    page = page_of(small + "leases", ALICE)
+    page.get_by_role("button", name="Extend longer").click()
+    dialog = page.get_by_role("dialog", name="Extend longer")
+    expect(dialog.get_by_role("button", name="+ 1 day")).to_have_attribute("aria-pressed", "true")
+    expect(dialog.get_by_text("This fits: 1 day longer.")).to_be_visible()
+    assert serious(page) == []
+    dialog.get_by_role("button", name=re.compile("^Extend until")).click()
+    expect(dialog).to_have_count(0)
+    assert show(small, lease)["end_date"] == later(lease["end_date"], days=1)
+
+
+def test_an_extension_stops_where_others_have_booked(small, page_of):
+    hosts = asked(small, ALICE, "GET", "v1/capacity")["capacity"]["series"][0]["total"][0]
+    lease = booked(small, ALICE, "mine", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    booked(small, BOB, "theirs", start="2031-03-04T20:00:00Z", end="2031-03-09T08:00:00Z", min=hosts, max=hosts)
+    page = page_of(lease_page(small, lease, do="extend"), ALICE, timezone_id="UTC")
+    dialog = page.get_by_role("dialog", name="Extend mine")
+    expect(dialog).to_contain_text("It can go on until Tue 4 Mar 2031 20:00; then others have booked.")
+    expect(dialog).not_to_contain_text("theirs")
+    dialog.get_by_label("New end").fill("2031-03-05T08:00")
+    expect(dialog.get_by_text(re.compile("^This does not fit"))).to_be_visible()
+    dialog.get_by_role("button", name=re.compile("^as far as possible")).click()
+    expect(dialog.get_by_text("This fits: 12 h longer.")).to_be_visible()
+    dialog.get_by_role("button", name=re.compile("^Extend until")).click()
+    expect(dialog).to_have_count(0)
+    assert show(small, lease)["end_date"] == "2031-03-04T20:00:00Z"
+
+
+def test_what_somebody_else_has_changed_is_shown_and_what_was_typed_stays(small, page_of, complaints):
+    complaints.expected.add("status of 412")
+    lease = booked(small, ALICE, "shared", start="2031-03-03T08:00:00Z", end="2031-03-04T08:00:00Z")
+    page = page_of(lease_page(small, lease, do="change"), ALICE, timezone_id="UTC")
+    dialog = page.get_by_role("dialog", name="Change shared")
+    dialog.get_by_label("End", exact=True).fill("2031-03-06T08:00")
+    asked(small, ALICE, "PUT", f"v1/leases/{lease['id']}", {"end_date": "2031-03-05T08:00:00Z", "name": "ours"})
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    # The name was not touched here, so it is the new one from now on.
+    dialog = page.get_by_role("dialog", name="Change ours")
+    expect(dialog.get_by_role("alert")).to_contain_text("The end is now Wed 5 Mar 2031 08:00.")
+    expect(dialog.get_by_label("End", exact=True)).to_have_value("2031-03-06T08:00")
+    assert show(small, lease)["end_date"] == "2031-03-05T08:00:00Z"
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog).to_have_count(0)
+    changed = show(small, lease)
+    assert (changed["end_date"], changed["name"]) == ("2031-03-06T08:00:00Z", "ours")
+
+
+def test_a_running_lease_is_ended_after_it_was_said_what_goes(small, page_of):
+    lease = booked(small, ALICE, "running")
+    page = page_of(lease_page(small, lease), ALICE)
+    expect(page.locator(".lease-title .state-word")).to_have_text("active", timeout=60_000)
+    host = show(small, lease)["reservations"][0]["allocations"][0]["resource"]["id"]  # type: ignore[index]
+    page.get_by_role("button", name="End now").click()
+    dialog = page.get_by_role("dialog", name="End now: running")
+    expect(dialog).to_contain_text(f"All servers on {host} are deleted.")
+    assert serious(page) == []
+    dialog.get_by_role("button", name="End now").click()
+    expect(page.locator(".lease-title .state-word")).to_have_text("ended", timeout=60_000)
+    page.goto(small + "leases?state=past")
+    expect(page.get_by_role("row", name=re.compile("running"))).to_be_visible()
+
+
+def test_a_lease_that_has_not_begun_is_deleted_and_stays_in_the_history(small, page_of):
+    lease = booked(small, ALICE, "not needed", start="2031-03-03T08:00:00Z")
+    page = page_of(small + "leases", ALICE)
+    page.get_by_role("button", name="More for not needed").click()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog", name="Delete: not needed").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="You have no leases")).to_be_visible()
+    expect(page.locator("#main")).to_be_focused()
+    page.get_by_role("button", name="Past").click()
+    expect(page.get_by_role("row", name=re.compile("not needed"))).to_contain_text("deleted")
+    assert [one["id"] for one in leases_of(small, ALICE, "past")] == [lease["id"]]
+
+
+def test_the_same_is_booked_again_with_one_click(small, page_of):
+    lease = booked(small, ALICE, "again", start="2031-03-03T08:00:00Z", end="2031-03-05T20:00:00Z")
+    page = page_of(lease_page(small, lease), ALICE)
+    page.get_by_role("link", name="Book again").click()
+    expect(page.get_by_role("heading", name="Openings for 60 hours")).to_be_visible()
+
+
+def test_a_lease_of_others_is_not_there(small, page_of, complaints):
+    complaints.expected.add("status of 404")
+    lease = booked(small, BOB, "private", start="2031-03-03T08:00:00Z")
+    page = page_of(lease_page(small, lease), ALICE)
+    expect(page.get_by_role("heading", name="There is no such lease")).to_be_visible()
+
+
+def test_a_link_for_calendars_is_shown_once_and_can_be_revoked(small, page_of):
+    page = page_of(small + "leases", ALICE)
+    page.get_by_role("button", name="Calendar links").click()
+    dialog = page.get_by_role("dialog", name="Calendar links")
+    dialog.get_by_label("Name").fill("my phone")
+    dialog.get_by_role("button", name="Make a link").click()
+    expect(dialog.get_by_text(re.compile(r"/feeds/.*\.ics"))).to_be_visible()
+    assert dialog.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Calendar links").click()
+    expect(dialog.get_by_text("my phone")).to_be_visible()
+    expect(dialog.get_by_text(re.compile(r"/feeds/.*\.ics"))).to_have_count(0)
+    dialog.get_by_role("button", name="Revoke the link my phone").click()
+    expect(dialog.get_by_text("my phone")).to_have_count(0)
+    # Free and busy times may be those of some hosts only.
+    dialog.get_by_label("It shows").select_option("free_busy")
+    dialog.get_by_label("Add a property").select_option("availability_zone")
+    dialog.get_by_role("button", name="Make a link").click()
+    expect(dialog.get_by_text(re.compile(r"/feeds/.*\.ics"))).to_be_visible()
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_the_page_of_a_lease_is_accessible_in_every_state(demo, page_of, look):
+    options = {"color_scheme": "dark"} if look == "dark" else {}
+    if look == "phone":
+        options = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+    admin = "admin:demo:admin"
+    shown = 0
+    page: Page | None = None
+    for state in ("status=ACTIVE", "degraded=true", "status=PENDING", "status=ERROR", "state=past"):
+        for lease in asked(demo, admin, "GET", f"v1/leases?{state}&limit=1")["leases"]:
+            if page is None:
+                page = page_of(lease_page(demo, lease), admin, **options)
+            else:
+                page.goto(lease_page(demo, lease))
+            expect(page.get_by_role("heading", name=str(lease["name"]))).to_be_visible()
+            assert serious(page) == []
+            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+            shown += 1
+    assert shown >= 4

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The values of the API at microversion 1.1, as they are on the wire. Instants are RFC 3339 with Z. */
+
+export type Instant = string;
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** A requirement such as ["==", "$gpu", "A100"]; [] asks for nothing. */
+export type Requirement = Json[];
+export type ResourceType = string;
+export type BeforeEnd = "default" | "none" | "notification" | "snapshot" | "migration";
+
+export interface Reason {
+  code: string;
+  message: string;
+  /** The unabridged text, for operators only. */
+  detail?: string;
+}
+
+export interface Condition {
+  type: string;
+  reservation_id: string | null;
+  since: Instant;
+  count: number | null;
+  reason: Reason | null;
+}
+
+export interface Allocation {
+  resource: { id: string; type: string; name: string | null; label?: string };
+  count: number;
+  used: Record<string, number> | null;
+  status: string;
+}
+
+export interface Use {
+  scheduler_hints: Record<string, string>;
+  flavor_id: string | null;
+  server_group_id: string | null;
+  addresses: string[];
+}
+
+export interface Reservation {
+  id: string;
+  resource_type: ResourceType;
+  status: string;
+  missing_resources: boolean;
+  resources_changed: boolean;
+  before_end: BeforeEnd;
+  allocations: Allocation[];
+  use: Use;
+  min?: number;
+  max?: number;
+  amount?: number;
+  vcpus?: number;
+  memory_mb?: number;
+  disk_gb?: number;
+  affinity?: boolean | null;
+  flavor_id?: string;
+  network_id?: string;
+  required_floatingips?: string[];
+  resource_properties?: Requirement;
+  hypervisor_properties?: Requirement;
+  created_at: Instant | null;
+  updated_at: Instant | null;
+}
+
+export interface LeaseEvent {
+  id: string;
+  event_type: string;
+  time: Instant;
+  status: string;
+  finished_at: Instant | null;
+  attempts: number;
+  next_attempt_at: Instant | null;
+  reason: Reason | null;
+}
+
+export interface Lease {
+  id: string;
+  name: string;
+  project_id: string;
+  user_id: string;
+  status: string;
+  degraded: boolean;
+  revision: number;
+  start_date: Instant;
+  end_date: Instant;
+  before_end_date: Instant | null;
+  created_at: Instant;
+  updated_at: Instant | null;
+  deleted_at: Instant | null;
+  conditions: Condition[];
+  reservations: Reservation[];
+  events: LeaseEvent[];
+}
+
+export interface Link {
+  rel: string;
+  href: string;
+}
+
+/** What one reservation of a question or of a new lease asks for. */
+export interface Wish {
+  resource_type: ResourceType;
+  min?: number;
+  max?: number;
+  amount?: number;
+  vcpus?: number;
+  memory_mb?: number;
+  disk_gb?: number;
+  flavor_id?: string;
+  network_id?: string;
+  affinity?: boolean | null;
+  resource_properties?: Requirement;
+  hypervisor_properties?: Requirement;
+  before_end?: BeforeEnd;
+}
+
+export interface Opening {
+  start_date: Instant;
+  end_date: Instant;
+  last_start_date: Instant;
+  open_until: Instant | null;
+  reservations: { count: number }[];
+  refusals: Refusal[];
+}
+
+export interface Refusal {
+  code: string;
+  message: string;
+  data?: Json;
+}
+
+export interface Step {
+  code: string;
+  remaining: number;
+  removed?: number;
+  pointer?: string;
+  until?: Instant | null;
+}
+
+export interface WhyNot {
+  pointer: string;
+  window: { start_date: Instant; end_date: Instant };
+  asked: number;
+  free: number;
+  steps: Step[];
+  message: string;
+}
+
+export interface Alternative {
+  change: "time" | "count" | "duration" | "requirement";
+  start_date: Instant;
+  end_date: Instant;
+  reservations?: { min?: number; max?: number; amount?: number }[];
+  drop?: string;
+}
+
+export interface Availability {
+  as_of: Instant;
+  earliest: Instant;
+  latest: Instant;
+  duration_seconds: number | null;
+  searched_until: Instant;
+  complete: boolean;
+  openings: Opening[];
+  not_checked: string[];
+  reasons: WhyNot[];
+  alternatives: Alternative[];
+  extension: { open_until: Instant | null; limited_by: string | null; refusals: Refusal[] } | null;
+}
+
+export type BlockKind = "mine" | "other" | "cleaning" | "out_of_use" | "lease";
+
+export interface Block {
+  kind: BlockKind;
+  start: Instant;
+  end: Instant | null;
+  used?: Record<string, number> | null;
+  lease_id?: string;
+  reservation_id?: string;
+  name?: string;
+  project_id?: string;
+  user_id?: string;
+  status?: string;
+  code?: string;
+  reason?: string | null;
+}
+
+export interface CalendarResource {
+  id: string;
+  type: string;
+  name: string | null;
+  label?: string;
+  reservable: boolean;
+  capacity: Record<string, number>;
+  properties: Record<string, Json>;
+  blocks: Block[];
+}
+
+export interface CalendarPage {
+  as_of: Instant;
+  from: Instant;
+  to: Instant;
+  resources: CalendarResource[];
+  links?: Link[];
+}
+
+export interface CapacitySeries {
+  group: Record<string, Json>;
+  total: number[];
+  free: number[];
+  promised: number[];
+  out_of_use: number[];
+}
+
+export interface Capacity {
+  as_of: Instant;
+  from: Instant;
+  to: Instant;
+  step_seconds: number;
+  measure: string;
+  series: CapacitySeries[];
+}
+
+export interface Property {
+  name: string;
+  type: "text" | "number";
+  private: boolean;
+  minimum?: number;
+  maximum?: number;
+  values: { value: string | number; count: number }[];
+  truncated: boolean;
+}
+
+export interface Host {
+  id: string;
+  label: string;
+  hypervisor_hostname: string;
+  service_name: string | null;
+  hypervisor_type: string;
+  hypervisor_version: number;
+  availability_zone: string | null;
+  cpu_info: Json;
+  capacity: Record<string, number>;
+  traits: string[];
+  properties: Record<string, Json>;
+  reservable: boolean;
+  disabled: { reason: string | null; since: Instant | null; until: Instant | null } | null;
+  failure: { reason: string; since: Instant } | null;
+  authorized_projects: string[] | null;
+  created_at: Instant;
+  updated_at: Instant | null;
+}
+
+export interface Hypervisor {
+  id: string;
+  hypervisor_hostname: string;
+  state: string;
+  servers: number;
+  host_id: string | null;
+}
+
+export interface Feed {
+  id: string;
+  kind: "user" | "project" | "resource" | "free_busy";
+  name: string;
+  user_id: string;
+  project_id: string;
+  resource: string | null;
+  /** In the answer to the request that made it, never again. */
+  url?: string;
+  created_at: Instant;
+  expires_at: Instant;
+  last_used_at: Instant | null;
+}
+
+export interface Info {
+  now: Instant;
+  user_id: string;
+  project_id: string;
+  allowed: string[];
+  resource_types: ResourceType[];
+  before_end: { default: BeforeEnd; lead_seconds: number };
+  cleaning_seconds: number;
+  limits: { limit: string; value: number; unit: string }[];
+  bounds: { page: number; availability_range_seconds: number };
+  idempotency_seconds: number;
+}
+
+/** One item of an answer that refuses. */
+export interface Fault {
+  status: number;
+  code: string;
+  title: string;
+  detail: string;
+  request_id?: string;
+  pointer?: string;
+  parameter?: string;
+  header?: string;
+  data?: { [key: string]: Json };
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What stands around every page: navigation, who is signed in, the zone, the state of the connection. */
+import { TriangleAlert, WifiOff } from "lucide";
+import { useEffect, useRef } from "preact/hooks";
+import { lostSince } from "../api/client.ts";
+import { expired, info, may, otherProject, session } from "../api/session.ts";
+import { resume, switchProject } from "../api/sign-in.ts";
+import { type Page, PAGES, pageOf } from "../pages.ts";
+import { Announcements } from "../parts/announce.tsx";
+import { Empty } from "../parts/basics.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { followed, hrefOf, place } from "../router.ts";
+import { clock, relative } from "../time/format.ts";
+import { present } from "../time/now.ts";
+import { zone } from "../time/zone.ts";
+import { Account } from "./account.tsx";
+import { SignIn, SignInDialog } from "./sign-in.tsx";
+import { ThemeButton, ZoneButton } from "./settings.tsx";
+
+/** The whole page. */
+export function App() {
+  const signedIn = session.value !== null;
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: links inside are followed here; it is no control of its own
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a link's click comes from the keyboard, too
+    <div class={signedIn ? "frame" : "frame alone"} onClick={followed}>
+      {signedIn ? <SignedIn /> : <SignIn />}
+      <Announcements />
+    </div>
+  );
+}
+
+function SignedIn() {
+  const { page: path } = place.value;
+  const page = pageOf(path);
+  const main = useRef<HTMLElement>(null);
+  const first = useRef(true);
+  useEffect(() => {
+    document.title = page ? `${page.title} – Blazar` : "Blazar";
+    // A new page begins at its top, for the eyes and for a screen reader.
+    if (!first.current) main.current?.focus({ preventScroll: true });
+    first.current = false;
+  }, [path]);
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to the page
+      </a>
+      <Navigation current={path} />
+      <div class="right">
+        <Top />
+        <Bars />
+        <main id="main" ref={main} tabIndex={-1} class={page?.full ? "full" : ""}>
+          <View page={page} />
+        </main>
+      </div>
+      {expired.value && <SignInDialog />}
+    </>
+  );
+}
+
+function View({ page }: { page: Page | undefined }) {
+  if (!page) {
+    const home = (
+      <a class="button primary" href={hrefOf("")}>
+        Find a time
+      </a>
+    );
+    return (
+      <Empty title="There is no such page" action={home}>
+        The address may be an old one.
+      </Empty>
+    );
+  }
+  if (page.rule && info.value && !may(page.rule)) {
+    return <Empty title="This page is for operators">Your roles in this project do not allow it.</Empty>;
+  }
+  const { view: Content } = page;
+  // Nothing of a project or a user stays for another.
+  const { user, project } = session.value ?? {};
+  return <Content key={`${page.path} ${user?.id} ${project?.id}`} />;
+}
+
+function Navigation({ current }: { current: string }) {
+  const shown = PAGES.filter((page) => page.icon && (!page.rule || may(page.rule)));
+  const item = (page: Page) => (
+    <li key={page.path}>
+      <a href={hrefOf(page.path)} aria-current={page.path === current ? "page" : undefined}>
+        <Icon of={page.icon!} size={20} />
+        <span>{page.title}</span>
+      </a>
+    </li>
+  );
+  const operators = shown.filter((page) => page.operators);
+  return (
+    <nav class="navigation" aria-label="Pages">
+      <a class="brand" href={hrefOf("")}>
+        <span class="brand-mark" aria-hidden="true" />
+        Blazar
+      </a>
+      <ul>{shown.filter((page) => !page.operators).map(item)}</ul>
+      {operators.length > 0 && (
+        <>
+          <h2 class="nav-group">Operators</h2>
+          <ul>{operators.map(item)}</ul>
+        </>
+      )}
+    </nav>
+  );
+}
+
+function Top() {
+  return (
+    <header class="top">
+      <Account />
+      <ZoneButton />
+      <ThemeButton />
+    </header>
+  );
+}
+
+/** Bars about the connection and the end of the session. */
+function Bars() {
+  const lost = lostSince.value;
+  const other = otherProject.value;
+  const ends = session.value?.expires_at ? Date.parse(session.value.expires_at) : null;
+  const soon = ends !== null && ends - present.value < 5 * 60_000 && !expired.value;
+  return (
+    <div role="status">
+      {lost && (
+        <div class="banner warning bar">
+          <Icon of={WifiOff} />
+          <p>
+            No connection to the service since {clock(Math.floor(lost.getTime() / 60_000) * 60_000, zone.value)}. It is
+            tried again by itself; what you typed is kept.
+          </p>
+        </div>
+      )}
+      {other && (
+        <div class="banner warning bar">
+          <Icon of={TriangleAlert} />
+          <p>
+            Another tab works in the project {other.name} now. This page shows {session.value?.project?.name}; nothing
+            was done.
+          </p>
+          <button type="button" onClick={() => void resume()}>
+            Work in {other.name}
+          </button>
+          <button type="button" onClick={() => void switchProject(session.value?.project?.id ?? "")}>
+            Go back to {session.value?.project?.name}
+          </button>
+        </div>
+      )}
+      {soon && (
+        <div class="banner warning bar">
+          <Icon of={TriangleAlert} />
+          <p>Your session ends {relative(ends, present.value)}.</p>
+          <button type="button" onClick={() => (expired.value = true)}>
+            Sign in again
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/** One line in the document: its name, and the blocks or the heat of a window. Elements of blocks are kept by key. */
+import { HEADER, LINE, element, placed, whenIdle } from "./dom.ts";
+import type { Callbacks } from "./grid.ts";
+import { paintHeat } from "./heat.ts";
+import { type Block, type Line, type Row, type Scale, blocksBetween, lanesOf } from "./layout.ts";
+
+const THIN = 5;
+const LONG = 180;
+
+/** A line as it is drawn. */
+export class LineView {
+  readonly element = element("div", "line");
+  readonly header = element("div", "line-name");
+  readonly #name = element("span", "line-title");
+  readonly #detail = element("span", "line-detail");
+  readonly #blocks = new Map<string, HTMLElement>();
+  #shown = new WeakMap<HTMLElement, Block>();
+  #canvas: HTMLCanvasElement | null = null;
+  #cell: HTMLElement | null = null;
+  /** The window whose blocks are in the document. */
+  drawn: { from: number; to: number } | null = null;
+
+  constructor(
+    public line: Line,
+    public index: number,
+    private readonly callbacks: Callbacks,
+  ) {
+    this.element.setAttribute("role", "row");
+    this.header.setAttribute("role", "rowheader");
+    this.header.tabIndex = -1;
+    this.header.append(this.#name, this.#detail);
+    this.element.append(this.header);
+    this.element.dataset.key = line.key;
+    this.#write();
+  }
+
+  /** Shows another state of the line; returns whether its blocks must be drawn again. */
+  put(line: Line, index: number): boolean {
+    const before = this.line;
+    this.line = line;
+    this.index = index;
+    this.#write();
+    if (line.kind === "row" && before.kind === "row") return line.row.blocks !== before.row.blocks;
+    if (line.kind === "group" && before.kind === "group") return line.group.heat !== before.group.heat;
+    return true;
+  }
+
+  #write(): void {
+    const { line } = this;
+    this.element.style.top = `${HEADER + this.index * LINE}px`;
+    this.element.setAttribute("aria-rowindex", String(this.index + 1));
+    const group = line.kind === "group";
+    this.element.classList.toggle("line-group", group);
+    this.element.setAttribute("aria-level", group ? "1" : "2");
+    if (group) {
+      this.element.setAttribute("aria-expanded", String(line.group.open));
+      this.#name.textContent = line.group.name;
+      this.#detail.textContent = String(line.group.size);
+    } else {
+      this.#name.textContent = line.row.name;
+      this.#detail.textContent = line.row.detail;
+      this.header.title = [line.row.name, line.row.detail].filter(Boolean).join(" · ");
+    }
+  }
+
+  /** Has all texts written again: times are in another zone. */
+  forget(): void {
+    this.#shown = new WeakMap();
+    this.drawn = null;
+  }
+
+  /** Draws the blocks that overlap the window. */
+  draw(scale: Scale, names: number, from: number, to: number): void {
+    this.drawn = { from, to };
+    if (this.line.kind === "group") this.#drawHeat(scale, names, from, to);
+    else this.#drawBlocks(this.line.row, scale, names, from, to);
+  }
+
+  #drawHeat(scale: Scale, names: number, from: number, to: number): void {
+    if (this.line.kind !== "group") return;
+    const { group } = this.line;
+    if (!group.heat) return;
+    if (!this.#canvas || !this.#cell) {
+      this.#canvas = document.createElement("canvas");
+      this.#cell = element("div", "heat");
+      this.#cell.setAttribute("role", "gridcell");
+      this.#cell.append(this.#canvas);
+      this.element.append(this.#cell);
+    }
+    this.#cell.setAttribute("aria-label", this.callbacks.sayGroup(group));
+    placed(this.#cell, names + scale.x(from));
+    paintHeat(this.#canvas, group.heat, scale, from, to, LINE);
+  }
+
+  #drawBlocks(row: Row, scale: Scale, names: number, from: number, to: number): void {
+    const blocks = blocksBetween(row.blocks, from, to);
+    const { lanes, count } = lanesOf(blocks);
+    const height = (LINE - 6) / count;
+    const kept = new Set<string>();
+    for (const [index, block] of blocks.entries()) {
+      kept.add(block.key);
+      const shown = this.#blocks.get(block.key) ?? this.#make(block);
+      if (this.#shown.get(shown) !== block) this.#describe(shown, row, block);
+      // Cut at the window, so that the label of a long block begins where it is seen; edges in sight stay exact.
+      const left = scale.x(Math.max(block.start, from));
+      const width = Math.max(2, scale.x(Math.min(block.end, to)) - left);
+      placed(shown, names + left, width);
+      // What sticks costs while scrolling: only long blocks keep their label in sight.
+      shown.classList.toggle("long", width > LONG && block.label !== "");
+      const thin = block.kind === "cleaning";
+      shown.style.top = `${thin ? LINE - 3 - THIN : 3 + lanes[index]! * height}px`;
+      shown.style.height = `${thin ? THIN : block.kind === "out" ? LINE - 6 : height - (count > 1 ? 1 : 0)}px`;
+    }
+    for (const [key, shown] of this.#blocks) {
+      if (kept.has(key) || shown === document.activeElement) continue;
+      shown.remove();
+      this.#blocks.delete(key);
+    }
+  }
+
+  #make(block: Block): HTMLElement {
+    const shown = element("div", "");
+    shown.setAttribute("role", "gridcell");
+    shown.tabIndex = -1;
+    shown.dataset.block = block.key;
+    this.#blocks.set(block.key, shown);
+    this.element.append(shown);
+    return shown;
+  }
+
+  #describe(shown: HTMLElement, row: Row, block: Block): void {
+    this.#shown.set(shown, block);
+    shown.className = `block block-${block.kind}${block.mark ? ` block-${block.mark}` : ""}`;
+    const label = shown.querySelector(".block-label");
+    if (label) label.textContent = block.label;
+    else if (block.label) {
+      const made = element("span", "block-label");
+      made.textContent = block.label;
+      shown.prepend(made);
+    }
+    // Formatting times is slow: the sentence is written when the browser has time, or when the block gets the focus.
+    whenIdle(shown, () => shown.setAttribute("aria-label", this.callbacks.say(row, block, block.start, block.end)));
+    const handle = shown.querySelector(".block-end");
+    if (block.movable && !handle) {
+      const made = element("span", "block-end");
+      made.setAttribute("aria-hidden", "true");
+      shown.append(made);
+    } else if (!block.movable) handle?.remove();
+  }
+
+  /** Returns the element of a block if it is in the document. */
+  blockElement(key: string): HTMLElement | undefined {
+    return this.#blocks.get(key);
+  }
+}

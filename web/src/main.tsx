@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import "./styles/app.css";
+import { render } from "preact";
+import { resume } from "./api/sign-in.ts";
+import { plain } from "./api/errors.ts";
+import { App } from "./frame/app.tsx";
+import { Trouble } from "./parts/basics.tsx";
+import { keepFocus } from "./parts/focus.ts";
+import { startRouter } from "./router.ts";
+import { startTheme } from "./theme.ts";
+import { startClock } from "./time/now.ts";
+import { loadTemporal } from "./time/zone.ts";
+
+async function main(): Promise<void> {
+  startTheme();
+  startRouter();
+  const app = document.getElementById("app")!;
+  let trouble: unknown = null;
+  await loadTemporal();
+  try {
+    await resume();
+  } catch (error) {
+    trouble = error;
+  }
+  startClock();
+  keepFocus();
+  const again = () => window.location.reload();
+  render(
+    trouble ? (
+      <div class="sign-in">
+        <Trouble error={new Error(plain(trouble))} retry={again} />
+      </div>
+    ) : (
+      <App />
+    ),
+    app,
+  );
+}
+
+void main();

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What opens over the calendar: the card, a block's dialog, booking what was marked, moving an end. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { request } from "../../api/client.ts";
+import type { Json, Lease } from "../../api/types.ts";
+import type { Marked, Pointed } from "../../grid/grid.ts";
+import type { Block, Row } from "../../grid/layout.ts";
+import { Skeleton, Trouble } from "../../parts/basics.tsx";
+import { DateTimeField } from "../../parts/datetime.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Field } from "../../parts/field.tsx";
+import { NumberInput } from "../../parts/number.tsx";
+import { LeaseState } from "../../parts/state.tsx";
+import { go, hrefOf } from "../../router.ts";
+import { duration, range, relative } from "../../time/format.ts";
+import { present } from "../../time/now.ts";
+import { toWire, zone } from "../../time/zone.ts";
+import { inWords, nounOf } from "../../words/lease.ts";
+import { ExtendDialog } from "../lease-actions.tsx";
+import { type Span, sourceOf } from "./data.ts";
+import { whatOf } from "./words.ts";
+
+/** The card beside what the pointer or the focus is on. The grid's cell says the same to screen readers. */
+export function Card({ pointed }: { pointed: Pointed }) {
+  const { row, block, start, end, box } = pointed;
+  const card = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const shown = card.current;
+    if (!shown) return;
+    const below = box.bottom + 8 + shown.offsetHeight < window.innerHeight;
+    shown.style.top = `${below ? box.bottom + 8 : box.top - 8 - shown.offsetHeight}px`;
+    shown.style.left = `${Math.max(8, Math.min(Math.max(box.left, 230), window.innerWidth - shown.offsetWidth - 8))}px`;
+  }, [pointed]);
+  const source = block ? sourceOf(block)?.block : undefined;
+  return (
+    <div ref={card} class="grid-card" aria-hidden="true">
+      <strong>{block ? whatOf(block, present.value) : "Free"}</strong>
+      <span>{range(start, end, zone.value, present.value)}</span>
+      <span class="muted">
+        {duration(end - start)}
+        {block && end > present.value && start <= present.value ? `, ends ${relative(end, present.value)}` : ""}
+      </span>
+      {source?.user_id && (
+        <span>
+          {source.user_id} of {source.project_id}
+        </span>
+      )}
+      <span class="muted">{[row.name, row.detail].filter(Boolean).join(" · ")}</span>
+    </div>
+  );
+}
+
+/** What one may do with a block. */
+export function BlockDialog({
+  row,
+  block,
+  onExtend,
+  onClose,
+}: {
+  row: Row;
+  block: Block;
+  onExtend: () => void;
+  onClose: () => void;
+}) {
+  const source = sourceOf(block);
+  const lease = source?.block.lease_id;
+  const dates = { start_date: toWire(block.start), end_date: toWire(block.end) };
+  const actions = lease && (
+    <>
+      {block.movable && (
+        <button type="button" onClick={onExtend}>
+          Extend…
+        </button>
+      )}
+      <a class="button primary" href={hrefOf("lease", { id: lease })}>
+        Open the lease
+      </a>
+    </>
+  );
+  return (
+    <Dialog title={source?.block.name ?? whatOf(block, present.value)} onClose={onClose} actions={actions}>
+      <dl class="facts">
+        {source?.block.status && (
+          <>
+            <dt>State</dt>
+            <dd>
+              <LeaseState lease={{ status: source.block.status, ...dates }} />
+            </dd>
+          </>
+        )}
+        <dt>When</dt>
+        <dd>
+          {range(block.start, block.end, zone.value, present.value)}{" "}
+          <span class="muted">({duration(block.end - block.start)})</span>
+        </dd>
+        <dt>On</dt>
+        <dd>
+          {row.name} <span class="muted">{row.detail}</span>
+        </dd>
+        {source?.block.project_id && (
+          <>
+            <dt>For</dt>
+            <dd>
+              {source.block.user_id} of {source.block.project_id}
+            </dd>
+          </>
+        )}
+        {source?.block.code && (
+          <>
+            <dt>Why</dt>
+            <dd>{source.block.reason ?? source.block.code}</dd>
+          </>
+        )}
+      </dl>
+      {block.kind === "other" && (
+        <p class="muted">Others have reserved it then. Who, is not shown to other projects.</p>
+      )}
+    </Dialog>
+  );
+}
+
+export interface MarkedProps {
+  marked: Marked;
+  type: string;
+  requirement: Json[];
+  /** Leaves only the rows in the calendar that are free then. */
+  onOnlyFree: (window: Span) => void;
+  onClose: () => void;
+}
+
+/** Books what was marked: how many, when, of which kind; the next page asks the rest. */
+export function MarkedDialog({ marked, type, requirement, onOnlyFree, onClose }: MarkedProps) {
+  const [start, setStart] = useState<number | null>(marked.start);
+  const [end, setEnd] = useState<number | null>(marked.end);
+  const [count, setCount] = useState(marked.rows.length);
+  const problem =
+    start === null || end === null
+      ? "Give a start and an end."
+      : end <= start
+        ? "The end must be after the start."
+        : undefined;
+  const book = () => {
+    if (problem || start === null || end === null) return;
+    const req = requirement.length > 0 ? JSON.stringify(requirement) : null;
+    // What begins now is asked for as now: the minute passes while one reads.
+    const from = start <= present.value + 60_000 ? toWire(Math.max(start, present.value)) : toWire(start);
+    go("", { type, min: count, req, start: from, end: toWire(end), book: 1 });
+  };
+  const words = inWords([requirement]);
+  const first = marked.rows[0];
+  const actions = (
+    <>
+      <button type="button" onClick={onClose}>
+        Cancel
+      </button>
+      <button type="submit" class="primary">
+        Book these
+      </button>
+    </>
+  );
+  return (
+    <Dialog title="Book these" onClose={onClose} onSubmit={book} actions={actions}>
+      <p>
+        {count} {nounOf(type, count)}
+        {words ? ` with ${words}` : ""}
+        {marked.rows.length === 1 && first ? `, such as ${first.name}` : ""}.
+      </p>
+      <Field label="How many">{(control) => <NumberInput control={control} value={count} onChange={setCount} />}</Field>
+      <div class="row">
+        <DateTimeField label="From" value={start} onChange={setStart} />
+        <DateTimeField label="Until" value={end} onChange={setEnd} error={problem} />
+      </div>
+      {start !== null && end !== null && !problem && (
+        <p class="row spread">
+          <span class="muted">{duration(end - start)}</span>
+          <button type="button" class="quiet small" onClick={() => onOnlyFree({ start, end })}>
+            Show only what is free then
+          </button>
+        </p>
+      )}
+    </Dialog>
+  );
+}
+
+/** Moves the end of a lease, as the dialog of the lists does; the lease is read first. */
+export function MoveEndDialog(props: { block: Block; proposed: number; onDone: () => void; onClose: () => void }) {
+  const { block, proposed, onDone, onClose } = props;
+  const id = sourceOf(block)?.block.lease_id ?? "";
+  const [found, setFound] = useState<{ lease: Lease; etag: string | null } | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    request<{ lease: Lease }>("GET", `v1/leases/${id}`, { signal: stop.signal }).then(
+      ({ data, etag }) => setFound({ lease: data.lease, etag }),
+      (problem) => !stop.signal.aborted && setError(problem),
+    );
+    return () => stop.abort();
+  }, [id]);
+  if (found) return <ExtendDialog {...found} proposedEnd={proposed} onDone={onDone} onClose={onClose} />;
+  return (
+    <Dialog title="Move the end" onClose={onClose}>
+      {error ? <Trouble error={error} /> : <Skeleton lines={2} />}
+    </Dialog>
+  );
+}
+
+/** Returns the requirement of what was marked: its group's value and the page's filter. */
+export function requirementOf(filter: Json[], by: string, value: string): Json[] {
+  const own: Json[] = by && value ? ["==", `$${by}`, value] : [];
+  const parts = [filter, own].filter((one) => one.length > 0);
+  return parts.length > 1 ? ["and", ...parts] : (parts[0] ?? []);
+}

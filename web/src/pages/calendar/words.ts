@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Blocks of the calendar in sentences. */
+import type { Block, Group, Row } from "../../grid/layout.ts";
+import { leastOf } from "../../grid/heat.ts";
+import { clock, daysBetween, moment, range } from "../../time/format.ts";
+import { phaseOf } from "../../words/lease.ts";
+import { sourceOf } from "./data.ts";
+
+/** Returns what a block is, without its times: "gan-training, active". */
+export function whatOf(block: Block | null, now: number): string {
+  if (!block) return "Free";
+  const source = sourceOf(block)?.block;
+  switch (block.kind) {
+    case "own":
+    case "lease": {
+      const state = phaseOf({ status: source?.status ?? "" }, block.start, now).word;
+      return [block.label || "Reserved", state].join(", ");
+    }
+    case "cleaning":
+      return "Cleaning between two users";
+    case "out":
+      return ["Out of use", source?.code, source?.reason].filter(Boolean).join(": ");
+    default:
+      return source?.used ? `Promised to others: ${amounts(source.used)}` : "Promised to others";
+  }
+}
+
+/** Returns "6 VCPU, 12288 MEMORY_MB" for what is used of a shared host. */
+function amounts(used: Record<string, number>): string {
+  return Object.entries(used)
+    .map(([name, amount]) => `${amount} ${name}`)
+    .join(", ");
+}
+
+/** Returns the full sentence of a cell for a screen reader. */
+export function sayCell(
+  block: Block | null,
+  start: number,
+  end: number,
+  now: number,
+  zone: string,
+  limit: number,
+): string {
+  const what = whatOf(block, now);
+  if (end >= limit) return `${what}, from ${moment(start, zone, now)} on`;
+  const same = daysBetween(start, end, zone) === 0;
+  return `${what}, ${moment(start, zone, now)} to ${same ? clock(end, zone) : moment(end, zone, now)}`;
+}
+
+/** Returns a sentence about a closed or open group. */
+export function sayGroup(group: Group, now: number, zone: string): string {
+  const { heat } = group;
+  if (!heat) return `${group.name}: ${group.size}`;
+  const index = Math.floor((now - heat.from) / heat.step);
+  const free = heat.free[index];
+  const least = leastOf({
+    ...heat,
+    free: heat.free.slice(Math.max(0, index)),
+    from: heat.from + Math.max(0, index) * heat.step,
+  });
+  const present = free === undefined ? "" : `${free} of ${heat.total[index]} free now; `;
+  return `${present}${least ? `fewest: ${least.free} free from ${moment(least.start, zone, now)}` : ""}`;
+}
+
+/** Returns rows for the table: what is not free, in sentences. */
+export function sayRow(row: Row, now: number, zone: string): string[] {
+  return row.blocks
+    .filter((block) => block.kind !== "cleaning")
+    .map((block) => `${whatOf(block, now)}: ${range(block.start, block.end, zone, now)}`);
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Find a time: a sentence to fill in, what is free, and openings to book. */
+import { Plus } from "lucide";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useAsked } from "../api/ask.ts";
+import { sentencesOf } from "../api/errors.ts";
+import { info } from "../api/session.ts";
+import type { Availability, Opening } from "../api/types.ts";
+import { announce } from "../parts/announce.tsx";
+import { Empty, PageHead, Skeleton } from "../parts/basics.tsx";
+import { FormErrors } from "../parts/field.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { place, setParams } from "../router.ts";
+import { present } from "../time/now.ts";
+import { zone } from "../time/zone.ts";
+import {
+  type Question,
+  applied,
+  bodyOf,
+  lengthInWords,
+  lengthOf,
+  missingOf,
+  newWant,
+  paramsOf,
+  questionOf,
+} from "../words/question.ts";
+import { BookDialog } from "./find/booking.tsx";
+import { Alternatives, Limits, Openings, Why, answerInWords } from "./find/openings.tsx";
+import { Strip } from "./find/strip.tsx";
+import { WantSentence } from "./find/want.tsx";
+import { AHEAD, WhenSentence, aheadInWords } from "./find/when.tsx";
+
+const TYPES = ["physical:host", "virtual:instance", "flavor:instance", "virtual:floatingip"];
+
+/** The home page. */
+export function FindPage() {
+  const question = questionOf(place.value.params);
+  const ask = (changed: Question) => setParams({ ...paramsOf(changed), book: null });
+  const asked = useAsked<{ availability: Availability }>("v1/availability", bodyOf(question, zone.value));
+  const found = asked.data?.availability ?? null;
+  const [booked, setBooked] = useState<Opening | null>(null);
+  const { errors, others } = split(asked.error, question);
+  useEffect(() => {
+    if (found && !asked.loading) announce(answerInWords(found));
+  }, [found === null, found?.openings[0]?.start_date, found?.openings.length]);
+  useBookAtOnce(asked.loading ? null : found, setBooked);
+  const types = info.value?.resource_types.filter((one) => TYPES.includes(one)) ?? TYPES;
+  return (
+    <>
+      <PageHead
+        title="Find a time"
+        lead="Say what you need and for how long. What is free is below, to be booked with one click."
+      />
+      <form class="card find" aria-label="What you need" onSubmit={(event) => event.preventDefault()}>
+        {question.wants.map((want, index) => (
+          <WantSentence
+            key={index}
+            want={want}
+            types={types}
+            lead={index === 0 ? "I need" : "and"}
+            errors={errors[index] ?? new Map()}
+            onChange={(changed) =>
+              ask({ ...question, wants: question.wants.map((old, at) => (at === index ? changed : old)) })
+            }
+            onRemove={
+              question.wants.length > 1
+                ? () => ask({ ...question, wants: question.wants.filter((_, at) => at !== index) })
+                : undefined
+            }
+          />
+        ))}
+        <WhenSentence question={question} onChange={ask} />
+        <button
+          type="button"
+          class="quiet small add-want"
+          onClick={() => ask({ ...question, wants: [...question.wants, newWant(otherType(question, types))] })}
+        >
+          <Icon of={Plus} size={16} /> Together with something else
+        </button>
+        <FormErrors sentences={others} />
+      </form>
+      <div class="free-now">
+        {question.wants
+          .filter((want) => missingOf(want) === null)
+          .map((want, index) => (
+            <Strip
+              key={index}
+              want={want}
+              from={question.exactly?.start ?? question.from}
+              to={horizon(question, found)}
+              openings={found?.openings ?? []}
+              onPick={(from) =>
+                ask({ ...question, exactly: null, from: from <= present.value ? null : from, to: null })
+              }
+            />
+          ))}
+      </div>
+      <Results
+        question={question}
+        found={found}
+        loading={asked.loading}
+        failed={asked.error !== null}
+        ask={ask}
+        onBook={setBooked}
+      />
+      {booked && (
+        <BookDialog
+          question={question}
+          opening={booked}
+          onClose={() => {
+            setBooked(null);
+            setParams({ book: null });
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+interface ResultsProps {
+  question: Question;
+  found: Availability | null;
+  loading: boolean;
+  failed: boolean;
+  ask: (question: Question) => void;
+  onBook: (opening: Opening) => void;
+}
+
+function Results({ question, found, loading, failed, ask, onBook }: ResultsProps) {
+  const missing = question.wants.map(missingOf).find((one) => one !== null);
+  if (missing) {
+    return <Empty title={`Which ${missing}?`}>Name the {missing} above; then openings are searched.</Empty>;
+  }
+  if (failed) return null;
+  if (!found) return <Skeleton lines={5} />;
+  const none = found.openings.length === 0;
+  const first = found.openings[0];
+  const late = first !== undefined && found.reasons.length > 0;
+  return (
+    <section class={loading ? "results waiting" : "results"} aria-busy={loading} aria-label="What fits">
+      <h2>{headline(question, none)}</h2>
+      {none && <Why question={question} reasons={found.reasons} />}
+      {none && (
+        <Alternatives
+          question={question}
+          alternatives={found.alternatives}
+          onTake={(one) => ask(taken(question, one))}
+        />
+      )}
+      {none && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
+      {!none && <Openings question={question} found={found} onBook={onBook} />}
+      {late && (
+        <details class="why-not">
+          <summary>Why not {question.from === null ? "now" : "at once"}?</summary>
+          <Why question={question} reasons={found.reasons} />
+          <Alternatives
+            question={question}
+            alternatives={found.alternatives.filter((one) => one.change !== "time")}
+            onTake={(one) => ask(taken(question, one))}
+          />
+        </details>
+      )}
+      <Limits found={found} />
+    </section>
+  );
+}
+
+/** A search that found nothing may go on further ahead. */
+function Further({ question, ask, alone }: { question: Question; ask: (question: Question) => void; alone: boolean }) {
+  const searched = lengthOf(question.within)?.seconds ?? 0;
+  const next = AHEAD.find((one) => (lengthOf(one)?.seconds ?? 0) > searched);
+  const hint = alone && <p class="hint">Ask for less, for another time, or take away a property.</p>;
+  if (question.exactly || !next) return hint || null;
+  return (
+    <div class="row">
+      <button type="button" onClick={() => ask({ ...question, within: next, to: null })}>
+        Search {aheadInWords(next)} ahead
+      </button>
+      {hint}
+    </div>
+  );
+}
+
+function headline(question: Question, none: boolean): string {
+  if (question.exactly) return none ? "This time does not fit" : "This time is free";
+  return none ? "Nothing fits in this time" : `Openings for ${lengthInWords(question.length)}`;
+}
+
+/** The alternative, over the question; a window that starts now is asked for as "now". */
+function taken(question: Question, alternative: Availability["alternatives"][number]): Question {
+  const next = applied(question, alternative);
+  return next.from !== null && next.from <= present.value + 60_000 ? { ...next, from: null } : next;
+}
+
+/** Opens the dialog for the first opening if the address says so. */
+function useBookAtOnce(found: Availability | null, open: (opening: Opening) => void): void {
+  const done = useRef(false);
+  useEffect(() => {
+    if (done.current || !found || !place.value.params.has("book")) return;
+    done.current = true;
+    const first = found.openings[0];
+    if (first) open(first);
+    else setParams({ book: null });
+  }, [found]);
+}
+
+/** The last instant of the strip: what is searched, but not so far that the first openings cannot be seen. */
+function horizon(question: Question, found: Availability | null): number {
+  const start = question.exactly?.start ?? question.from ?? present.value;
+  const length = question.exactly
+    ? question.exactly.end - question.exactly.start
+    : (lengthOf(question.length)?.seconds ?? 0) * 1000;
+  const within = question.to ?? start + (lengthOf(question.within)?.seconds ?? 0) * 1000;
+  const shown = found?.openings.slice(0, 4).at(-1)?.end_date;
+  const wished = Math.max(shown ? Date.parse(shown) : 0, start + 2 * length, start + 7 * 86_400_000);
+  return question.exactly
+    ? Math.max(start + 2 * length, start + 7 * 86_400_000)
+    : Math.min(Math.max(within, start + length), wished * 1.0);
+}
+
+function otherType(question: Question, types: readonly string[]): string {
+  const used = question.wants.map((want) => want.type);
+  return (
+    (used[0] === "virtual:floatingip" ? types[0] : types.find((type) => type === "virtual:floatingip")) ?? used[0]!
+  );
+}
+
+/** The sentences of a refused question by reservation and key, and those of the rest. */
+function split(error: unknown, question: Question): { errors: Map<string, string>[]; others: string[] } {
+  const names = [
+    "min",
+    "max",
+    "amount",
+    "vcpus",
+    "memory_mb",
+    "disk_gb",
+    "flavor_id",
+    "network_id",
+    "affinity",
+    "resource_properties",
+  ];
+  const pointers = question.wants.flatMap((_, index) => names.map((name) => `/reservations/${index}/${name}`));
+  const whole = question.wants.map((_, index) => `/reservations/${index}`);
+  const { fields, others } = sentencesOf(error, [...pointers, ...whole]);
+  const errors = question.wants.map(() => new Map<string, string>());
+  for (const [pointer, sentence] of fields) {
+    const [, , index, name = ""] = pointer.split("/");
+    errors[Number(index)]?.set(name, sentence);
+  }
+  return { errors, others: [...others] };
+}

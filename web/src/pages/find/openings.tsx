@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The answer to the question: openings to book, or why there is none and what would fit instead. */
+import { TriangleAlert } from "lucide";
+import type { Alternative, Availability, Opening, Step, WhyNot } from "../../api/types.ts";
+import { Icon } from "../../parts/icon.tsx";
+import { duration, moment, plural, spoken } from "../../time/format.ts";
+import { present } from "../../time/now.ts";
+import { toWire, zone } from "../../time/zone.ts";
+import { inWords, nounOf } from "../../words/lease.ts";
+import { type Question, countOf, lengthInWords, partAt } from "../../words/question.ts";
+
+const MINUTE = 60_000;
+
+/** Returns the instant in words, to the next whole minute; "now" if it has come. */
+export function nowOr(at: number): string {
+  return at <= present.value + MINUTE ? "now" : spoken(Math.ceil(at / MINUTE) * MINUTE, zone.value, present.value);
+}
+
+/** The window that an opening stands for; one that starts now is shown, and booked, to whole minutes. */
+export function windowOf(opening: Opening): { start: number; end: number; now: boolean } {
+  const start = Date.parse(opening.start_date);
+  const end = Date.parse(opening.end_date);
+  const now = start <= present.value + MINUTE;
+  if (!now) return { start, end, now };
+  const next = Math.ceil(end / MINUTE) * MINUTE;
+  const until = opening.open_until === null ? next : Date.parse(opening.open_until);
+  return { start, end: next <= until ? next : Math.floor(end / MINUTE) * MINUTE, now };
+}
+
+/** Returns the instant cut to a whole minute: what is possible until then is possible a moment earlier. */
+export function cut(at: number): number {
+  return Math.floor(at / MINUTE) * MINUTE;
+}
+
+/** The openings, the first one with the page's main action. */
+export function Openings(props: { question: Question; found: Availability; onBook: (opening: Opening) => void }) {
+  const { question, found, onBook } = props;
+  const bookable = found.openings.findIndex((one) => one.refusals.length === 0);
+  return (
+    <ol class="openings">
+      {found.openings.map((opening, index) => (
+        <li class="opening-item" key={opening.start_date}>
+          <OpeningRow question={question} opening={opening} main={index === bookable} onBook={() => onBook(opening)} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function OpeningRow(props: { question: Question; opening: Opening; main: boolean; onBook: () => void }) {
+  const { question, opening, main, onBook } = props;
+  const here = zone.value;
+  const now = present.value;
+  const { start, end } = windowOf(opening);
+  const last = cut(Date.parse(opening.last_start_date));
+  const until = opening.open_until === null ? null : cut(Date.parse(opening.open_until));
+  const counts = opening.reservations.map((one, index) => countOf(one.count, question.wants[index]?.type ?? ""));
+  const more: string[] = [];
+  if (!question.exactly && last - start >= 5 * MINUTE) more.push(`start any time until ${spoken(last, here, now)}`);
+  if (until === null) more.push("free for longer than was searched");
+  else if (until - end >= 5 * MINUTE) more.push(`can go on until ${spoken(until, here, now)}`);
+  const window = `${nowOr(start)} until ${spoken(end, here, now)}`;
+  return (
+    <article class={opening.refusals.length > 0 ? "opening refused" : "opening"}>
+      <div class="opening-text">
+        <h3>
+          <time dateTime={toWire(start)} title={`${moment(start, "UTC", now)} UTC`}>
+            {nowOr(start)}
+          </time>{" "}
+          <span class="muted">until</span>{" "}
+          <time dateTime={toWire(end)} title={`${moment(end, "UTC", now)} UTC`}>
+            {spoken(end, here, now)}
+          </time>
+        </h3>
+        <p class="muted">{[`${counts.join(" and ")} free`, ...more].join(" · ")}</p>
+        {opening.refusals.map((one) => (
+          <p class="refusal" key={one.message}>
+            <Icon of={TriangleAlert} size={16} /> Would be refused: {one.message}
+          </p>
+        ))}
+      </div>
+      <button type="button" class={main ? "primary" : ""} aria-label={`Book ${window}`} onClick={onBook}>
+        Book
+      </button>
+    </article>
+  );
+}
+
+/** Why the first window does not fit: what each part of the requirement leaves, as bars that get shorter. */
+export function Why({ question, reasons }: { question: Question; reasons: readonly WhyNot[] }) {
+  return (
+    <div class="why">
+      {reasons.map((reason) => (
+        <Reason key={reason.pointer} question={question} reason={reason} />
+      ))}
+    </div>
+  );
+}
+
+function Reason({ question, reason }: { question: Question; reason: WhyNot }) {
+  const index = Number(reason.pointer.split("/")[2] ?? 0);
+  const type = question.wants[index]?.type ?? "physical:host";
+  const begin = nowOr(Date.parse(reason.window.start_date));
+  const most = Math.max(1, ...reason.steps.map((step) => step.remaining));
+  return (
+    <div class="reason">
+      <p>
+        <strong>{reason.free}</strong> of {countOf(reason.asked, type)} {reason.free === 1 ? "is" : "are"} free{" "}
+        {begin === "now" ? begin : `from ${begin} on`}, for the whole time.
+      </p>
+      <ol class="funnel">
+        {reason.steps.map((step) => (
+          <li key={`${step.code}${step.pointer ?? ""}`}>
+            <span class="funnel-bar" style={{ width: `${(step.remaining / most) * 100}%` }} aria-hidden="true" />
+            <span class="number funnel-count">{step.remaining}</span>
+            <span>{stepInWords(step, question, type)}</span>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+/** Why a step takes some away. */
+const LEFT_OUT: Record<string, string> = {
+  disabled: "out of use",
+  failed: "broken",
+  too_small: "too small",
+  promised: "booked",
+  affinity: "not where the servers may run together",
+  other_reservations: "taken by the other parts of this lease",
+  in_use: "still in use",
+};
+
+/** Returns what a step of a reason says: "with gpu = A100", "without 3 that are booked until Thursday 14:00". */
+function stepInWords(step: Step, question: Question, type: string): string {
+  switch (step.code) {
+    case "registered":
+      return `${nounOf(type, step.remaining)} for your project`;
+    case "requirement":
+      return `with ${inWords([partAt(question, step.pointer ?? "")]) || "what you ask for"}`;
+    case "traits":
+      return "with the traits that are needed";
+    default: {
+      const why = LEFT_OUT[step.code] ?? step.code.replaceAll("_", " ");
+      const until = step.until ? ` until ${nowOr(Date.parse(step.until))}` : "";
+      const removed = step.removed ?? 0;
+      return `without ${removed > 0 ? `${removed} that ${removed === 1 ? "is" : "are"}` : "those that are"} ${why}${until}`;
+    }
+  }
+}
+
+/** What would fit instead: each a click. */
+export function Alternatives(props: {
+  question: Question;
+  alternatives: readonly Alternative[];
+  onTake: (alternative: Alternative) => void;
+}) {
+  if (props.alternatives.length === 0) return null;
+  return (
+    <div class="alternatives">
+      <h3>What would fit</h3>
+      <ul>
+        {props.alternatives.map((one) => (
+          <li key={one.change}>
+            <button type="button" onClick={() => props.onTake(one)}>
+              {alternativeInWords(one, props.question)}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function alternativeInWords(one: Alternative, question: Question): string {
+  const start = Date.parse(one.start_date);
+  const when = nowOr(start);
+  switch (one.change) {
+    case "time":
+      return `All of it from ${when}`;
+    case "count": {
+      const counts = question.wants.map((want, index) => {
+        const least = one.reservations?.[index]?.min ?? one.reservations?.[index]?.amount ?? want.count;
+        return least === want.count ? null : `${countOf(least, want.type)} instead of ${want.count}`;
+      });
+      return `${counts.filter(Boolean).join(" and ")}, ${when}`;
+    }
+    case "duration": {
+      const long = duration(Date.parse(one.end_date) - start);
+      const asked = question.exactly ? "" : ` instead of ${lengthInWords(question.length)}`;
+      return `${long}${asked}, ${when}`;
+    }
+    case "requirement":
+      return `Without ${inWords([partAt(question, one.drop ?? "")]) || "the requirement"}, ${when}`;
+    default:
+      return one.change;
+  }
+}
+
+/** What an answer does not say: what was not searched or not asked. */
+export function Limits({ found }: { found: Availability }) {
+  const sentences: string[] = [];
+  if (!found.complete) {
+    sentences.push(
+      `The search was ended at ${moment(Date.parse(found.searched_until), zone.value, present.value)}: it took too long.`,
+    );
+  }
+  if (found.not_checked.length > 0) sentences.push("A limit that another service keeps is asked only when you book.");
+  if (sentences.length === 0) return null;
+  return <p class="hint">{sentences.join(" ")}</p>;
+}
+
+/** Returns a sentence for a screen reader about an answer. */
+export function answerInWords(found: Availability): string {
+  if (found.openings.length === 0) return "Nothing fits.";
+  return `${plural(found.openings.length, "opening")}, the first ${nowOr(Date.parse(found.openings[0]!.start_date))}.`;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Properties of a host as rows of name and value. */
+import { Plus, Trash2 } from "lucide";
+import { Icon } from "../../parts/icon.tsx";
+
+export type Pair = [name: string, value: string];
+
+/** Returns what to send: changed and new values, null for what was taken away. */
+export function changesOf(
+  before: Readonly<Record<string, unknown>>,
+  pairs: readonly Pair[],
+): Record<string, string | null> {
+  const after = new Map(pairs.filter(([name]) => name.trim() !== "").map(([name, value]) => [name.trim(), value]));
+  const changes: Record<string, string | null> = {};
+  for (const name of Object.keys(before)) if (!after.has(name)) changes[name] = null;
+  for (const [name, value] of after)
+    if (String(before[name] ?? "") !== value || !(name in before)) changes[name] = value;
+  return changes;
+}
+
+/** Edits the rows. */
+export function PropertyRows(props: {
+  pairs: Pair[];
+  onChange: (pairs: Pair[]) => void;
+  errors?: ReadonlyMap<string, string>;
+}) {
+  const { pairs, onChange, errors } = props;
+  const put = (index: number, pair: Pair) => onChange(pairs.map((one, at) => (at === index ? pair : one)));
+  return (
+    <fieldset class="stack">
+      <legend>Properties</legend>
+      {pairs.map(([name, value], index) => (
+        <div class="property-row" key={index}>
+          <input
+            aria-label="Name of the property"
+            placeholder="gpu"
+            value={name}
+            onInput={(event) => put(index, [event.currentTarget.value, value])}
+          />
+          <span aria-hidden="true">=</span>
+          <input
+            aria-label={`Value of ${name || "the property"}`}
+            placeholder="A100"
+            value={value}
+            onInput={(event) => put(index, [name, event.currentTarget.value])}
+          />
+          <button
+            type="button"
+            class="quiet square small"
+            aria-label={`Take ${name || "the property"} away`}
+            onClick={() => onChange(pairs.filter((_, at) => at !== index))}
+          >
+            <Icon of={Trash2} />
+          </button>
+          {errors?.get(`/properties/${name}`) && <p class="field-error">{errors.get(`/properties/${name}`)}</p>}
+        </div>
+      ))}
+      <button type="button" class="small quiet" onClick={() => onChange([...pairs, ["", ""]])}>
+        <Icon of={Plus} /> Add a property
+      </button>
+    </fieldset>
+  );
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A lease: its state, what was got and how to use it, what has happened and what will. */
+import { CalendarPlus } from "lucide";
+import { useState } from "preact/hooks";
+import { Refused } from "../api/errors.ts";
+import { useLive } from "../api/live.ts";
+import { info, may, session } from "../api/session.ts";
+import type { Lease } from "../api/types.ts";
+import { Empty, Skeleton, Trouble, When } from "../parts/basics.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { LeaseState } from "../parts/state.tsx";
+import { hrefOf, place, setParams } from "../router.ts";
+import { moment, range, relative } from "../time/format.ts";
+import { present } from "../time/now.ts";
+import { zone } from "../time/zone.ts";
+import { againParams } from "../words/again.ts";
+import { momentsOf, sentence } from "../words/events.ts";
+import { conditionInWords, isPast, lengthOf, whatOfLease } from "../words/lease.ts";
+import { FeedsDialog } from "./lease/feeds.tsx";
+import { hasBegun } from "./lease/end-now.tsx";
+import { Reservations } from "./lease/reservations.tsx";
+import { ChangeDialog, EndNowDialog, ExtendDialog } from "./lease-actions.tsx";
+
+type Doing = "extend" | "change" | "end" | "feed";
+
+/** The page; `?id=` names the lease, `?do=` opens a dialog. */
+export function LeasePage() {
+  const id = place.value.params.get("id");
+  const watch = useLive<{ lease: Lease }>(id ? `v1/leases/${encodeURIComponent(id)}` : null, {}, 10);
+  const state = watch?.state.value;
+  if (!id || (state?.error instanceof Refused && [403, 404].includes(state.error.status) && !state.data)) {
+    const action = (
+      <a class="button primary" href={hrefOf("leases")}>
+        My leases
+      </a>
+    );
+    return (
+      <Empty title="There is no such lease" action={action}>
+        It may belong to another project{session.value?.project ? ` than ${session.value.project.name}` : ""}.
+      </Empty>
+    );
+  }
+  if (!state?.data)
+    return state?.error ? <Trouble error={state.error} retry={() => void watch?.read()} /> : <Skeleton lines={8} />;
+  const changed = (lease: Lease) => {
+    // A deleted lease may be read once more from the history; what the page knows is shown until then.
+    if (lease.deleted_at) watch?.put({ lease }, null);
+    void watch?.read();
+  };
+  return (
+    <>
+      {state.error !== null && <Trouble error={state.error} retry={() => void watch?.read()} />}
+      <Whole lease={state.data.lease} etag={state.etag} onChanged={changed} />
+    </>
+  );
+}
+
+function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; onChanged: (lease: Lease) => void }) {
+  const doing = place.value.params.get("do") as Doing | null;
+  const show = (next: Doing | null) => setParams({ do: next, end: null });
+  const done = (changed: Lease) => {
+    show(null);
+    onChanged(changed);
+  };
+  const dialog = { lease, etag, onDone: done, onClose: () => show(null) };
+  const proposed = Date.parse(place.value.params.get("end") ?? "");
+  const past = isPast(lease);
+  return (
+    <>
+      <Head lease={lease} show={show} />
+      <Conditions lease={lease} />
+      <div class="lease-columns">
+        <div>
+          <Reservations lease={lease} />
+          <details class="raw">
+            <summary>As the API has it</summary>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, which needs the keyboard, too */}
+            <pre tabIndex={0}>{JSON.stringify(lease, null, 2)}</pre>
+          </details>
+        </div>
+        <Timeline lease={lease} />
+      </div>
+      {doing === "extend" && !past && (
+        <ExtendDialog {...dialog} proposedEnd={Number.isNaN(proposed) ? undefined : proposed} />
+      )}
+      {doing === "change" && !past && <ChangeDialog {...dialog} />}
+      {doing === "end" && !past && <EndNowDialog {...dialog} />}
+      {doing === "feed" && <FeedsDialog onClose={() => show(null)} />}
+    </>
+  );
+}
+
+function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
+  const past = isPast(lease);
+  const here = zone.value;
+  const now = present.value;
+  const start = Date.parse(lease.start_date);
+  const end = Date.parse(lease.end_date);
+  // New dates give a failed lease another chance.
+  const failed = lease.status === "ERROR";
+  const mine = info.value?.project_id === lease.project_id;
+  return (
+    <header class="lease-head">
+      <div class="lease-title">
+        <h1>{lease.name || "Lease without a name"}</h1>
+        <p>
+          <LeaseState lease={lease} />
+        </p>
+        <p class="muted">
+          {whatOfLease(lease)}
+          <br />
+          {range(start, end, here, now)} ({lengthOf(lease)})
+          {!mine && ` · project ${lease.project_id}, user ${lease.user_id}`}
+        </p>
+      </div>
+      <Countdown lease={lease} />
+      <div class="page-actions">
+        {!past && may("blazar:leases:put") && (
+          <>
+            {!failed && (
+              <button type="button" class="primary" onClick={() => show("extend")}>
+                Extend
+              </button>
+            )}
+            <button type="button" class={failed ? "primary" : ""} onClick={() => show("change")}>
+              Change
+            </button>
+          </>
+        )}
+        {may("blazar:leases:post") && (
+          <a class={past ? "button primary" : "button"} href={hrefOf("", againParams(lease))}>
+            Book again
+          </a>
+        )}
+        {may("blazar:feeds:post") && (
+          <button type="button" onClick={() => show("feed")}>
+            <Icon of={CalendarPlus} /> Calendar link
+          </button>
+        )}
+        {!past && may("blazar:leases:put") && (
+          <button type="button" class="danger" onClick={() => show("end")}>
+            {hasBegun(lease) ? "End now" : "Delete"}
+          </button>
+        )}
+      </div>
+    </header>
+  );
+}
+
+/** How much of the time is over, as a bar with words. */
+function Countdown({ lease }: { lease: Lease }) {
+  const now = present.value;
+  const start = Date.parse(lease.start_date);
+  const end = Date.parse(lease.end_date);
+  if (isPast(lease) || lease.status === "ERROR") return null;
+  const words =
+    now < start ? `starts ${relative(start, now)}` : now < end ? `ends ${relative(end, now)}` : "its time is over";
+  const share = Math.max(0, Math.min(1, (now - start) / (end - start)));
+  return (
+    <div class="countdown">
+      <p>{words}</p>
+      <div class="countdown-bar" aria-hidden="true">
+        <span style={{ width: `${share * 100}%` }} />
+      </div>
+      <p class="muted">{now < start ? moment(start, zone.value, now) : moment(end, zone.value, now)}</p>
+    </div>
+  );
+}
+
+function Conditions({ lease }: { lease: Lease }) {
+  if (lease.conditions.length === 0 || isPast(lease)) return null;
+  return (
+    <div class="stack conditions">
+      {lease.conditions.map((one) => (
+        <div
+          key={`${one.type}${one.reservation_id}${one.since}`}
+          class={one.type.endsWith("_failed") ? "banner error" : "banner warning"}
+        >
+          <p>
+            {sentence(conditionInWords(one))}{" "}
+            <span class="muted">
+              Since <When at={Math.floor(Date.parse(one.since) / 60_000) * 60_000} as="spoken" />.
+            </span>
+          </p>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Timeline({ lease }: { lease: Lease }) {
+  const now = present.value;
+  const moments = momentsOf(lease, now);
+  const [all, setAll] = useState(false);
+  const shown = all ? moments : moments.slice(-12);
+  return (
+    <section class="card" aria-label="What has happened and what will">
+      <h2>Timeline</h2>
+      {shown.length < moments.length && (
+        <button type="button" class="link" onClick={() => setAll(true)}>
+          Show {moments.length - shown.length} earlier ones
+        </button>
+      )}
+      <ol class="timeline">
+        {shown.map((one) => (
+          <li key={one.id} class={`moment moment-${one.progress}`}>
+            <p>
+              <strong>{one.title}</strong> <When at={one.at} />
+            </p>
+            {one.details.map((detail) => (
+              <p class="muted" key={detail}>
+                {detail}
+              </p>
+            ))}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

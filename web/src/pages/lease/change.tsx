@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Changes a lease: name, dates, numbers, what happens at the end. Only what differs is sent. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Changed, type LeaseChange, changeLease } from "../../api/change.ts";
+import { sentencesOf } from "../../api/errors.ts";
+import type { BeforeEnd, Lease, Reservation } from "../../api/types.ts";
+import { note } from "../../parts/announce.tsx";
+import { BusyButton } from "../../parts/basics.tsx";
+import { DateTimeField } from "../../parts/datetime.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Field, FormErrors } from "../../parts/field.tsx";
+import { NumberInput } from "../../parts/number.tsx";
+import { toWire } from "../../time/zone.ts";
+import { endChoices } from "../../words/endings.ts";
+import { nounOf, whatOf } from "../../words/lease.ts";
+import { hasBegun } from "./end-now.tsx";
+import { Fits } from "./fits.tsx";
+import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
+
+const MINUTE = 60_000;
+
+/** What the form holds of one reservation. */
+interface Part {
+  id: string;
+  least: number;
+  most: number;
+  beforeEnd: BeforeEnd;
+}
+
+interface Form {
+  name: string;
+  start: number | null;
+  end: number | null;
+  remind: number | null;
+  parts: readonly Part[];
+}
+
+/** Returns the form as it is opened. */
+export function formOf(lease: Lease): Form {
+  return {
+    name: lease.name,
+    start: Date.parse(lease.start_date),
+    end: Date.parse(lease.end_date),
+    remind: lease.before_end_date === null ? null : Date.parse(lease.before_end_date),
+    parts: lease.reservations.map((one) => ({
+      id: one.id,
+      least: one.min ?? one.amount ?? 1,
+      most: one.max ?? one.amount ?? 1,
+      beforeEnd: one.before_end,
+    })),
+  };
+}
+
+/** Returns what of a form differs from the lease, as it is sent. */
+export function changeOf(form: Form, lease: Lease): LeaseChange {
+  const change: LeaseChange = {};
+  if (form.name.trim() !== lease.name) change.name = form.name.trim();
+  if (moved(form.start, lease.start_date)) change.start_date = toWire(form.start!);
+  if (moved(form.end, lease.end_date)) change.end_date = toWire(form.end!);
+  if (form.remind !== null && moved(form.remind, lease.before_end_date)) change.before_end_date = toWire(form.remind);
+  const parts = lease.reservations.flatMap((one) => {
+    const part = form.parts.find(({ id }) => id === one.id);
+    const changes = part ? partChange(part, one) : {};
+    return Object.keys(changes).length > 0 ? [{ id: one.id, ...changes }] : [];
+  });
+  if (parts.length > 0) change.reservations = parts;
+  return change;
+}
+
+/** Returns the form over a newer lease: what was typed stays, what was not touched follows the lease. */
+export function rebased(form: Form, old: Lease, now: Lease): Form {
+  const before = formOf(old);
+  const after = formOf(now);
+  const pick = <T,>(typed: T, was: T, is: T): T => (typed === was ? is : typed);
+  return {
+    name: pick(form.name, before.name, after.name),
+    start: pick(form.start, before.start, after.start),
+    end: pick(form.end, before.end, after.end),
+    remind: pick(form.remind, before.remind, after.remind),
+    parts: after.parts.map((is) => {
+      const typed = form.parts.find(({ id }) => id === is.id);
+      const was = before.parts.find(({ id }) => id === is.id);
+      if (!typed || !was) return is;
+      return {
+        id: is.id,
+        least: pick(typed.least, was.least, is.least),
+        most: pick(typed.most, was.most, is.most),
+        beforeEnd: pick(typed.beforeEnd, was.beforeEnd, is.beforeEnd),
+      };
+    }),
+  };
+}
+
+function partChange(part: Part, one: Reservation): Partial<Reservation> {
+  const changes: Partial<Reservation> = {};
+  if (one.min !== undefined && part.least !== one.min) changes.min = part.least;
+  if (one.max !== undefined && Math.max(part.most, part.least) !== one.max)
+    changes.max = Math.max(part.most, part.least);
+  if (one.amount !== undefined && part.least !== one.amount) changes.amount = part.least;
+  if (part.beforeEnd !== one.before_end) changes.before_end = part.beforeEnd;
+  return changes;
+}
+
+/** A field shows whole minutes: only what differs by one has been changed. */
+function moved(at: number | null, from: string | null): boolean {
+  return at !== null && (from === null || Math.floor(at / MINUTE) !== Math.floor(Date.parse(from) / MINUTE));
+}
+
+/** The dialog. */
+export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps) {
+  const attempt = useAttempt(lease, etag);
+  const { seen } = attempt;
+  const [form, setForm] = useState<Form>(() => formOf(lease));
+  const over = useRef(lease);
+  useEffect(() => {
+    if (seen === over.current) return;
+    const old = over.current;
+    over.current = seen;
+    setForm((typed) => rebased(typed, old, seen));
+  }, [seen]);
+  const put = (part: Partial<Form>) => setForm({ ...form, ...part });
+  const putPart = (id: string, part: Partial<Part>) =>
+    put({ parts: form.parts.map((old) => (old.id === id ? { ...old, ...part } : old)) });
+  const begun = hasBegun(seen);
+  const change = changeOf(form, seen);
+  const nothing = Object.keys(change).length === 0;
+  const pointers = ["/name", "/start_date", "/end_date", "/before_end_date"];
+  const whole = (change.reservations ?? []).map((_, index) => `/reservations/${index}`);
+  const refused = attempt.error instanceof Changed ? null : attempt.error;
+  const { fields, others } = sentencesOf(refused, [...pointers, ...whole]);
+  const sentenceFor = (id: string) => {
+    const index = change.reservations?.findIndex((one) => one.id === id) ?? -1;
+    return index < 0 ? undefined : fields.get(`/reservations/${index}`);
+  };
+  const submit = () => {
+    if (nothing) return onClose();
+    void attempt.run(async (known, tag) => {
+      const { data } = await changeLease(known, tag, changeOf(form, known));
+      note(`${data.lease.name} was changed`);
+      onDone(data.lease);
+    });
+  };
+  return (
+    <Dialog
+      title={`Change ${seen.name}`}
+      onClose={onClose}
+      onSubmit={submit}
+      actions={
+        <>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <BusyButton type="submit" class="primary" busy={attempt.busy} doing="Changing…">
+            Change
+          </BusyButton>
+        </>
+      }
+    >
+      <Field label="Name" error={fields.get("/name")}>
+        {(control) => (
+          <input
+            {...control}
+            type="text"
+            maxLength={80}
+            value={form.name}
+            onInput={(event) => put({ name: event.currentTarget.value })}
+          />
+        )}
+      </Field>
+      {!begun && (
+        <DateTimeField
+          label="Start"
+          value={form.start}
+          error={fields.get("/start_date")}
+          onChange={(start) => put({ start })}
+        />
+      )}
+      <DateTimeField label="End" value={form.end} error={fields.get("/end_date")} onChange={(end) => put({ end })} />
+      <DateTimeField
+        label="Remind me, or begin with the images"
+        value={form.remind}
+        error={fields.get("/before_end_date")}
+        onChange={(remind) => put({ remind })}
+      />
+      {seen.reservations.map((one) => {
+        const part = form.parts.find(({ id }) => id === one.id);
+        if (!part) return null;
+        return (
+          <PartFields
+            key={one.id}
+            reservation={one}
+            part={part}
+            error={sentenceFor(one.id)}
+            onChange={(changed) => putPart(one.id, changed)}
+          />
+        );
+      })}
+      <Fits lease={seen} change={change} yes="This fits." />
+      <ChangedNote error={attempt.error} />
+      <FormErrors sentences={others} />
+    </Dialog>
+  );
+}
+
+function PartFields(props: {
+  reservation: Reservation;
+  part: Part;
+  error: string | undefined;
+  onChange: (part: Partial<Part>) => void;
+}) {
+  const { reservation, part, error, onChange } = props;
+  const noun = nounOf(reservation.resource_type);
+  const fixed = reservation.resource_type === "flavor:instance";
+  return (
+    <fieldset class="part">
+      <legend>{whatOf(reservation)}</legend>
+      {!fixed && (
+        <Field
+          label={reservation.min === undefined ? `How many ${noun}` : `How many ${noun}, from … to …`}
+          error={error}
+        >
+          {(control) => (
+            <span class="pair">
+              <NumberInput control={control} value={part.least} onChange={(least) => onChange({ least })} />
+              {reservation.min !== undefined && (
+                <>
+                  <span>to</span>
+                  <NumberInput
+                    label="At most"
+                    min={part.least}
+                    value={Math.max(part.least, part.most)}
+                    onChange={(most) => onChange({ most })}
+                  />
+                </>
+              )}
+            </span>
+          )}
+        </Field>
+      )}
+      {reservation.resource_type !== "virtual:floatingip" && (
+        <Field label="At the end">
+          {(control) => (
+            <select
+              {...control}
+              value={part.beforeEnd}
+              onChange={(event) => onChange({ beforeEnd: event.currentTarget.value as BeforeEnd })}
+            >
+              {endChoices(reservation.resource_type).map((choice) => (
+                <option key={choice.value} value={choice.value}>
+                  {choice.text}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
+      )}
+    </fieldset>
+  );
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Whether a change of a lease fits, in a sentence, before it is sent. */
+import { useAsked } from "../../api/ask.ts";
+import type { LeaseChange } from "../../api/change.ts";
+import { plain } from "../../api/errors.ts";
+import type { Availability, Lease } from "../../api/types.ts";
+import { plural, spoken } from "../../time/format.ts";
+import { present } from "../../time/now.ts";
+import { zone } from "../../time/zone.ts";
+
+export interface FitsProps {
+  lease: Lease;
+  /** What would be sent; of no dates and no numbers nothing is asked. */
+  change: LeaseChange | null;
+  /** Said if it fits. */
+  yes: string;
+}
+
+/** Asks the service, and says what it answers. */
+export function Fits({ lease, change, yes }: FitsProps) {
+  const asked = useAsked<{ availability: Availability }>("v1/availability", change && questionOf(lease, change));
+  const found = asked.loading ? undefined : asked.data?.availability;
+  const refusal = asked.loading || asked.error ? null : found && refusalOf(found);
+  const text = asked.error ? plain(asked.error) : found ? (refusal ?? yes) : "";
+  return (
+    <p class={asked.error || refusal ? "preview bad" : "preview"} role="status">
+      {text}
+    </p>
+  );
+}
+
+function questionOf(lease: Lease, change: LeaseChange): Record<string, unknown> | null {
+  const { start_date, end_date } = change;
+  const sized = (change.reservations ?? []).filter((one) => "min" in one || "max" in one || "amount" in one);
+  if (start_date === undefined && end_date === undefined && sized.length === 0) return null;
+  const onlyEnd = start_date === undefined && end_date !== undefined;
+  return {
+    lease_id: lease.id,
+    ...(onlyEnd ? {} : { start_date: start_date ?? lease.start_date }),
+    end_date: end_date ?? lease.end_date,
+    ...(sized.length > 0 ? { reservations: sized.map(({ before_end: _, ...one }) => one) } : {}),
+    alternatives: false,
+  };
+}
+
+/** Returns why it does not fit; null if it does. */
+export function refusalOf({ openings, reasons }: Pick<Availability, "openings" | "reasons">): string | null {
+  const refusals = openings[0]?.refusals ?? [];
+  if (refusals.length > 0) return `Would be refused: ${refusals.map((one) => one.message).join("; ")}.`;
+  if (openings.length > 0) return null;
+  return `This does not fit: ${reasons.map(missing).join("; ") || "what it has is booked by others"}.`;
+}
+
+function missing(reason: Availability["reasons"][number]): string {
+  const until = [...reason.steps].reverse().find((step) => step.until)?.until;
+  const back = until ? `, again from ${spoken(Date.parse(until), zone.value, present.value)}` : "";
+  return `only ${reason.free} of ${plural(reason.asked, "resource")} free for the whole time${back}`;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What was reserved: what was got, how to use it, what is missing. */
+import type { Lease, Reservation } from "../../api/types.ts";
+import { Copy } from "../../parts/basics.tsx";
+import { isPast, nounOf, whatOf } from "../../words/lease.ts";
+import { allocationInWords, commandsOf, resourceName } from "../../words/use.ts";
+import { endInWords } from "../../words/lease.ts";
+import { sentence } from "../../words/events.ts";
+
+/** All reservations of a lease, one card each. */
+export function Reservations({ lease }: { lease: Lease }) {
+  if (lease.reservations.length === 0) {
+    return (
+      <section class="card">
+        <h2>Nothing is reserved</h2>
+        <p class="muted">This lease has no reservations; it only marks a time.</p>
+      </section>
+    );
+  }
+  return (
+    <>
+      {lease.reservations.map((one) => (
+        <ReservationCard key={one.id} lease={lease} reservation={one} />
+      ))}
+    </>
+  );
+}
+
+function ReservationCard({ lease, reservation }: { lease: Lease; reservation: Reservation }) {
+  const past = isPast(lease);
+  return (
+    <section class="card reservation">
+      <h2>{sentence(whatOf(reservation)).replace(/\.$/, "")}</h2>
+      <Got reservation={reservation} past={past} />
+      {reservation.missing_resources && !past && <p class="missing">Not all of it is there; the reason is above.</p>}
+      {reservation.resources_changed && !past && (
+        <p class="missing">Something that failed was replaced before the start.</p>
+      )}
+      {!past && <Use lease={lease} reservation={reservation} />}
+      {!past && <p class="muted">At the end {endInWords(reservation.before_end, reservation.resource_type)}.</p>}
+    </section>
+  );
+}
+
+function Got({ reservation, past }: { reservation: Reservation; past: boolean }) {
+  const { allocations, use } = reservation;
+  const noun = nounOf(reservation.resource_type === "physical:host" ? "physical:host" : reservation.resource_type);
+  if (reservation.resource_type === "virtual:floatingip" && use.addresses.length > 0) {
+    return <Names label={past ? "Had" : "Addresses"} names={use.addresses} />;
+  }
+  if (allocations.length === 0) {
+    return <p class="muted">{past ? `It had no ${noun}.` : "Nothing is chosen yet."}</p>;
+  }
+  const shared = reservation.resource_type.endsWith(":instance");
+  return (
+    <ul class="got" aria-label={shared ? "On the hosts" : `The ${noun}`}>
+      {allocations.map((one) => (
+        <li key={one.resource.id} class={`got-${one.status}`}>
+          <code title={one.resource.name ? one.resource.id : undefined}>{resourceName(one)}</code>
+          {allocationInWords(one).slice(resourceName(one).length)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Names({ label, names }: { label: string; names: readonly string[] }) {
+  return (
+    <ul class="got" aria-label={label}>
+      {names.map((name) => (
+        <li key={name}>
+          <code>{name}</code>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Use({ lease, reservation }: { lease: Lease; reservation: Reservation }) {
+  const commands = commandsOf(reservation);
+  // A failed start has to be mended first.
+  if (commands.length === 0 || lease.status === "ERROR" || reservation.status === "error") return null;
+  const active = lease.status === "ACTIVE" || lease.status === "UPDATING";
+  return (
+    <div class="use">
+      {commands.map((one) => (
+        <div key={one.text}>
+          <p>
+            {active ? "To" : "From the start on, to"} {one.does}:
+          </p>
+          <Copy text={one.text} label={`the command to ${one.does}`} />
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Leases in rows with what can be done, and the dialogs that do it; for the user's own and for operators. */
+import { Ellipsis } from "lucide";
+import { useState } from "preact/hooks";
+import { may } from "../../api/session.ts";
+import type { Lease } from "../../api/types.ts";
+import { Menu } from "../../frame/menu.tsx";
+import { When } from "../../parts/basics.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { LeaseState } from "../../parts/state.tsx";
+import { hrefOf } from "../../router.ts";
+import { againParams } from "../../words/again.ts";
+import { conditionInWords, endInWords, isPast, lengthOf, whatOf } from "../../words/lease.ts";
+import { ChangeDialog, EndNowDialog, ExtendDialog } from "../lease-actions.tsx";
+import { hasBegun } from "./end-now.tsx";
+
+type Doing = "extend" | "change" | "end";
+/** Whose the leases are: the reader's own, of the reader's project, of all projects. */
+export type Whose = "mine" | "project" | "all";
+
+export interface LeaseTableProps {
+  leases: readonly Lease[];
+  whose: Whose;
+  /** After a change, once its dialog is closed. */
+  onChanged: () => void;
+}
+
+const DIALOGS = { extend: ExtendDialog, change: ChangeDialog, end: EndNowDialog };
+
+/** Draws the table. `leases` have the fields of `LIST_FIELDS` at least. */
+export function LeaseTable({ leases, whose, onChanged }: LeaseTableProps) {
+  const [doing, setDoing] = useState<{ what: Doing; lease: Lease } | null>(null);
+  const close = () => setDoing(null);
+  const done = () => {
+    close();
+    onChanged();
+  };
+  const Doing = doing && DIALOGS[doing.what];
+  return (
+    <div class="table-scroll">
+      <table class="list stacked leases">
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            {whose === "all" && <th scope="col">Project and user</th>}
+            <th scope="col">State</th>
+            <th scope="col">What</th>
+            <th scope="col">When</th>
+            <th scope="col">
+              <span class="visually-hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {leases.map((lease) => (
+            <Row key={lease.id} lease={lease} whose={whose} act={(what) => setDoing({ what, lease })} />
+          ))}
+        </tbody>
+      </table>
+      {doing && Doing && <Doing key={doing.lease.id} lease={doing.lease} onDone={done} onClose={close} />}
+    </div>
+  );
+}
+
+interface RowProps {
+  lease: Lease;
+  whose: Whose;
+  act: (what: Doing) => void;
+}
+
+function Row({ lease, whose, act }: RowProps) {
+  const past = isPast(lease);
+  const trouble = past ? null : lease.conditions[0];
+  const endings = [...new Set(lease.reservations.map((one) => endInWords(one.before_end, one.resource_type)))];
+  return (
+    <tr>
+      <th scope="row">
+        <a href={hrefOf("lease", { id: lease.id })}>{lease.name || "without a name"}</a>
+        {whose === "project" && <span class="hint owner">{lease.user_id}</span>}
+      </th>
+      {whose === "all" && (
+        <td>
+          <a href={hrefOf("all-leases", { project: lease.project_id })}>{lease.project_id}</a>
+          <span class="muted owner">{lease.user_id}</span>
+        </td>
+      )}
+      <td>
+        <LeaseState lease={lease} />
+        {trouble && <p class="hint trouble">{conditionInWords(trouble)}</p>}
+      </td>
+      <td>
+        {lease.reservations.map((one) => (
+          <span class="what" key={one.id}>
+            {whatOf(one)}
+          </span>
+        ))}
+      </td>
+      <td>
+        <span class="nowrap">
+          <When at={lease.start_date} />
+        </span>{" "}
+        –{" "}
+        <span class="nowrap">
+          <When at={lease.end_date} />
+        </span>
+        <p class="hint">
+          {lengthOf(lease)}
+          {!past && endings.length > 0 && `; then ${endings.join("; ")}`}
+        </p>
+      </td>
+      <td class="actions">
+        <RowActions lease={lease} past={past} act={act} />
+      </td>
+    </tr>
+  );
+}
+
+function RowActions({ lease, past, act }: { lease: Lease; past: boolean; act: RowProps["act"] }) {
+  const again = (
+    <a class="button small" href={hrefOf("", againParams(lease))} aria-label={`Book ${lease.name} again`}>
+      Book again
+    </a>
+  );
+  if (past || !may("blazar:leases:put")) return may("blazar:leases:post") ? again : null;
+  return (
+    <span class="row row-actions">
+      <button type="button" class="small" aria-label={`Extend ${lease.name}`} onClick={() => act("extend")}>
+        Extend
+      </button>
+      <Menu title={`More for ${lease.name}`} label={<Icon of={Ellipsis} />}>
+        {(close) => {
+          const run = (what: Doing) => {
+            close();
+            act(what);
+          };
+          return (
+            <div class="choices">
+              <a class="button quiet" href={hrefOf("lease", { id: lease.id })}>
+                Open
+              </a>
+              <button type="button" onClick={() => run("change")}>
+                Change
+              </button>
+              <a class="button quiet" href={hrefOf("", againParams(lease))}>
+                Book again
+              </a>
+              <button type="button" onClick={() => run("end")}>
+                {hasBegun(lease) ? "End now" : "Delete"}
+              </button>
+            </div>
+          );
+        }}
+      </Menu>
+    </span>
+  );
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/** My leases: those that run and come, or the past ones; filters, and links for calendars. */
+import { CalendarPlus } from "lucide";
+import { useState } from "preact/hooks";
+import { info, may, session } from "../api/session.ts";
+import { Chips, Empty, PageHead, Segments } from "../parts/basics.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { Search } from "../parts/search.tsx";
+import { hrefOf, place, setParams } from "../router.ts";
+import { FILTERS, type Filter, filtersOf, queryOf } from "../words/lease-list.ts";
+import { FeedsDialog } from "./lease/feeds.tsx";
+import { LeaseListView, useLeaseList } from "./lease/list.tsx";
+
+/** The page. `state`: current or past; `show`: filters; `whose`: the user's own or the project's; `text`. */
+export function LeasesPage() {
+  const { params } = place.value;
+  const past = params.get("state") === "past";
+  const whose = params.get("whose") === "project" ? "project" : "mine";
+  const filters = filtersOf(params.get("show"));
+  const text = params.get("text") ?? "";
+  const [feeds, setFeeds] = useState(false);
+  const query = {
+    ...queryOf(past, filters, text),
+    // Operators see all projects unless one is named.
+    project_id: info.value?.project_id ?? session.value?.project?.id,
+    user_id: whose === "mine" ? (info.value?.user_id ?? session.value?.user?.id) : undefined,
+  };
+  const list = useLeaseList(query);
+  const project = session.value?.project?.name ?? "the project";
+  const filtered = filters.length > 0 || text !== "";
+  return (
+    <>
+      <PageHead title="My leases">
+        {may("blazar:feeds:post") && (
+          <button type="button" onClick={() => setFeeds(true)}>
+            <Icon of={CalendarPlus} /> Calendar links
+          </button>
+        )}
+        <a class="button primary" href={hrefOf("")}>
+          Find a time
+        </a>
+      </PageHead>
+      <div class="row lease-filters">
+        <Segments
+          label="Which time"
+          options={[
+            { value: "current", text: "Now and later" },
+            { value: "past", text: "Past" },
+          ]}
+          chosen={past ? "past" : "current"}
+          onChange={(state) => setParams({ state: state === "past" ? state : null, show: null })}
+        />
+        <Segments
+          label="Whose"
+          options={[
+            { value: "mine", text: "Mine" },
+            { value: "project", text: `All of ${project}` },
+          ]}
+          chosen={whose}
+          onChange={(next) => setParams({ whose: next === "project" ? next : null })}
+        />
+        {!past && (
+          <Chips<Filter>
+            label="Only these"
+            options={FILTERS}
+            chosen={filters}
+            onChange={(chosen) => setParams({ show: chosen.join(",") })}
+          />
+        )}
+        <Search name="text" label="Name" least={2} />
+      </div>
+      <LeaseListView
+        list={list}
+        whose={whose}
+        empty={<Nothing past={past} filtered={filtered} whose={whose} project={project} />}
+      />
+      {feeds && <FeedsDialog onClose={() => setFeeds(false)} />}
+    </>
+  );
+}
+
+function Nothing(props: { past: boolean; filtered: boolean; whose: string; project: string }) {
+  if (props.filtered) {
+    const action = (
+      <button type="button" onClick={() => setParams({ show: null, text: null })}>
+        Show all
+      </button>
+    );
+    return (
+      <Empty title="None of your leases is like that" action={action}>
+        The filters above leave nothing.
+      </Empty>
+    );
+  }
+  if (props.past) {
+    return <Empty title="Nothing has ended yet">Leases that have ended or were deleted are listed here.</Empty>;
+  }
+  const action = (
+    <div class="row">
+      <a class="button primary" href={hrefOf("")}>
+        Find a time
+      </a>
+      {props.whose === "mine" && (
+        <button type="button" onClick={() => setParams({ whose: "project" })}>
+          Show those of {props.project}
+        </button>
+      )}
+    </div>
+  );
+  return (
+    <Empty title={props.whose === "mine" ? "You have no leases" : `${props.project} has no leases`} action={action}>
+      A lease keeps hosts, servers or addresses for you from one time to another. Say what you need, and book it.
+    </Empty>
+  );
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/** For operators: what happens now and in the next days, how much is free over time, who uses most. */
+import type { ComponentChildren } from "preact";
+import { now as serviceNow } from "../api/client.ts";
+import { useLive } from "../api/live.ts";
+import { info } from "../api/session.ts";
+import type { Capacity, Lease } from "../api/types.ts";
+import { PageHead, Segments, Skeleton, Trouble, When } from "../parts/basics.tsx";
+import { LeaseState } from "../parts/state.tsx";
+import { hrefOf, place, setParams } from "../router.ts";
+import { present } from "../time/now.ts";
+import { startOfDay, toWire, zone } from "../time/zone.ts";
+import { nounOf, typeName } from "../words/lease.ts";
+import { CapacityChart } from "./overview/chart.tsx";
+import { type Brief, busiest, sorted } from "./overview/sums.ts";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const FIELDS = "name,status,degraded,start_date,end_date,deleted_at,project_id,user_id,conditions";
+
+/** The page. */
+export function OverviewPage() {
+  // To the hour, so that the question stays the same from one reading to the next.
+  const hour = Math.floor(serviceNow() / HOUR) * HOUR;
+  const query = { from: toWire(hour), to: toWire(hour + 7 * DAY), fields: FIELDS, limit: 1000, sort_key: "start_date" };
+  const leases = useLive<{ leases: Lease[] }>("v1/leases", query, 20)!;
+  const { data, error, loading } = leases.state.value;
+  return (
+    <>
+      <PageHead title="Overview" lead="What starts, ends and needs attention now and in the next 7 days." />
+      {error !== null && <Trouble error={error} retry={() => void leases.read()} />}
+      {loading ? <Skeleton lines={5} /> : data && <Week leases={data.leases} />}
+      <Usage />
+    </>
+  );
+}
+
+function Week({ leases }: { leases: Brief[] }) {
+  const { late, failed, degraded, starting, ending } = sorted(leases, present.value, 7 * DAY);
+  return (
+    <div class="tiles">
+      <Tile
+        title="Needs attention"
+        leases={[...failed, ...late, ...degraded]}
+        none="Nothing failed, late or degraded."
+        urgent
+      >
+        {(lease) => lease.conditions?.[0]?.reason?.message ?? ""}
+      </Tile>
+      <Tile title="Starting" leases={starting} none="Nothing starts in the next 7 days.">
+        {(lease) => <When at={lease.start_date} as="spoken" />}
+      </Tile>
+      <Tile title="Ending" leases={ending} none="Nothing ends in the next 7 days.">
+        {(lease) => <When at={lease.end_date} as="spoken" />}
+      </Tile>
+    </div>
+  );
+}
+
+const SHOWN = 6;
+
+function Tile(props: {
+  title: string;
+  leases: Brief[];
+  none: string;
+  urgent?: boolean;
+  children: (lease: Brief) => ComponentChildren;
+}) {
+  const { title, leases, none, urgent, children } = props;
+  return (
+    <section class={urgent && leases.length > 0 ? "card tile urgent" : "card tile"}>
+      <h2>
+        {title} <span class="tile-count">{leases.length}</span>
+      </h2>
+      {leases.length === 0 && <p class="muted">{none}</p>}
+      <ul>
+        {leases.slice(0, SHOWN).map((lease) => (
+          <li key={lease.id}>
+            <a href={hrefOf("lease", { id: lease.id })}>{lease.name}</a> <span class="muted">{lease.project_id}</span>
+            <div class="tile-detail">
+              {urgent && <LeaseState lease={lease} brief />} {children(lease)}
+            </div>
+          </li>
+        ))}
+      </ul>
+      {leases.length > SHOWN && <a href={hrefOf("all-leases")}>All {leases.length}</a>}
+    </section>
+  );
+}
+
+const RANGES = [
+  { value: "week", text: "Week", days: 7, step: "PT1H" },
+  { value: "month", text: "Month", days: 30, step: "PT4H" },
+  { value: "quarter", text: "Quarter", days: 92, step: "PT12H" },
+] as const;
+
+/** Free, promised and out of use over time, and the projects with most of it. */
+function Usage() {
+  const { params } = place.value;
+  const type = params.get("type") ?? "physical:host";
+  const length = RANGES.find((one) => one.value === params.get("range")) ?? RANGES[1];
+  // A third of the range lies behind: planning needs what was, too.
+  const from = startOfDay(serviceNow(), zone.value, -Math.floor(length.days / 3));
+  const to = startOfDay(from, zone.value, length.days);
+  const query = { from: toWire(from), to: toWire(to), step: length.step, resource_type: type };
+  const all = useLive<{ capacity: Capacity }>("v1/capacity", query, 60)!;
+  const projects = useLive<{ capacity: Capacity }>("v1/capacity", { ...query, group_by: "project_id" }, 300)!.state
+    .value;
+  const { data, error, loading } = all.state.value;
+  const shares = projects.data ? busiest(projects.data.capacity) : [];
+  const types = (info.value?.resource_types ?? []).filter(
+    (one) => one === "physical:host" || one === "virtual:floatingip",
+  );
+  return (
+    <section class="card usage" aria-labelledby="usage">
+      <div class="row spread">
+        <h2 id="usage">Use over time</h2>
+        <div class="row">
+          {types.length > 1 && (
+            <Segments
+              label="Resource type"
+              options={types.map((value) => ({ value, text: typeName(value) }))}
+              chosen={type}
+              onChange={(value) => setParams({ type: value === "physical:host" ? null : value })}
+            />
+          )}
+          <Segments
+            label="Range"
+            options={RANGES}
+            chosen={length.value}
+            onChange={(value) => setParams({ range: value === "month" ? null : value })}
+          />
+        </div>
+      </div>
+      {error !== null && <Trouble error={error} retry={() => void all.read()} />}
+      {loading && <Skeleton lines={6} />}
+      {data?.capacity.series[0] && (
+        <CapacityChart
+          capacity={data.capacity}
+          series={data.capacity.series[0]}
+          zone={zone.value}
+          now={present.value}
+          noun={nounOf(type)}
+        />
+      )}
+      {data && !data.capacity.series[0] && <p class="muted">There are no {nounOf(type)} to reserve.</p>}
+      {shares.length > 0 && (
+        <>
+          <h3>Busiest projects in this range</h3>
+          <ul class="shares">
+            {shares.slice(0, 8).map((share) => (
+              <li key={share.project}>
+                <a href={hrefOf("all-leases", { project: share.project })}>{share.project}</a>
+                <meter
+                  min={0}
+                  max={shares[0]!.hours}
+                  value={share.hours}
+                  aria-label={`${share.project}: ${share.hours} hours`}
+                />
+                <span class="number muted">{share.hours.toLocaleString("en")} h</span>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Free, promised and out of use over time, as steps stacked on each other. */
+import type { Capacity, CapacitySeries } from "../../api/types.ts";
+import { ticksOf } from "../../grid/ticks.ts";
+import { moment } from "../../time/format.ts";
+
+const WIDTH = 1000;
+const HEIGHT = 220;
+const LEFT = 38;
+const BOTTOM = 22;
+
+export interface ChartProps {
+  capacity: Capacity;
+  series: CapacitySeries;
+  zone: string;
+  now: number;
+  noun: string;
+}
+
+/** Draws one series; a sentence says the same to screen readers. */
+export function CapacityChart({ capacity, series, zone, now, noun }: ChartProps) {
+  const from = Date.parse(capacity.from);
+  const to = Date.parse(capacity.to);
+  const most = Math.max(1, ...series.total);
+  const x = (at: number) => LEFT + ((at - from) / (to - from)) * (WIDTH - LEFT);
+  const y = (count: number) => (HEIGHT - BOTTOM) * (1 - count / most) + 4;
+  const step = capacity.step_seconds * 1000;
+  const promised = series.promised;
+  const used = promised.map((count, index) => count + series.out_of_use[index]!);
+  const path = (values: readonly number[]) =>
+    `M${LEFT} ${y(0)}${values.map((count, index) => `V${y(count)}H${x(Math.min(to, from + (index + 1) * step))}`).join("")}V${y(0)}Z`;
+  const index = Math.min(promised.length - 1, Math.max(0, Math.floor((now - from) / step)));
+  const fullest = used.reduce((best, count, at) => (at >= index && count > used[best]! ? at : best), index);
+  // A point is the first instant of its step, which is past if the step has begun.
+  const least = fullest === index ? "now" : moment(from + fullest * step, zone, now);
+  const summary =
+    `Now ${series.free[index]} of ${series.total[index]} ${noun} are free, ${promised[index]} promised, ` +
+    `${series.out_of_use[index]} out of use. Fewest free from now on: ${series.free[fullest]}, ${least}.`;
+  const { minor } = ticksOf(from, to, WIDTH / (to - from), zone, 76);
+  const marks = [...new Set([0, Math.round(most / 2), most])];
+  return (
+    <figure class="chart">
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={summary}>
+        {marks.map((count) => (
+          <g key={count}>
+            <line class="chart-line" x1={LEFT} x2={WIDTH} y1={y(count)} y2={y(count)} />
+            <text x={LEFT - 8} y={y(count) + 4} text-anchor="end">
+              {count}
+            </text>
+          </g>
+        ))}
+        <path class="chart-out" d={path(used)} />
+        <path class="chart-promised" d={path(promised)} />
+        {minor
+          .filter((tick) => tick.at >= from && tick.at < to)
+          .map((tick) => (
+            <text key={tick.at} x={x(tick.at) + 4} y={HEIGHT - 4}>
+              {tick.label}
+            </text>
+          ))}
+        {now > from && now < to && <line class="chart-now" x1={x(now)} x2={x(now)} y1={0} y2={y(0)} />}
+      </svg>
+      <figcaption>
+        <ul class="legend">
+          <li>
+            <span class="legend-block chart-key-promised" aria-hidden="true" /> promised
+          </li>
+          <li>
+            <span class="legend-block chart-key-out" aria-hidden="true" /> out of use
+          </li>
+          <li>
+            <span class="legend-block chart-key-free" aria-hidden="true" /> free
+          </li>
+          <li class="muted">{summary}</li>
+        </ul>
+      </figcaption>
+    </figure>
+  );
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A modal dialog over the page: the browser's own, which keeps the focus inside and gives it back. */
+import { X } from "lucide";
+import type { ComponentChildren } from "preact";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
+import { Icon } from "./icon.tsx";
+
+export interface DialogProps {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  /** Buttons at the lower edge, the main one last. */
+  actions?: ComponentChildren;
+  wide?: boolean;
+  /** False: only an action of its own ends it, neither Escape nor the cross. */
+  closable?: boolean;
+  /** Sends the form that the dialog is. */
+  onSubmit?: () => void;
+}
+
+/** Opens when it is drawn, closes when it is taken away. */
+export function Dialog({ title, onClose, children, actions, wide, closable = true, onSubmit }: DialogProps) {
+  const box = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  // Closed while it is still in the document: one that was taken out first does not give the focus back.
+  useLayoutEffect(() => {
+    const dialog = box.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog
+      ref={box}
+      tabIndex={-1}
+      class={wide ? "dialog wide" : "dialog"}
+      aria-labelledby={heading}
+      onCancel={(event) => {
+        event.preventDefault();
+        if (closable) onClose();
+      }}
+      onKeyDown={(event) => event.stopPropagation()}
+    >
+      <form
+        method="dialog"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSubmit?.();
+        }}
+      >
+        <header>
+          <h2 id={heading}>{title}</h2>
+          {closable && (
+            <button type="button" class="quiet square" aria-label="Close" onClick={onClose}>
+              <Icon of={X} />
+            </button>
+          )}
+        </header>
+        <div class="dialog-body">{children}</div>
+        {actions && <footer>{actions}</footer>}
+      </form>
+    </dialog>
+  );
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The life of a lease as a list of what has happened and what will, each in a sentence. */
+import type { Lease, LeaseEvent } from "../api/types.ts";
+import { duration, relative } from "../time/format.ts";
+import { endInWords } from "./lease.ts";
+
+export type Progress = "done" | "doing" | "failed" | "due" | "never";
+
+export interface Moment {
+  id: string;
+  at: number;
+  progress: Progress;
+  title: string;
+  /** More sentences, each on a line of its own. */
+  details: readonly string[];
+}
+
+const TITLES: Record<string, Record<Progress, string>> = {
+  start_lease: {
+    done: "Started",
+    doing: "Starting",
+    failed: "The start has failed",
+    due: "Starts",
+    never: "Was to start",
+  },
+  before_end_lease: {
+    done: "Reminded of the end",
+    doing: "Preparing the end",
+    failed: "What was to be done before the end has failed",
+    due: "Reminds of the end",
+    never: "Was to remind of the end",
+  },
+  end_lease: { done: "Ended", doing: "Ending", failed: "The end has failed", due: "Ends", never: "Was to end" },
+};
+
+/** Returns the moments of a lease in the order of their time. */
+export function momentsOf(lease: Lease, now: number): Moment[] {
+  const over = lease.deleted_at !== null || lease.status === "TERMINATED";
+  const moments = lease.events.map((event) => momentOf(event, lease, over, now));
+  moments.push({
+    id: "created",
+    at: Math.floor(Date.parse(lease.created_at) / 60_000) * 60_000,
+    progress: "done",
+    title: "Booked",
+    details: [],
+  });
+  if (lease.deleted_at) {
+    moments.push({ id: "deleted", at: Date.parse(lease.deleted_at), progress: "done", title: "Deleted", details: [] });
+  }
+  const order = ["created", "start_lease", "before_end_lease", "end_lease"];
+  const rank = new Map(lease.events.map((event) => [event.id, order.indexOf(event.event_type)]));
+  return moments.sort((a, b) => a.at - b.at || (rank.get(a.id) ?? 0) - (rank.get(b.id) ?? 0));
+}
+
+function momentOf(event: LeaseEvent, lease: Lease, over: boolean, now: number): Moment {
+  const progress = progressOf(event, over, now);
+  const due = Date.parse(event.time);
+  const finished = event.finished_at === null ? null : Date.parse(event.finished_at);
+  const title = TITLES[event.event_type]?.[progress] ?? event.event_type.replaceAll("_", " ");
+  const details: string[] = [];
+  if (progress === "done" && finished !== null && finished - due >= 60_000) {
+    details.push(`${duration(finished - due)} after its time.`);
+  }
+  if (event.reason) details.push(sentence(event.reason.detail ?? event.reason.message));
+  if (progress === "doing" && event.attempts > 1) details.push(`${event.attempts} attempts so far.`);
+  if (progress === "doing" && event.next_attempt_at) {
+    const next = Date.parse(event.next_attempt_at);
+    if (next > now) details.push(`Tried again ${relative(next, now)}.`);
+  }
+  if (event.event_type === "before_end_lease") details.push(...before(lease, progress));
+  if (event.event_type === "end_lease" && (progress === "due" || progress === "doing")) details.push(...endings(lease));
+  return { id: event.id, at: Math.floor((finished ?? due) / 60_000) * 60_000, progress, title, details };
+}
+
+function progressOf(event: LeaseEvent, over: boolean, now: number): Progress {
+  if (event.status === "DONE") return "done";
+  if (event.status === "ERROR") return "failed";
+  if (over) return "never";
+  if (event.status === "IN_PROGRESS" || event.attempts > 0) return "doing";
+  return Date.parse(event.time) <= now ? "doing" : "due";
+}
+
+function before(lease: Lease, progress: Progress): string[] {
+  const actions = new Set(lease.reservations.map((one) => one.before_end));
+  const done = progress === "done";
+  const found: string[] = [];
+  if (actions.has("snapshot"))
+    found.push(done ? "Images of the servers were taken." : "Images of the servers are taken.");
+  if (actions.has("migration")) found.push(done ? "The servers were moved." : "The servers are moved to other hosts.");
+  return found;
+}
+
+function endings(lease: Lease): string[] {
+  const found = lease.reservations.map((one) => sentence(endInWords(one.before_end, one.resource_type)));
+  return [...new Set(found)];
+}
+
+/** Returns a text that begins with a capital and ends with a full stop. */
+export function sentence(text: string): string {
+  const whole = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(whole) ? whole : `${whole}.`;
+}

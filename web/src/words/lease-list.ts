@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Filters of a list of leases, and the query that they stand for. */
+
+export type Filter = "active" | "waiting" | "trouble" | "degraded";
+
+export const FILTERS: readonly { value: Filter; text: string }[] = [
+  { value: "active", text: "Running" },
+  { value: "waiting", text: "Waiting" },
+  { value: "trouble", text: "Failed" },
+  { value: "degraded", text: "Degraded" },
+];
+
+/** A degraded lease is in any state; without "Degraded" the filter is by state alone. */
+const STATUSES: Record<Filter, readonly string[]> = {
+  active: ["STARTING", "ACTIVE", "UPDATING", "TERMINATING"],
+  waiting: ["CREATING", "PENDING"],
+  trouble: ["ERROR"],
+  degraded: [],
+};
+
+/** What a row of a table of leases needs; events are not read. */
+export const LIST_FIELDS =
+  "name,status,degraded,revision,start_date,end_date,before_end_date,created_at,updated_at,deleted_at,user_id,project_id,conditions,reservations";
+
+/** Reads the filters of an address, such as "active,waiting". */
+export function filtersOf(text: string | null): Filter[] {
+  const named = (text ?? "").split(",");
+  return FILTERS.map(({ value }) => value).filter((value) => named.includes(value));
+}
+
+/** Returns the query of GET /v1/leases: what comes next first, of past ones the latest. */
+export function queryOf(past: boolean, filters: readonly Filter[], text: string): Record<string, string> {
+  const query: Record<string, string> = {
+    state: past ? "past" : "current",
+    sort_key: past ? "end_date" : "start_date",
+    sort_dir: past ? "desc" : "asc",
+    fields: LIST_FIELDS,
+  };
+  const statuses = past ? [] : filters.flatMap((one) => STATUSES[one]);
+  if (statuses.length > 0) query.status = `in:${statuses.join(",")}`;
+  if (!past && filters.includes("degraded")) query.degraded = "true";
+  if (text.trim().length >= 2) query.text = text.trim();
+  return query;
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Leases in words: state, what happens next, what was reserved. */
+import type { BeforeEnd, Condition, Lease, Reservation, Wish } from "../api/types.ts";
+import { duration, plural, relative, spoken } from "../time/format.ts";
+
+/** How a state is drawn: each has a shape and a colour of its own. */
+export type Mark = "waiting" | "changing" | "active" | "degraded" | "failed" | "past";
+
+/** The part of a state that is told without formatting a time. */
+export interface Phase {
+  mark: Mark;
+  /** One or two words: "waiting", "active". */
+  word: string;
+}
+
+export interface State extends Phase {
+  /** What happens next, as in "starts in 3 h". */
+  next: string;
+}
+
+/** What of a lease its state is told from; blocks of the calendar have these too. */
+export type Stateful = Pick<Lease, "status" | "start_date" | "end_date"> &
+  Partial<Pick<Lease, "degraded" | "deleted_at">>;
+
+/** Returns the mark and the word of a state; `start` in milliseconds. Thousands of blocks have one. */
+export function phaseOf(
+  lease: Pick<Stateful, "status" | "degraded" | "deleted_at">,
+  start: number,
+  now: number,
+): Phase {
+  if (lease.deleted_at) return { mark: "past", word: "deleted" };
+  switch (lease.status) {
+    case "PENDING":
+      return now >= start ? { mark: "changing", word: "starting" } : { mark: "waiting", word: "waiting" };
+    case "CREATING":
+      return { mark: "changing", word: "being made" };
+    case "STARTING":
+      return { mark: "changing", word: "starting" };
+    case "ACTIVE":
+      return lease.degraded ? { mark: "degraded", word: "active, degraded" } : { mark: "active", word: "active" };
+    case "UPDATING":
+      return { mark: "changing", word: "being changed" };
+    case "TERMINATING":
+      return { mark: "changing", word: "ending" };
+    case "DELETING":
+      return { mark: "changing", word: "being deleted" };
+    case "TERMINATED":
+      return { mark: "past", word: "ended" };
+    case "ERROR":
+      return { mark: "failed", word: "failed" };
+    default:
+      return { mark: "waiting", word: lease.status.toLowerCase() };
+  }
+}
+
+/** Returns the state of a lease in words. */
+export function stateOf(lease: Stateful, now: number, zone: string): State {
+  const start = Date.parse(lease.start_date);
+  return { ...phaseOf(lease, start, now), next: nextOf(lease, start, Date.parse(lease.end_date), now, zone) };
+}
+
+function nextOf(lease: Stateful, start: number, end: number, now: number, zone: string): string {
+  if (lease.deleted_at) return relative(Date.parse(lease.deleted_at), now);
+  switch (lease.status) {
+    case "PENDING":
+      return now >= start ? `due ${relative(start, now)}` : `starts ${relative(start, now)}`;
+    case "CREATING":
+      return `starts ${relative(start, now)}`;
+    case "STARTING":
+      return `since ${spoken(start, zone, now)}`;
+    case "ACTIVE":
+    case "UPDATING":
+      return `ends ${relative(end, now)}`;
+    case "TERMINATING":
+      return `since ${spoken(end, zone, now)}`;
+    case "TERMINATED":
+      return relative(end, now);
+    case "ERROR":
+      return end > now ? `until ${spoken(end, zone, now)}` : relative(end, now);
+    default:
+      return "";
+  }
+}
+
+/** True if nothing of the lease is left to change. */
+export function isPast(lease: Pick<Lease, "status" | "deleted_at">): boolean {
+  return lease.status === "TERMINATED" || lease.deleted_at !== null;
+}
+
+const TYPES: Record<string, [string, string]> = {
+  "physical:host": ["host", "hosts"],
+  "virtual:instance": ["server", "servers"],
+  "flavor:instance": ["server", "servers"],
+  "virtual:floatingip": ["floating IP", "floating IPs"],
+};
+
+/** Returns the noun for a resource type: "host" or "hosts". */
+export function nounOf(type: string, count = 2): string {
+  const [one, many] = TYPES[type] ?? [type, type];
+  return count === 1 ? one : many;
+}
+
+/** Returns the name of a resource type for a list of choices. */
+export function typeName(type: string): string {
+  const names: Record<string, string> = {
+    "physical:host": "whole hosts",
+    "virtual:instance": "servers on shared hosts",
+    "flavor:instance": "servers of a flavor",
+    "virtual:floatingip": "floating IPs",
+  };
+  return names[type] ?? type;
+}
+
+/** Returns what a reservation asks for: "2 hosts with gpu = A100", "3 servers of 2 vCPU, 4 GiB". */
+export function whatOf(asked: Reservation | Wish): string {
+  const type = asked.resource_type;
+  const least = asked.min ?? asked.amount ?? 1;
+  const most = asked.max ?? least;
+  const count = most > least ? `${least} to ${most}` : String(least);
+  const size = asked.vcpus ? ` of ${asked.vcpus} vCPU, ${gib(asked.memory_mb ?? 0)}` : "";
+  const requirement = inWords([asked.hypervisor_properties, asked.resource_properties]);
+  return `${count} ${nounOf(type, most)}${size}${requirement ? ` with ${requirement}` : ""}`;
+}
+
+/** Returns what all reservations of a lease ask for. */
+export function whatOfLease(lease: Pick<Lease, "reservations">): string {
+  return lease.reservations.map(whatOf).join(" and ");
+}
+
+/** Returns "4 GiB" for 4096. */
+export function gib(megabytes: number): string {
+  return megabytes % 1024 === 0 || megabytes > 20480 ? `${Math.round(megabytes / 1024)} GiB` : `${megabytes} MiB`;
+}
+
+/** Properties of Nova by the words that people use. */
+const NAMES: Record<string, string> = { vcpus: "vCPUs", memory_mb: "memory", availability_zone: "zone" };
+const SIGNS: Record<string, string> = { "==": "=", "!=": "≠", ">=": "≥", "<=": "≤", ">": ">", "<": "<", in: "in" };
+
+/** Returns requirements in words: "gpu = A100 and vcpus ≥ 32". */
+export function inWords(requirements: readonly (unknown[] | undefined)[]): string {
+  return requirements
+    .filter((one): one is unknown[] => Array.isArray(one) && one.length > 0)
+    .map((one) => part(one))
+    .join(" and ");
+}
+
+function part(requirement: unknown): string {
+  if (!Array.isArray(requirement)) return String(requirement);
+  const [operator, ...rest] = requirement;
+  if (operator === "and" || operator === "or") {
+    return rest
+      .map((one) => (Array.isArray(one) && one[0] === "or" ? `(${part(one)})` : part(one)))
+      .join(` ${operator} `);
+  }
+  if (operator === "not") return `not ${part(rest[0])}`;
+  const name = String(rest[0]).replace(/^\$/, "");
+  const values = rest.slice(1).map((value) => (name === "memory_mb" ? gib(Number(value)) : String(value)));
+  return `${NAMES[name] ?? name} ${SIGNS[String(operator)] ?? operator} ${values.join(", ")}`;
+}
+
+/** Returns what happens to the servers at the end. */
+export function endInWords(action: BeforeEnd, type = "physical:host"): string {
+  if (type === "virtual:floatingip") return "the addresses are taken back";
+  switch (action) {
+    case "snapshot":
+      return "images of the servers are taken, then they are deleted";
+    case "migration":
+      return "the servers are moved to other hosts";
+    default:
+      return "the servers are deleted";
+  }
+}
+
+/** Returns a condition of a lease in a sentence. */
+export function conditionInWords(condition: Condition): string {
+  const fallback: Record<string, string> = {
+    missing_resources: condition.count ? `${plural(condition.count, "resource")} missing` : "resources are missing",
+    resources_changed: "some resources were replaced",
+    start_delayed: "the start is late",
+    start_failed: "the start has failed",
+    save_failed: "the images could not be taken",
+    end_delayed: "the end is late",
+  };
+  return condition.reason?.message ?? fallback[condition.type] ?? condition.type.replaceAll("_", " ");
+}
+
+/** Returns the length of a lease in words. */
+export function lengthOf(lease: Pick<Lease, "start_date" | "end_date">): string {
+  return duration(Date.parse(lease.end_date) - Date.parse(lease.start_date));
+}

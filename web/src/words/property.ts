@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Properties of resources in words. */
+import type { Property } from "../api/types.ts";
+import { gib } from "./lease.ts";
+import type { Condition, Sign } from "./question.ts";
+
+const LABELS: Record<string, string> = {
+  vcpus: "vCPUs",
+  memory_mb: "memory",
+  local_gb: "disk",
+  availability_zone: "zone",
+  hypervisor_type: "hypervisor",
+};
+
+/** Returns the name of a property as people say it. */
+export function propertyLabel(name: string): string {
+  return LABELS[name] ?? name.replaceAll("_", " ");
+}
+
+/** Returns a value with its unit. */
+export function valueInWords(name: string, value: string | number): string {
+  const number = Number(value);
+  if (name === "memory_mb" && Number.isFinite(number)) return gib(number);
+  if (name === "local_gb" && Number.isFinite(number)) return `${number} GiB`;
+  return String(value);
+}
+
+const SIGNS: Record<Sign, string> = {
+  "==": "is",
+  "!=": "is not",
+  ">=": "at least",
+  "<=": "at most",
+  ">": "more than",
+  "<": "less than",
+};
+
+/** Returns a sign as a word. */
+export function signInWords(sign: Sign): string {
+  return SIGNS[sign];
+}
+
+/** Returns the signs that make sense for a property; the one that is set is always among them. */
+export function signsOf(property: Property | undefined, set: Sign): Sign[] {
+  const usual: Sign[] = property?.type === "number" ? [">=", "<=", "=="] : ["==", "!="];
+  return usual.includes(set) ? usual : [...usual, set];
+}
+
+/** Returns the condition that a newly chosen property starts with: its commonest value, or the smallest number. */
+export function firstCondition(property: Property): Condition {
+  if (property.type === "number") {
+    const least = property.minimum ?? property.values[0]?.value ?? 0;
+    return { name: property.name, sign: ">=", value: least };
+  }
+  const commonest = [...property.values].sort((a, b) => b.count - a.count)[0];
+  return { name: property.name, sign: "==", value: commonest?.value ?? "" };
+}
+
+/** Returns a condition in words: "gpu A100", "at least 32 vCPUs". */
+export function conditionInWords({ name, sign, value }: Condition): string {
+  return `${propertyLabel(name)} ${signInWords(sign)} ${valueInWords(name, value)}`;
+}

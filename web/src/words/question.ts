@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What "Find a time" asks: between the address bar, the form and the API. Pure; an address that makes no sense gives the defaults. */
+import type { Json, Requirement, ResourceType, Wish } from "../api/types.ts";
+import { nounOf } from "./lease.ts";
+
+export type Sign = "==" | "!=" | ">=" | "<=" | ">" | "<";
+const SIGNS: readonly string[] = ["==", "!=", ">=", "<=", ">", "<"];
+
+/** One part of a requirement that the chooser can show: a property, a sign and a value. */
+export interface Condition {
+  name: string;
+  sign: Sign;
+  value: string | number;
+}
+
+/** One reservation as the form has it. */
+export interface Want {
+  type: ResourceType;
+  /** The least that is needed; for all types but whole hosts also the most. */
+  count: number;
+  /** Whole hosts only: take as many as are free up to this. */
+  most: number | null;
+  conditions: readonly Condition[];
+  /** Parts that the chooser cannot show, such as ["or", …]; they are kept. */
+  others: readonly Requirement[];
+  vcpus: number;
+  memory_mb: number;
+  disk_gb: number;
+  flavor: string;
+  network: string;
+  /** Servers together (true), apart (false), wherever there is room (null). */
+  affinity: boolean | null;
+}
+
+export interface Question {
+  wants: readonly Want[];
+  /** ISO duration. */
+  length: string;
+  /** Not before this instant; null: as soon as possible. */
+  from: number | null;
+  /** How long to search: an ISO duration from the beginning. */
+  within: string;
+  /** The last instant of an end; null: as `within` says. */
+  to: number | null;
+  /** Exactly this window; null: any. */
+  exactly: { start: number; end: number } | null;
+}
+
+export const DEFAULT_LENGTH = "P1D";
+export const DEFAULT_WITHIN = "P30D";
+
+/** Returns a reservation of one resource of a type, with no requirement. */
+export function newWant(type: ResourceType): Want {
+  return {
+    type,
+    count: 1,
+    most: null,
+    conditions: [],
+    others: [],
+    vcpus: 2,
+    memory_mb: 4096,
+    disk_gb: 20,
+    flavor: "",
+    network: "",
+    affinity: null,
+  };
+}
+
+/** Returns the reservation as the API takes it. */
+export function wishOf(want: Want): Wish {
+  switch (want.type) {
+    case "physical:host":
+      return {
+        resource_type: want.type,
+        min: want.count,
+        max: Math.max(want.most ?? want.count, want.count),
+        resource_properties: requirementOf(want),
+      };
+    case "virtual:instance":
+      return {
+        resource_type: want.type,
+        amount: want.count,
+        vcpus: want.vcpus,
+        memory_mb: want.memory_mb,
+        disk_gb: want.disk_gb,
+        affinity: want.affinity,
+        resource_properties: requirementOf(want),
+      };
+    case "flavor:instance":
+      return { resource_type: want.type, amount: want.count, flavor_id: want.flavor, affinity: want.affinity };
+    case "virtual:floatingip":
+      return { resource_type: want.type, amount: want.count, network_id: want.network };
+    default:
+      return { resource_type: want.type, min: want.count, max: want.count, resource_properties: requirementOf(want) };
+  }
+}
+
+/** Returns the form of a reservation of the API. */
+export function wantOf(wish: Wish): Want {
+  const least = counted(wish.min ?? wish.amount) ?? 1;
+  const most = counted(wish.max);
+  const parts = [wish.hypervisor_properties, wish.resource_properties].flatMap(partsOf);
+  const conditions = parts.map(conditionOf);
+  const blank = newWant(wish.resource_type);
+  return {
+    ...blank,
+    count: least,
+    most: most !== null && most > least ? most : null,
+    conditions: conditions.filter((one): one is Condition => one !== null),
+    others: parts.filter((_, index) => conditions[index] === null),
+    vcpus: counted(wish.vcpus) ?? blank.vcpus,
+    memory_mb: counted(wish.memory_mb) ?? blank.memory_mb,
+    disk_gb: whole(wish.disk_gb, 0) ?? blank.disk_gb,
+    flavor: wish.flavor_id ?? "",
+    network: wish.network_id ?? "",
+    affinity: wish.affinity ?? null,
+  };
+}
+
+/** Returns the requirement of a form, [] if it has none. */
+export function requirementOf(want: Pick<Want, "conditions" | "others">): Requirement {
+  const parts: Requirement[] = [
+    ...want.conditions.map((one): Requirement => [one.sign, `$${one.name}`, one.value]),
+    ...want.others.map((one) => [...one]),
+  ];
+  return parts.length > 1 ? ["and", ...parts] : (parts[0] ?? []);
+}
+
+/** Returns the parts of an outermost "and". */
+function partsOf(requirement: Requirement | undefined): Requirement[] {
+  if (!Array.isArray(requirement) || requirement.length === 0) return [];
+  if (requirement[0] !== "and") return [requirement];
+  return requirement.slice(1).flatMap((one) => partsOf(Array.isArray(one) ? one : undefined));
+}
+
+function conditionOf(part: Requirement): Condition | null {
+  const [sign, name, value] = part;
+  if (part.length !== 3 || typeof sign !== "string" || !SIGNS.includes(sign) || typeof name !== "string") return null;
+  if (!name.startsWith("$") || (typeof value !== "string" && typeof value !== "number")) return null;
+  return { sign: sign as Sign, name: name.slice(1), value };
+}
+
+/** Returns the question that an address asks. `now` bounds nothing: windows that have begun are refused by the service. */
+export function questionOf(params: URLSearchParams): Question {
+  const first = wishOfParams(params);
+  const start = instant(params.get("start"));
+  const end = instant(params.get("end"));
+  return {
+    wants: [first, ...furtherWishes(params.get("also"))].map(wantOf),
+    length: lengthOf(params.get("for") ?? "") ? params.get("for")! : DEFAULT_LENGTH,
+    from: instant(params.get("from")),
+    within: lengthOf(params.get("within") ?? "") ? params.get("within")! : DEFAULT_WITHIN,
+    to: instant(params.get("to")),
+    exactly: start !== null && end !== null && end > start ? { start, end } : null,
+  };
+}
+
+function wishOfParams(params: URLSearchParams): Wish {
+  const number = (name: string) => whole(params.get(name), 0) ?? undefined;
+  const wish: Record<string, unknown> = {
+    resource_type: params.get("type") || "physical:host",
+    min: number("min"),
+    max: number("max"),
+    amount: number("amount"),
+    vcpus: number("vcpus"),
+    memory_mb: number("memory_mb"),
+    disk_gb: number("disk_gb"),
+    flavor_id: params.get("flavor") ?? undefined,
+    network_id: params.get("network") ?? undefined,
+    affinity: params.has("affinity") ? params.get("affinity") === "true" : null,
+    resource_properties: list(params.get("req")),
+  };
+  return Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== undefined)) as unknown as Wish;
+}
+
+function furtherWishes(text: string | null): Wish[] {
+  return list(text).filter(
+    (one): one is Json & Wish =>
+      typeof one === "object" && one !== null && typeof (one as { resource_type?: unknown }).resource_type === "string",
+  );
+}
+
+/** Returns the parameters of the address that asks a question; null takes one away. */
+export function paramsOf(question: Question): Record<string, string | number | null> {
+  const [first, ...further] = question.wants;
+  const wish = wishOf(first!);
+  const requirement = wish.resource_properties ?? [];
+  const exactly = question.exactly;
+  return {
+    type: first!.type === "physical:host" ? null : first!.type,
+    min: wish.min ?? null,
+    max: wish.max !== undefined && wish.max !== wish.min ? wish.max : null,
+    amount: wish.amount ?? null,
+    vcpus: wish.vcpus ?? null,
+    memory_mb: wish.memory_mb ?? null,
+    disk_gb: wish.disk_gb ?? null,
+    flavor: wish.flavor_id ?? null,
+    network: wish.network_id ?? null,
+    affinity: wish.affinity === true || wish.affinity === false ? String(wish.affinity) : null,
+    req: requirement.length > 0 ? JSON.stringify(requirement) : null,
+    also: further.length > 0 ? JSON.stringify(further.map(wishOf)) : null,
+    for: exactly || question.length === DEFAULT_LENGTH ? null : question.length,
+    from: exactly || question.from === null ? null : wire(question.from),
+    within: exactly || question.within === DEFAULT_WITHIN ? null : question.within,
+    to: exactly || question.to === null ? null : wire(question.to),
+    start: exactly ? wire(exactly.start) : null,
+    end: exactly ? wire(exactly.end) : null,
+  };
+}
+
+/** Returns the body of POST /v1/availability for a question; null if something needed is not filled in. */
+export function bodyOf(question: Question, zone: string, limit = 8): Record<string, unknown> | null {
+  if (question.wants.some((want) => missingOf(want) !== null)) return null;
+  const body = { reservations: question.wants.map(wishOf), limit, time_zone: zone };
+  if (question.exactly) {
+    return { ...body, start_date: wire(question.exactly.start), end_date: wire(question.exactly.end) };
+  }
+  return {
+    ...body,
+    duration: question.length,
+    earliest: question.from === null ? "now" : wire(question.from),
+    // A duration counts from the earliest start.
+    latest: question.to === null ? `+${longer(question.within, question.length)}` : wire(question.to),
+  };
+}
+
+/** Returns the longer of two durations: a search must be able to hold what it searches. */
+function longer(within: string, length: string): string {
+  return (lengthOf(within)?.seconds ?? 0) > (lengthOf(length)?.seconds ?? 0) ? within : length;
+}
+
+/** Returns what has to be filled in before anything can be asked; null if nothing. */
+export function missingOf(want: Want): "flavor" | "network" | null {
+  if (want.type === "flavor:instance" && want.flavor.trim() === "") return "flavor";
+  if (want.type === "virtual:floatingip" && want.network.trim() === "") return "network";
+  return null;
+}
+
+/** An alternative of the service, put over the question. */
+export function applied(
+  question: Question,
+  alternative: {
+    change: string;
+    start_date: string;
+    end_date: string;
+    reservations?: readonly { min?: number; max?: number; amount?: number }[];
+    drop?: string;
+  },
+): Question {
+  const start = Date.parse(alternative.start_date);
+  const end = Date.parse(alternative.end_date);
+  const exactly = question.exactly ? { start, end } : null;
+  switch (alternative.change) {
+    case "time":
+      return exactly ? { ...question, exactly } : { ...question, from: start, to: null };
+    case "count":
+      return {
+        ...question,
+        wants: question.wants.map((want, index) => {
+          const least = alternative.reservations?.[index]?.min ?? alternative.reservations?.[index]?.amount;
+          return least ? { ...want, count: least, most: null } : want;
+        }),
+      };
+    case "duration":
+      return exactly
+        ? { ...question, exactly }
+        : { ...question, length: inIso((end - start) / 1000), from: question.from };
+    case "requirement":
+      return { ...question, wants: without(question.wants, alternative.drop ?? "") };
+    default:
+      return question;
+  }
+}
+
+/** Returns the reservations without the part of a requirement that a JSON pointer names. */
+function without(wants: readonly Want[], pointer: string): Want[] {
+  const [, , which, , part] = pointer.split("/");
+  return wants.map((want, index) => {
+    if (index !== Number(which)) return want;
+    const parts = partsOf(requirementOf(want));
+    // The first element of ["and", a, b] is the operator.
+    const kept = part === undefined ? [] : parts.filter((_, at) => at !== Number(part) - 1);
+    const left = wantOf({
+      resource_type: want.type,
+      resource_properties: kept.length > 1 ? ["and", ...kept] : (kept[0] ?? []),
+    });
+    return { ...want, conditions: left.conditions, others: left.others };
+  });
+}
+
+/** Returns the part of the requirements that a JSON pointer names, as the question has it; [] if there is none. */
+export function partAt(question: Question, pointer: string): Requirement {
+  const [, , which, , part] = pointer.split("/");
+  const want = question.wants[Number(which)];
+  if (!want) return [];
+  const requirement = requirementOf(want);
+  if (part === undefined || requirement[0] !== "and") return requirement;
+  return partsOf(requirement)[Number(part) - 1] ?? [];
+}
+
+export type Unit = "minutes" | "hours" | "days" | "weeks";
+export interface Length {
+  count: number;
+  unit: Unit;
+  seconds: number;
+}
+const SECONDS: Record<Unit, number> = { weeks: 604_800, days: 86_400, hours: 3_600, minutes: 60 };
+
+/** Reads a duration such as "P3D", "PT36H" or "72h" into one number and the largest unit that fits; null if it is none. */
+export function lengthOf(text: string): Length | null {
+  const iso = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?$/.exec(text);
+  const brief = /^(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?$/.exec(text);
+  const found = iso ?? brief;
+  if (!found) return null;
+  const [weeks, days, hours, minutes] = found.slice(1, 5).map((one) => Number(one ?? 0)) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  const seconds = weeks * 604_800 + days * 86_400 + hours * 3_600 + minutes * 60;
+  if (seconds <= 0 || seconds > 5 * 366 * 86_400) return null;
+  if (weeks && !days && !hours && !minutes) return { count: weeks, unit: "weeks", seconds };
+  // Days stay days and hours stay hours: over a change of clocks they differ.
+  if (!hours && !minutes) return { count: weeks * 7 + days, unit: "days", seconds };
+  if (!minutes) return { count: (weeks * 7 + days) * 24 + hours, unit: "hours", seconds };
+  return { count: seconds / 60, unit: "minutes", seconds };
+}
+
+/** Returns a duration as the API takes it. */
+export function isoOf(count: number, unit: Unit): string {
+  return unit === "weeks"
+    ? `P${count}W`
+    : unit === "days"
+      ? `P${count}D`
+      : unit === "hours"
+        ? `PT${count}H`
+        : `PT${count}M`;
+}
+
+/** Returns seconds as a duration in the largest unit that leaves no rest; rests below a minute are cut. */
+function inIso(seconds: number): string {
+  const unit = (["days", "hours"] as const).find((one) => seconds % SECONDS[one] === 0) ?? "minutes";
+  return isoOf(Math.max(1, Math.floor(seconds / SECONDS[unit])), unit);
+}
+
+/** Returns "3 days" for "P3D". */
+export function lengthInWords(text: string): string {
+  const length = lengthOf(text);
+  if (!length) return text;
+  return `${length.count} ${length.count === 1 ? length.unit.slice(0, -1) : length.unit}`;
+}
+
+/** Returns "2 hosts" or "3 servers" for a number of a type. */
+export function countOf(count: number, type: ResourceType): string {
+  return `${count} ${nounOf(type, count)}`;
+}
+
+function wire(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 19)}Z`;
+}
+
+function instant(text: string | null): number | null {
+  const at = text ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(at) ? null : at;
+}
+
+function whole(value: unknown, least: number): number | null {
+  if (value === null || value === undefined || value === "") return null;
+  const number = Number(value);
+  return Number.isInteger(number) && number >= least ? number : null;
+}
+
+function counted(value: unknown): number | null {
+  return whole(value, 1);
+}
+
+function list(text: string | null): Json[] {
+  if (!text) return [];
+  try {
+    const found: unknown = JSON.parse(text);
+    return Array.isArray(found) ? (found as Json[]) : [];
+  } catch {
+    return [];
+  }
+}

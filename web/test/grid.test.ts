@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { leastOf, levelOf, stretchesOf } from "../src/grid/heat.ts";
+import {
+  type Block,
+  type Group,
+  type Row,
+  Scale,
+  blocksBetween,
+  freeUntil,
+  isFree,
+  lanesOf,
+  linesOf,
+  segmentAt,
+  segmentsOf,
+  snap,
+  snapStep,
+} from "../src/grid/layout.ts";
+
+const HOUR = 3_600_000;
+
+function block(start: number, end: number, more: Partial<Block> = {}): Block {
+  return { key: `${start}-${end}`, kind: "other", start, end, label: "", ...more };
+}
+
+function row(blocks: Block[], key = "h-1"): Row {
+  return { key, name: key, detail: "", blocks };
+}
+
+/** Numbers in [0, 1), the same in every run. */
+function dice(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return state / 2_147_483_648;
+  };
+}
+
+test("the blocks of a window are those that a look at every block finds", () => {
+  const roll = dice(5);
+  for (let round = 0; round < 400; round++) {
+    const blocks = Array.from({ length: Math.floor(roll() * 30) }, () => {
+      const start = Math.floor(roll() * 100);
+      return block(start, start + 1 + Math.floor(roll() * 40));
+    }).sort((a, b) => a.start - b.start);
+    const from = Math.floor(roll() * 120);
+    const to = from + 1 + Math.floor(roll() * 30);
+    const expected = blocks.filter((one) => one.start < to && one.end > from);
+    assert.deepEqual(blocksBetween(blocks, from, to), expected);
+    assert.equal(isFree(row(blocks), from, to), expected.length === 0);
+  }
+});
+
+test("touching blocks leave no gap, and a window that only touches a block is free", () => {
+  const blocks = [block(0, 10), block(10, 20)];
+  assert.deepEqual(
+    segmentsOf(blocks, 0, 30).map(({ start, end, block: one }) => [start, end, one !== null]),
+    [
+      [0, 10, true],
+      [10, 20, true],
+      [20, 30, false],
+    ],
+  );
+  assert.equal(isFree(row(blocks), 20, 25), true);
+  assert.equal(isFree(row(blocks), 19, 25), false);
+});
+
+test("a long block that began before others does not hide what is free after them", () => {
+  const blocks = [block(0, 50, { kind: "out" }), block(5, 10), block(12, 20)];
+  const gaps = segmentsOf(blocks, 0, 100).filter((segment) => segment.block === null);
+  assert.deepEqual(gaps, [{ start: 50, end: 100, block: null }]);
+});
+
+test("an instant finds its segment, or the nearest", () => {
+  const segments = segmentsOf([block(10, 20)], 0, 30);
+  assert.equal(segmentAt(segments, 15), 1);
+  assert.equal(segmentAt(segments, 20), 2);
+  assert.equal(segmentAt(segments, 99), 2);
+  assert.equal(segmentAt(segments, -5), 0);
+});
+
+test("an end can be moved until somebody else begins; its own cleaning does not stand in the way", () => {
+  const own = block(0, 10, { kind: "own" });
+  const blocks = [own, block(10, 12, { kind: "cleaning" }), block(20, 30)];
+  assert.equal(freeUntil(row(blocks), own, 100), 20);
+  assert.equal(freeUntil(row([own]), own, 100), 100);
+});
+
+test("overlapping leases of a shared host lie in lanes of their own", () => {
+  const { lanes, count } = lanesOf([block(0, 10), block(5, 15), block(10, 20), block(0, 50, { kind: "out" })]);
+  assert.deepEqual([...lanes], [0, 1, 0, 0]);
+  assert.equal(count, 2);
+});
+
+test("closed groups show their head only, and one group without a name has no head", () => {
+  const group = (key: string, name: string, open: boolean): Group => ({
+    key,
+    name,
+    open,
+    size: 2,
+    rows: [row([], `${key}1`), row([], `${key}2`)],
+    heat: null,
+  });
+  assert.deepEqual(
+    linesOf([group("a", "A", true), group("b", "B", false)]).map((line) => line.key),
+    ["group:a", "a1", "a2", "group:b"],
+  );
+  assert.deepEqual(
+    linesOf([group("a", "", false)]).map((line) => line.key),
+    ["a1", "a2"],
+  );
+});
+
+test("edges are exact: pixels and instants are the same both ways", () => {
+  const scale = new Scale(1_000_000, 1_000_000 + 90 * 24 * HOUR, 200 / HOUR);
+  assert.equal(scale.width, 90 * 24 * 200);
+  assert.equal(scale.at(scale.x(1_000_000 + 5.5 * HOUR)), 1_000_000 + 5.5 * HOUR);
+});
+
+test("dragging snaps to steps that can be aimed at", () => {
+  assert.equal(snapStep(200 / HOUR), 5 * 60_000);
+  assert.equal(snapStep(9 / HOUR), HOUR);
+  assert.equal(snapStep(1 / (24 * HOUR)), 24 * HOUR);
+  assert.equal(snap(7, 5, 0), 5);
+  assert.equal(snap(8, 5, 0), 10);
+  assert.equal(snap(8, 5, 1), 6);
+});
+
+test("heat joins equal neighbours, and joined steps show the fewest free", () => {
+  const heat = { from: 0, step: 10, free: [3, 3, 1, 2], total: [4, 4, 4, 4] };
+  assert.deepEqual(stretchesOf(heat, 0, 40), [
+    { start: 0, end: 20, free: 3, total: 4 },
+    { start: 20, end: 30, free: 1, total: 4 },
+    { start: 30, end: 40, free: 2, total: 4 },
+  ]);
+  assert.deepEqual(stretchesOf(heat, 0, 40, 2), [
+    { start: 0, end: 20, free: 3, total: 4 },
+    { start: 20, end: 40, free: 1, total: 4 },
+  ]);
+  assert.deepEqual(leastOf(heat), { start: 20, end: 30, free: 1, total: 4 });
+});
+
+test("the colour of heat tells none from few from all", () => {
+  assert.deepEqual(
+    [0, 1, 5, 9, 10].map((free) => levelOf(free, 10)),
+    [0, 1, 3, 4, 4],
+  );
+  assert.equal(levelOf(0, 0), 0);
+});

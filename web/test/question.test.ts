@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  applied,
+  bodyOf,
+  isoOf,
+  lengthInWords,
+  lengthOf,
+  missingOf,
+  newWant,
+  paramsOf,
+  partAt,
+  questionOf,
+  requirementOf,
+  wantOf,
+  wishOf,
+} from "../src/words/question.ts";
+
+const params = (text: string) => new URLSearchParams(text);
+const through = (text: string) => {
+  const kept = new URLSearchParams();
+  for (const [name, value] of Object.entries(paramsOf(questionOf(params(text)))))
+    if (value !== null) kept.set(name, String(value));
+  return questionOf(kept);
+};
+
+test("an empty address asks for one host for a day as soon as possible", () => {
+  const question = questionOf(params(""));
+  assert.deepEqual(bodyOf(question, "Europe/Paris"), {
+    reservations: [{ resource_type: "physical:host", min: 1, max: 1, resource_properties: [] }],
+    limit: 8,
+    time_zone: "Europe/Paris",
+    duration: "P1D",
+    earliest: "now",
+    latest: "+P30D",
+  });
+});
+
+test("every question comes back from its address", () => {
+  const addresses = [
+    "",
+    "min=4&max=6&for=P3D&from=2026-11-26T15:00:00Z&to=2026-12-26T15:00:00Z",
+    `req=${encodeURIComponent('["and",["==","$gpu","A100"],[">=","$vcpus",32],["or",["==","$rack","r1"],["==","$rack","r2"]]]')}`,
+    "type=virtual:instance&amount=3&vcpus=8&memory_mb=16384&disk_gb=0&affinity=false&within=P90D",
+    "type=flavor:instance&amount=2&flavor=m1.large&affinity=true",
+    "type=virtual:floatingip&amount=2&network=88888888-1111-4222-8333-444455556666",
+    "start=2026-11-26T15:00:00Z&end=2026-11-27T15:00:00Z",
+    `also=${encodeURIComponent('[{"resource_type":"virtual:floatingip","amount":2,"network_id":"n"}]')}`,
+  ];
+  for (const address of addresses) assert.deepEqual(through(address), questionOf(params(address)), address);
+});
+
+test("nonsense in an address gives the defaults", () => {
+  const question = questionOf(
+    params("min=-3&max=x&req={broken&for=soon&from=never&also=7&start=2026-01-02&end=2026-01-01"),
+  );
+  assert.deepEqual(question, questionOf(params("")));
+});
+
+test("a window asks whether exactly it fits", () => {
+  const body = bodyOf(questionOf(params("start=2026-11-26T15:00:00Z&end=2026-11-27T15:00:00Z")), "UTC")!;
+  assert.equal(body.start_date, "2026-11-26T15:00:00Z");
+  assert.equal(body.end_date, "2026-11-27T15:00:00Z");
+  assert.equal("duration" in body, false);
+});
+
+test("a search is never shorter than what it searches", () => {
+  assert.equal(bodyOf(questionOf(params("for=P9W&within=P7D")), "UTC")!.latest, "+P9W");
+});
+
+test("nothing is asked before a flavor or a network is named", () => {
+  assert.equal(bodyOf(questionOf(params("type=flavor:instance")), "UTC"), null);
+  assert.equal(missingOf(newWant("virtual:floatingip")), "network");
+  assert.equal(missingOf(newWant("physical:host")), null);
+});
+
+test("parts that the chooser cannot show are kept", () => {
+  const or = ["or", ["==", "$rack", "r1"], ["==", "$rack", "r2"]];
+  const want = wantOf({
+    resource_type: "physical:host",
+    min: 1,
+    resource_properties: ["and", or, ["==", "$gpu", "A100"]],
+  });
+  assert.deepEqual(want.conditions, [{ sign: "==", name: "gpu", value: "A100" }]);
+  assert.deepEqual(requirementOf(want), ["and", ["==", "$gpu", "A100"], or]);
+});
+
+test("max follows min upwards", () => {
+  assert.equal(wishOf({ ...newWant("physical:host"), count: 5, most: 3 }).max, 5);
+});
+
+test("durations are read in the largest unit that keeps their meaning", () => {
+  assert.deepEqual(lengthOf("P3D"), { count: 3, unit: "days", seconds: 259_200 });
+  assert.deepEqual(lengthOf("PT72H"), { count: 72, unit: "hours", seconds: 259_200 });
+  assert.deepEqual(lengthOf("P1DT12H"), { count: 36, unit: "hours", seconds: 129_600 });
+  assert.deepEqual(lengthOf("2w"), { count: 2, unit: "weeks", seconds: 1_209_600 });
+  assert.deepEqual(lengthOf("90m"), { count: 90, unit: "minutes", seconds: 5_400 });
+  for (const text of ["", "P", "PT0H", "0d", "3", "P9000W", "-P1D"]) assert.equal(lengthOf(text), null, text);
+  assert.equal(isoOf(90, "minutes"), "PT90M");
+  assert.equal(lengthInWords("P1D"), "1 day");
+  assert.equal(lengthInWords("PT36H"), "36 hours");
+});
+
+const window = { start_date: "2026-12-03T14:00:00Z", end_date: "2026-12-04T20:00:00Z" };
+
+test("alternatives change what they name and nothing else", () => {
+  const req = encodeURIComponent('["and",["==","$gpu","A100"],[">=","$vcpus",32]]');
+  const question = questionOf(params(`min=4&max=6&for=P3D&req=${req}`));
+  const later = applied(question, { change: "time", ...window });
+  assert.deepEqual(later, { ...question, from: Date.parse(window.start_date) });
+  const fewer = applied(question, { change: "count", ...window, reservations: [{ min: 2, max: 2 }] });
+  assert.deepEqual([fewer.wants[0]!.count, fewer.wants[0]!.most, fewer.length], [2, null, "P3D"]);
+  assert.equal(applied(question, { change: "duration", ...window }).length, "PT30H");
+  const drop = "/reservations/0/resource_properties/1";
+  assert.deepEqual(partAt(question, drop), ["==", "$gpu", "A100"]);
+  assert.deepEqual(requirementOf(applied(question, { change: "requirement", drop, ...window }).wants[0]!), [
+    ">=",
+    "$vcpus",
+    32,
+  ]);
+  const all = applied(question, { change: "requirement", drop: "/reservations/0/resource_properties", ...window });
+  assert.deepEqual(requirementOf(all.wants[0]!), []);
+});
+
+test("an alternative time for an exact window is a window again", () => {
+  const question = questionOf(params("start=2026-11-26T15:00:00Z&end=2026-11-27T21:00:00Z"));
+  assert.deepEqual(applied(question, { change: "time", ...window }).exactly, {
+    start: Date.parse(window.start_date),
+    end: Date.parse(window.end_date),
+  });
+});
