@@ -19,7 +19,7 @@ from blazar.api.middleware import ExchangeLog, Wsgi, behind_keystone
 from blazar.api.parts import installed
 from blazar.api.policy import Policy
 from blazar.api.served import Served
-from blazar.cmd import config, logs, process, web
+from blazar.cmd import config, logs, pages, process, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
 from blazar.model.errors import BlazarError
@@ -66,9 +66,11 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
         policy=Policy(conf),
         auth_uri=None,
         served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
+        searches=conf.availability.max_searches,
+        bounds=config.api_bounds(conf),
     )
     try:
-        served = behind_keystone(app, conf)
+        served = behind_keystone(app, conf, lambda guarded: pages.before_keystone(guarded, conf))
     except ksa.AuthPluginException as error:
         raise ConfigurationError(f"[keystone_authtoken] has no valid credentials for Keystone: {error}") from error
     # The middleware has registered its options by now.

@@ -18,12 +18,14 @@ from oslo_config import cfg, types
 from oslo_log import log
 
 from blazar import RELEASE
+from blazar.api.bounds import ApiBounds, PageBounds
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
 from blazar.manager.common.settings import Settings
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError
+from blazar.model.reading import ReadBounds
 from blazar.resources.hosts.options import SECTION as HOSTS
 from blazar.resources.hosts.type import RESOURCE_TYPE as PHYSICAL_HOST
 
@@ -113,8 +115,10 @@ def _register_others(conf: cfg.ConfigOpts) -> list[tuple[str, list[cfg.Opt]]]:
 
 def _option_lists() -> list[EntryPoint]:
     """Return the entry points with the options of packages that extend Blazar."""
-    extending = {point.dist.name for group in EXTENSIONS for point in entry_points(group=group) if point.dist}
-    points = entry_points(group="oslo.config.opts")
+    # Each call reads the files of all packages there are.
+    every = entry_points()
+    extending = {point.dist.name for group in EXTENSIONS for point in every.select(group=group) if point.dist}
+    points = every.select(group="oslo.config.opts")
     return [point for point in points if point.dist and point.dist.name in extending - {"blazar"}]
 
 
@@ -262,6 +266,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
     return Settings(
         before_end_lead=timedelta(minutes=conf.manager.minutes_before_end_lease),
         before_end_leads={} if hours is None else {PHYSICAL_HOST: timedelta(hours=hours)},
+        before_end=hosts.before_end,
         claim_ttl=timedelta(seconds=conf.manager.claim_ttl),
         request_limit=timedelta(seconds=conf.manager.request_limit),
         sweep_interval=timedelta(seconds=conf.manager.sweep_interval),
@@ -273,9 +278,48 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         heal_active=conf.manager.heal_active == "replace",
         outbox_attempts=conf.enforcement.notice_attempts,
         bounds=_bounds(conf.enforcement),
+        reads=_read_bounds(conf.api),
+        search_range=timedelta(days=conf.availability.max_range),
+        search_placements=conf.availability.max_placements,
+        search_limit=timedelta(seconds=conf.availability.max_seconds),
+        explain_refusals=conf.api.explain_refusals,
+        idempotency_retention=timedelta(hours=conf.api.idempotency_retention),
     )
 
 
 def _bounds(section: Any) -> Bounds:
     numbers = (section.leases_per_project, section.reservations_per_lease, section.reservations_per_project)
     return Bounds(*(None if number < 0 else number for number in numbers))
+
+
+def _read_bounds(section: Any) -> ReadBounds:
+    return ReadBounds(
+        longest_range=timedelta(days=section.max_range),
+        back=timedelta(days=section.range_back),
+        back_of_members=timedelta(days=section.range_back_members),
+        ahead=timedelta(days=section.range_ahead),
+        points=section.capacity_points,
+        groups=section.capacity_groups,
+        properties=section.max_properties,
+        property_values=section.max_property_values,
+        feeds_of_user=section.feeds_per_user,
+    )
+
+
+def api_bounds(conf: cfg.ConfigOpts) -> ApiBounds:
+    """Return the bounds of lists in answers; ConfigurationError if one has more by default than at most."""
+    return ApiBounds(
+        pages=_page_bounds(conf, "api", "page_size"),
+        calendar=_page_bounds(conf, "api", "calendar_page_size"),
+        openings=_page_bounds(conf, "availability", "openings"),
+    )
+
+
+def _page_bounds(conf: cfg.ConfigOpts, group: str, size: str) -> PageBounds:
+    usual, most = conf[group][size], conf[group][f"max_{size}"]
+    if usual > most:
+        raise ConfigurationError(
+            f"[{group}] {size} is {usual}, more than [{group}] max_{size}, which is {most}; give at most that, or a "
+            f"larger max_{size}"
+        )
+    return PageBounds(usual, most)

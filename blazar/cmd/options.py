@@ -42,6 +42,22 @@ DEFAULT_OPTIONS: list[cfg.Opt] = [
         )
     ),
 ]
+
+
+def _page_options(size: str, usual: int, most: str, maximum: int, what: str) -> tuple[cfg.Opt, cfg.Opt]:
+    """Return the options for the length of a list: by default, and at most."""
+    return (
+        cfg.IntOpt(size, default=usual, min=1, max=5000, help=f"{what}, if the request names no limit."),
+        cfg.IntOpt(
+            most,
+            default=maximum,
+            min=1,
+            max=5000,
+            help=f"{what}, at most; a larger limit of a request is cut. Not less than {size}.",
+        ),
+    )
+
+
 API_OPTIONS: list[cfg.Opt] = [
     cfg.ListOpt(
         "api_v2_controllers",
@@ -56,6 +72,20 @@ API_OPTIONS: list[cfg.Opt] = [
         min=1,
         help="Maximum number of requests that blazar-api serves concurrently; WSGI servers have their own setting.",
     ),
+    cfg.BoolOpt(
+        "explain_refusals",
+        default=True,
+        help="Say why there are not enough resources for a new or changed lease, and when there are. It costs a "
+        "tenth of a search for free time. blazar-manager reads it.",
+    ),
+    cfg.IntOpt(
+        "idempotency_retention",
+        default=24,
+        min=1,
+        max=24 * 366,
+        help="Hours for which the Idempotency-Key of a request for a lease is remembered: sent again within this time, "
+        "the request gets the lease that it made, and not another one. blazar-manager forgets older keys.",
+    ),
     cfg.IntOpt(
         "connections",
         default=1000,
@@ -63,6 +93,62 @@ API_OPTIONS: list[cfg.Opt] = [
         max=100000,
         help="Maximum number of open connections of blazar-api; near it, the connections that have been idle for the "
         "longest are closed. The process needs a limit of open files 256 higher than this.",
+    ),
+    *_page_options("page_size", 100, "max_page_size", 1000, "Items of a page of a list"),
+    *_page_options("calendar_page_size", 200, "max_calendar_page_size", 1000, "Resources of a page of the calendar"),
+    cfg.IntOpt(
+        "max_range",
+        default=366,
+        min=1,
+        max=3660,
+        help="Longest range, in days, of one request for the calendar or for capacity.",
+    ),
+    cfg.IntOpt(
+        "range_back",
+        default=366,
+        min=0,
+        max=36600,
+        help="Days that a range of the calendar or of capacity may reach back, for operators.",
+    ),
+    cfg.IntOpt(
+        "range_back_members",
+        default=31,
+        min=0,
+        max=36600,
+        help="The same for all others, who see who else uses resources only as anonymous blocks; not more than "
+        "range_back.",
+    ),
+    cfg.IntOpt(
+        "range_ahead",
+        default=1827,
+        min=1,
+        max=36600,
+        help="Days that a range of the calendar or of capacity may reach ahead; 1827 are five years.",
+    ),
+    cfg.IntOpt(
+        "capacity_points",
+        default=100000,
+        min=200,
+        max=10**7,
+        help="Maximum number of points of capacity, of all groups.",
+    ),
+    cfg.IntOpt("capacity_groups", default=100, min=1, max=10000, help="Maximum number of groups of capacity."),
+    cfg.IntOpt(
+        "max_properties", default=200, min=1, max=10000, help="Properties of resources that GET /v1/properties shows."
+    ),
+    cfg.IntOpt(
+        "max_property_values",
+        default=100,
+        min=1,
+        max=10000,
+        help="Values of each property that GET /v1/properties shows; of more, the most frequent.",
+    ),
+    cfg.IntOpt(
+        "feeds_per_user",
+        default=20,
+        min=0,
+        max=10000,
+        help="Maximum number of live feeds of a user, in all projects together; 0 for none.",
     ),
 ]
 MANAGER_OPTIONS: list[cfg.Opt] = [
@@ -146,6 +232,36 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
         help="Maximum seconds that a starting manager waits for its database and for Keystone.",
     ),
 ]
+AVAILABILITY_OPTIONS: list[cfg.Opt] = [
+    cfg.IntOpt(
+        "max_range",
+        default=366,
+        min=1,
+        max=3660,
+        help="Longest range, in days, that one search for free time may cover.",
+    ),
+    *_page_options("openings", 5, "max_openings", 20, "Openings in an answer"),
+    cfg.IntOpt(
+        "max_placements",
+        default=2000,
+        min=100,
+        help="Placements that one search for free time may try; then it answers with what it has found. Needed only "
+        "for leases with several reservations of which one is for servers.",
+    ),
+    cfg.IntOpt(
+        "max_seconds",
+        default=15,
+        min=1,
+        help="Maximum seconds that one search for free time may take; then it is answered with 503. Less than "
+        "rpc_response_timeout: else the API gives up first.",
+    ),
+    cfg.IntOpt(
+        "max_searches",
+        default=2,
+        min=1,
+        help="Searches for free time that a project may have in progress in one process of the API.",
+    ),
+]
 ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
     cfg.ListOpt(
         "enabled_filters",
@@ -191,6 +307,48 @@ ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
     ),
     *builtin_options(),
 ]
+UI_OPTIONS: list[cfg.Opt] = [
+    cfg.BoolOpt(
+        "enabled",
+        default=True,
+        help="Serve the web pages at /ui/, and lead browsers there that open the service's address. blazar-api serves "
+        "them only if session_keys is set, too.",
+    ),
+    cfg.ListOpt(
+        "session_keys",
+        default=[],
+        secret=True,
+        help="Keys that encrypt the sessions of users who have signed in, the same for all processes of the API. Make "
+        "one by: openssl rand -base64 32 | tr +/ -_ . The first one encrypts, all of them decrypt: to replace a key, "
+        "put the new one in front, and remove the old one a day later.",
+    ),
+    cfg.StrOpt(
+        "public_url",
+        help="URL by which browsers reach the API, such as https://cloud.example/reservation. Needed behind a proxy "
+        "that ends TLS, unless [oslo_middleware] enable_proxy_headers_parsing is set.",
+    ),
+    cfg.ListOpt(
+        "sign_in_methods",
+        item_type=types.String(choices=["password", "application_credential", "token"]),
+        default=["password", "application_credential"],
+        help="How users can sign in: by name and password (and one-time passcode, if Keystone asks for it), by "
+        "application credential, or by a token that they got elsewhere.",
+    ),
+    cfg.ListOpt(
+        "domains",
+        default=[],
+        help="Names of domains to choose from when signing in, the usual one first; if empty, users type the name.",
+    ),
+    cfg.IntOpt(
+        "proxies",
+        default=1,
+        min=1,
+        max=10,
+        help="With [oslo_middleware] enable_proxy_headers_parsing: number of proxies in a row that append the address "
+        "of their client to X-Forwarded-For. Attempts to sign in are limited by the address that the outermost one has "
+        "seen.",
+    ),
+]
 NOTIFICATION_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("publisher_id", default="blazar.lease", help="Publisher id of the notifications."),
 ]
@@ -218,6 +376,7 @@ DATABASE_OPTIONS: list[cfg.Opt] = [
 GROUPS: dict[str, list[cfg.Opt]] = {
     "DEFAULT": [*DEFAULT_CLI_OPTIONS, *DEFAULT_OPTIONS],
     "api": API_OPTIONS,
+    "availability": AVAILABILITY_OPTIONS,
     "cloud": cloud.CLOUD_OPTIONS,
     "database": DATABASE_OPTIONS,
     "enforcement": ENFORCEMENT_OPTIONS,
@@ -228,4 +387,5 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "nova": [*hosts.NOVA_OPTIONS, *cloud.NOVA_OPTIONS],
     hosts.SECTION: hosts.HOST_OPTIONS,
     "placement": cloud.PLACEMENT_OPTIONS,
+    "ui": UI_OPTIONS,
 }

@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -29,8 +30,9 @@ from blazar.api.policy import Policy
 from blazar.api.served import Served
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
-from blazar.cmd import assemble, config, process, web
+from blazar.cmd import assemble, config, pages, process, web
 from blazar.cmd.config import ConfigurationError
+from blazar.cmd.demo import past
 from blazar.cmd.logs import mask_cookies
 from blazar.enforcement import Identity
 from blazar.manager.service import ManagerService
@@ -44,6 +46,7 @@ from blazar.store.migrate import upgrade
 LOG = logging.getLogger("blazar.standalone")
 THREADS = 16
 DATABASE = "blazar.sqlite"
+CLOUD = "cloud.json"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -54,6 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", default=os.environ.get("BLAZAR_DATA", "./var"), help="folder ($BLAZAR_DATA, ./var)")
     parser.add_argument("--config-file", action="append", help="blazar.conf with settings other than the defaults")
     parser.add_argument("--no-hosts", action="store_true", help="do not register the hosts of the simulated cloud")
+    parser.add_argument("--demo", action="store_true", help="begin with a cloud of 60 hosts and months of leases")
     parser.add_argument("--debug", action="store_true", help="log at level DEBUG")
     parser.add_argument("--version", action="version", version=__version__)
     options = parser.parse_args(arguments)
@@ -82,18 +86,24 @@ def _run(options: argparse.Namespace) -> int:
         LOG.warning("Option %s is set in the configuration and not used", leftover)
     database = (data / DATABASE).resolve()
     is_new = not database.exists()
+    if is_new and options.demo:
+        print("Making the hosts and leases of the demo: some seconds.", file=sys.stderr, flush=True)
+        past.make(conf, database=database, cloud=data / CLOUD, now=datetime.now(UTC).replace(microsecond=0))
     engine = connect(f"sqlite:///{database}")
     upgrade(engine)
     clock = SystemClock()
-    cloud = open_cloud(data / "cloud.json", clock=clock)
+    cloud = open_cloud(data / CLOUD, clock=clock)
     manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock, identity=identity_of(conf, listener))
     app = create_app(
         manager,
         identity=StandaloneIdentity(),
         policy=Policy(with_own_policy(conf, data)),
         served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
+        searches=conf.availability.max_searches,
+        bounds=config.api_bounds(conf),
     )
-    server = web.server(app, listener=listener, threads=THREADS, trusts_proxy=False)
+    served = pages.without_keystone(app, conf)
+    server = web.server(served or app, listener=listener, threads=THREADS, trusts_proxy=False)
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -102,9 +112,9 @@ def _run(options: argparse.Namespace) -> int:
     manager.start(alone=True)
     try:
         signal.signal(signal.SIGTERM, stop)
-        if is_new and not options.no_hosts:
+        if is_new and not options.no_hosts and not options.demo:
             _register(cloud, manager)
-        _welcome(manager, listener, data)
+        _welcome(manager, listener, data, has_pages=served is not None)
         server.run()
     except KeyboardInterrupt:
         pass
@@ -188,11 +198,12 @@ def _url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _welcome(manager: ManagerService, listener: socket.socket, data: Path) -> None:
+def _welcome(manager: ManagerService, listener: socket.socket, data: Path, *, has_pages: bool) -> None:
     url = _url(listener)
     registered = len(manager.resources.all(HOST))
     lines = [
         f"Blazar {__version__} (standalone, simulated cloud) on {url}; data in {data.resolve()}",
+        *(["", f"Open {url}/ui/ in a browser."] if has_pages else []),
         "",
         "Try, in another terminal:",
     ]

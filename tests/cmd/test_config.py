@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from oslo_config import cfg
 
+from blazar.api.bounds import ApiBounds, PageBounds
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack.options import auth_url, credentials
 from blazar.cmd import assemble, config, logs
@@ -15,6 +16,7 @@ from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError, InvalidInput
+from blazar.model.reading import ReadBounds
 from blazar.resources.actions import action_of
 from blazar.resources.base import Action
 from blazar.resources.hosts.options import HostSettings
@@ -259,6 +261,11 @@ WRONG = [
     ("[cloud]", "timeout = inf", "too large"),
     ("[api]", "threads = none", "a whole number from 1"),
     ("[api]", "api_v2_controllers = leases,networks", "any of oshosts, leases"),
+    ("[api]", "page_size = 0", "a whole number from 1 to 5000"),
+    ("[api]", "max_page_size = 5001", "a whole number from 1 to 5000"),
+    ("[api]", "range_back_members = -1", "a whole number from 0"),
+    ("[api]", "feeds_per_user = many", "a whole number from 0"),
+    ("[availability]", "max_openings = 0", "a whole number from 1 to 5000"),
     ("[physical:host]", "before_end = explode", "snapshot"),
     ("[physical:host]", "polling_interval = 0", "a whole number from 1"),
     ("[keystone]", "insecure = perhaps", "true or false"),
@@ -399,7 +406,43 @@ def test_the_warning_of_whole_hosts_may_come_by_hours_of_its_own(load):
     assert never.lead_before_end(["physical:host"]) == timedelta(0)
 
 
+def test_a_search_for_free_time_has_fifteen_seconds_unless_an_operator_says_otherwise(load):
+    assert config.manager_settings(load()).search_limit == timedelta(seconds=15)
+    assert config.manager_settings(load("[availability]", "max_seconds = 4")).search_limit == timedelta(seconds=4)
+
+
 def test_one_project_is_bounded_generously_unless_an_operator_says_otherwise(load):
     assert config.manager_settings(load()).bounds == Bounds(leases=1000, reservations_of_lease=30, reservations=1000)
     lines = ("leases_per_project = 5", "reservations_per_lease = -1", "reservations_per_project = -1")
     assert config.manager_settings(load("[enforcement]", *lines)).bounds == Bounds(leases=5)
+
+
+def test_what_one_request_may_read_is_bounded_unless_an_operator_says_otherwise(load):
+    assert (config.api_bounds(load()), config.manager_settings(load()).reads) == (ApiBounds(), ReadBounds())
+    lines = ("page_size = 5", "max_page_size = 50", "max_calendar_page_size = 200", "max_range = 30", "range_back = 7")
+    lines += ("range_back_members = 1", "range_ahead = 60", "capacity_points = 300", "capacity_groups = 3")
+    lines += ("max_properties = 4", "max_property_values = 2", "feeds_per_user = 0")
+    chosen = load("[api]", *lines, "[availability]", "openings = 1", "max_openings = 1")
+    assert config.api_bounds(chosen) == ApiBounds(
+        pages=PageBounds(5, 50), calendar=PageBounds(200, 200), openings=PageBounds(1, 1)
+    )
+    assert config.manager_settings(chosen).reads == ReadBounds(
+        longest_range=timedelta(days=30),
+        back=timedelta(days=7),
+        back_of_members=timedelta(days=1),
+        ahead=timedelta(days=60),
+        points=300,
+        groups=3,
+        properties=4,
+        property_values=2,
+        feeds_of_user=0,
+    )
+
+
+def test_a_page_is_by_default_no_longer_than_at_most(load):
+    with pytest.raises(ConfigurationError) as refused:
+        config.api_bounds(load("[api]", "max_page_size = 50"))
+    assert refused.value.message == (
+        "[api] page_size is 100, more than [api] max_page_size, which is 50; give at most that, or a larger "
+        "max_page_size"
+    )

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud of the demo: 60 hosts of six kinds, in three zones and nine racks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from blazar.clouds.simulated import State, of_yaml
+from blazar.model.requests import Registration
+
+NETWORK = "7b0d2f4e-6a1c-4f3b-8e5d-9c2a4b6d8f01"
+ADDRESSES = range(10, 26)
+"""The last numbers of the addresses of 198.51.100.0/24 that can be reserved."""
+
+_ZONES = ("az-1", "az-2", "az-3")
+
+
+@dataclass(frozen=True, slots=True)
+class HostFamily:
+    """Hosts of one kind: how many, what they have, and the properties that their operators gave them."""
+
+    name: str
+    count: int
+    vcpus: int
+    memory_mb: int
+    local_gb: int
+    properties: Mapping[str, str]
+    gpus: int = 0
+    traits: tuple[str, ...] = ()
+    cpu: str = "x86_64"
+
+
+FAMILIES = (
+    HostFamily("a100", 12, 64, 515_000, 3_500, {"gpu": "A100", "node_type": "gpu"}, 4, ("HW_CPU_X86_AVX512F",)),
+    HostFamily("h100", 6, 96, 1_031_000, 7_000, {"gpu": "H100", "node_type": "gpu"}, 8, ("HW_CPU_X86_AVX512F",)),
+    HostFamily("mem", 6, 128, 2_063_000, 3_500, {"node_type": "big-memory"}, traits=("HW_CPU_X86_AVX512F",)),
+    HostFamily("cpu", 24, 64, 257_000, 1_800, {"node_type": "compute", "network": "25G"}, traits=("HW_CPU_X86_AVX2",)),
+    HostFamily("io", 6, 48, 193_000, 30_000, {"node_type": "storage", "network": "100G"}),
+    HostFamily("arm", 6, 80, 257_000, 900, {"node_type": "compute", "network": "25G"}, cpu="aarch64"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoHost:
+    """A host: its name, kind and place."""
+
+    name: str
+    family: HostFamily
+    zone: str
+    rack: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def registration(self) -> Registration:
+        """What its operator registers."""
+        return Registration({"name": self.name}, {**self.family.properties, "rack": self.rack})
+
+
+def hosts() -> Iterator[DemoHost]:
+    """Return all hosts; those of one kind are spread over zones and racks."""
+    for family in FAMILIES:
+        for number in range(family.count):
+            zone = number % len(_ZONES)
+            rack = f"r{1 + zone * 3 + number // len(_ZONES) % 3}"
+            yield DemoHost(f"{family.name}-{number + 1:02d}", family, _ZONES[zone], rack)
+
+
+def cloud() -> State:
+    """Return the initial state of the simulated cloud."""
+    entries: list[dict[str, Any]] = []
+    for host in hosts():
+        family = host.family
+        entry: dict[str, Any] = {"name": host.name, "zone": host.zone, "vcpus": family.vcpus}
+        entry |= {"memory_mb": family.memory_mb, "local_gb": family.local_gb, "traits": list(family.traits)}
+        if family.gpus:
+            entry["inventories"] = {"CUSTOM_GPU": {"total": family.gpus}}
+        entries.append(entry)
+    subnet = {"id": f"{NETWORK[:-2]}02", "cidr": "198.51.100.0/24", "gateway": "198.51.100.1"}
+    subnet_pools: dict[str, Any] = {**subnet, "pools": [["198.51.100.128", "198.51.100.254"]]}
+    flavors = [
+        {"id": "small", "name": "m1.small", "vcpus": 2, "memory_mb": 4096, "disk_gb": 20},
+        {"id": "large", "name": "m1.large", "vcpus": 8, "memory_mb": 32768, "disk_gb": 80},
+    ]
+    network = {"id": NETWORK, "name": "campus", "subnets": [subnet_pools]}
+    text = yaml.safe_dump({"zones": list(_ZONES), "hosts": entries, "flavors": flavors, "networks": [network]})
+    state = of_yaml(text)
+    for number, host in enumerate(hosts(), start=1):
+        state.hosts[str(number)].cpu_info = f'{{"arch": "{host.family.cpu}", "model": "simulated"}}'
+    return state
