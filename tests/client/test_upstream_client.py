@@ -1,119 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client that everybody has, unmodified, against standalone mode, as its users type it."""
+"""The client that everybody has, unmodified, and ours, against standalone mode, as their users type it."""
 
 from __future__ import annotations
 
+import copy
 import json
-import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from tests import upstream
+from tests.client.service import Command, Service, serving
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 START_IN = 15
 """Seconds in which a lease of these tests starts for certain, commands included."""
 
 
 @pytest.fixture(scope="session")
-def blazar_command() -> Path:
-    """The ``blazar`` command of python-blazarclient from PyPI."""
-    return upstream.programs() / "blazar"
+def commands(tmp_path_factory) -> dict[str, Command]:
+    """The ``blazar`` commands of python-blazarclient from PyPI, and ours in its place."""
+    program = upstream.programs() / "blazar"
+    ours = upstream.ours(tmp_path_factory.mktemp("ours"))
+    return {"PyPI": Command(program, {}), "ours": Command(program, {"PYTHONPATH": str(ours)})}
 
 
-class Service:
-    """A standalone service in a process of its own, and the client's commands against it."""
-
-    def __init__(self, command: Path, data: Path) -> None:
-        self.command = command
-        self.data = data
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/v1"
-        self.process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        environment = {**os.environ, "BLAZAR_PORT": str(self.port), "BLAZAR_DATA": str(self.data)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "blazar.cmd.standalone", "--no-hosts"],
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            # Who runs the tests in the background has Ctrl-C ignored, and hands that down.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-        limit = time.monotonic() + 30
-        while time.monotonic() < limit:
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthcheck", timeout=5):
-                    return
-            except OSError:
-                assert self.process.poll() is None, self.process.stderr.read()
-                time.sleep(0.1)
-        raise AssertionError("the service did not start")
-
-    def stop(self, how: int = signal.SIGINT) -> int:
-        self.process.send_signal(how)
-        return self.process.wait(30)
-
-    def run(self, *arguments: str) -> str:
-        """Run a command as a user would, and return what it prints."""
-        done = self.try_(*arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def try_(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        base = [str(self.command), "--os-auth-type", "none", "--os-endpoint", self.url]
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("OS_")}
-        return subprocess.run([*base, *arguments], capture_output=True, text=True, timeout=60, env=clean)
-
-    def json(self, *arguments: str) -> object:
-        text = self.run(*arguments, "-f", "json")
-        # A creation says so in a line of its own before the JSON.
-        return json.loads(text[min(text.find(c) for c in "{[" if c in text) :])
-
-    def leases(self) -> list[dict]:
-        """Return all leases by the shortest way, for waiting."""
-        with urllib.request.urlopen(f"{self.url}/leases", timeout=5) as answer:
-            return json.load(answer)["leases"]
-
-    def lease(self, name: str) -> dict:
-        return next(lease for lease in self.leases() if lease["name"] == name)
-
-    def wait(self, name: str, status: str, since: float, limit: float) -> float:
-        """Wait until a lease has a status; return the seconds it took since then."""
-        while self.lease(name)["status"] != status:
-            assert time.time() - since < limit, f"{name} is {self.lease(name)['status']} after {limit} s"
-            time.sleep(0.02)
-        return time.time() - since
-
-    def freepool(self) -> list[str]:
-        state = json.loads((self.data / "cloud.json").read_text(encoding="utf-8"))
-        return next(a["hosts"] for a in state["aggregates"].values() if a["name"] == "freepool")
-
-
-@contextmanager
-def serving(command: Path, data: Path) -> Iterator[Service]:
-    service = Service(command, data)
-    service.start()
-    yield service
-    if service.process.poll() is None:
-        service.process.kill()
-        service.process.wait()
+@pytest.fixture(scope="session", params=["PyPI", "ours"])
+def blazar_command(request, commands) -> Command:
+    return commands[request.param]
 
 
 @pytest.fixture
@@ -298,6 +219,112 @@ def test_the_service_stops_on_ctrl_c_and_goes_on_where_it_was(service):
     service.start()
     service.run("lease-delete", "kept")
     assert service.freepool() == ["node-1"]
+
+
+NETWORK = "5e1f7c1e-0b5a-4c7e-9d57-2f1d6c0a9e01"
+
+READ = (
+    ("host-list",),
+    ("host-list", "--sort-by", "vcpus", "-c", "id", "-c", "gpu"),
+    ("host-show", "node-1", "-c", "id", "-c", "gpu", "-c", "updated_at", "-c", "vcpus", "-c", "disabled"),
+    ("host-property-list",),
+    ("host-property-list", "--detail"),
+    ("host-property-list", "--detail", "--all"),
+    ("host-property-show", "gpu"),
+    ("lease-list",),
+    ("lease-list", "--sort-by", "end_date", "--sort-column", "name"),
+    ("lease-list", "-c", "name", "-c", "status", "-c", "reservations", "-c", "trust_id"),
+    ("lease-show", "later"),
+    ("lease-show", "addresses"),
+    ("floatingip-list",),
+    ("allocation-list", "host"),
+    ("allocation-show", "host", "node-1"),
+)
+"""Commands that change nothing."""
+
+CHANGE = (
+    ("host-create", "node-3", "--extra", "gpu=H100", "-c", "hypervisor_hostname", "-c", "gpu", "-c", "updated_at"),
+    ("floatingip-create", NETWORK, "203.0.113.{number}"),
+    ("lease-create", "made", "--physical-reservation", "min=1,max=1", "-c", "name", "-c", "degraded", "-c", "user_id"),
+    ("lease-update", "made", "--prolong-for", "2h", "--name", "kept"),
+    ("lease-delete", "kept"),
+    ("host-update", "node-3", "--extra", "gpu=A100", "--extra", "rack=r9"),
+    ("host-unset", "node-3", "--extra", "rack"),
+    ("host-property-set", "gpu", "--private"),
+    ("host-property-set", "gpu", "--public"),
+    ("host-delete", "node-3"),
+)
+"""Commands that leave what was there, each run with one client after all have been run with the other."""
+
+FAIL = (
+    ("lease-show", "3fa85f64-5717-4562-b3fc-2c963f66afa6"),
+    ("host-show", "99"),
+    ("host-delete", "1"),
+)
+VOLATILE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9-]{10}[T ][0-9:]{5}(:[0-9.]+)?|203\.0\.113\.\d+")
+"""Ids, times, and addresses."""
+
+
+@pytest.fixture(scope="module")
+def both(commands, tmp_path_factory):
+    """PyPI's client and ours at one service with hosts, addresses and leases."""
+    with serving(commands["PyPI"], tmp_path_factory.mktemp("both") / "var") as theirs:
+        theirs.run("host-create", "node-1", "--extra", "gpu=A100")
+        theirs.run("host-create", "node-2", "--extra", "gpu=H100")
+        for number in (10, 11):
+            theirs.run("floatingip-create", NETWORK, f"203.0.113.{number}")
+        dates = ("--start-date", minute(in_days(3)), "--end-date", minute(in_days(4)))
+        theirs.run("lease-create", "later", "--physical-reservation", "min=1,max=1", *dates)
+        address = f"resource_type=virtual:floatingip,network_id={NETWORK}"
+        theirs.run("lease-create", "addresses", "--reservation", address, *dates)
+        ours = copy.copy(theirs)
+        ours.command = commands["ours"]
+        yield theirs, ours
+
+
+def flattened(service: Service) -> Service:
+    """Return the service with a client of ours that prints JSON of one resource as PyPI's does."""
+    other = copy.copy(service)
+    other.command = replace(service.command, variables={**service.command.variables, "BLAZAR_FLAT_JSON": "1"})
+    return other
+
+
+@pytest.mark.parametrize("form", ["json", "value", "yaml", "table"])
+@pytest.mark.parametrize("words", READ, ids=" ".join)
+def test_what_both_clients_print_is_the_same(both, words, form):
+    theirs, ours = both
+    assert flattened(ours).run(*words, "-f", form) == theirs.run(*words, "-f", form)
+
+
+def test_what_both_clients_do_is_told_the_same(both):
+    def told(service: Service, number: int) -> list[str]:
+        filled = ([word.replace("{number}", str(number)) for word in words] for words in CHANGE)
+        return [VOLATILE.sub("…", service.run(*words)) for words in filled]
+
+    theirs, ours = both
+    assert told(ours, 13) == told(theirs, 12)
+
+
+@pytest.mark.parametrize("words", FAIL, ids=" ".join)
+def test_what_the_service_refuses_is_told_the_same(both, words):
+    said = [VOLATILE.sub("…", client.try_(*words).stderr).splitlines()[-1] for client in both]
+    assert said[0] == said[1]
+
+
+def test_a_text_of_the_service_is_printed_as_it_is(both):
+    theirs, ours = both
+    words = ("host-show", "node-1", "-f", "json", "-c", "cpu_info")
+    rewritten, text = (json.loads(client.run(*words))["cpu_info"] for client in (theirs, ours))
+    assert text == json.dumps(json.loads(text))
+    assert rewritten == json.dumps(json.loads(text), indent=4)
+
+
+def test_without_the_variable_json_of_one_resource_has_its_structures(both):
+    theirs, ours = both
+    flat, real = (client.json("lease-show", "later") for client in (theirs, ours))
+    assert flat.keys() == real.keys()
+    assert json.loads(flat["reservations"]) == real["reservations"][0]
+    assert (flat["trust_id"] or None) == real["trust_id"]
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org"])

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lease as it is asked for: by options, or in a file."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from blazarclient import times
+from blazarclient.commands.base import local, utc, zone_name
+from blazarclient.exception import IncorrectLease
+from blazarclient.utils import API_DATE_FORMAT
+
+USUAL_LENGTH = times.Duration(seconds=24 * 3600)
+"""Of a lease that says nothing of its end."""
+
+_ANSWERS: Mapping[str, bool | None] = {"true": True, "false": False, "none": None}
+
+_KEYS: Mapping[str, str] = {
+    "name": "name",
+    "start": "start",
+    "start_date": "start",
+    "end": "end",
+    "end_date": "end",
+    "duration": "duration",
+    "before_end": "before_end",
+    "before_end_date": "before_end",
+    "timezone": "timezone",
+    "time_zone": "timezone",
+    "reservations": "reservations",
+}
+"""Keys of a file, and the fields that they are."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A lease as people write it; ``reservations`` as microversion 1.0 takes them, or as 1.1 does."""
+
+    name: str | None = None
+    start: str | None = None
+    end: str | None = None
+    duration: str | None = None
+    before_end: str | None = None
+    timezone: str | None = None
+    reservations: Sequence[Mapping[str, Any]] = field(default=())
+
+
+@dataclass(frozen=True)
+class Window:
+    """When a lease is to be; ``start`` None: now. ``length``: where the end was told by it."""
+
+    start: datetime | None
+    end: datetime
+    before_end: datetime | None
+    length: times.Duration | None
+
+    def dates(self) -> dict[str, Any]:
+        """Return the dates as microversion 1.1 takes them.
+
+        Where nothing of the clock is needed there is none in it, so that the same command is the same request.
+        """
+        name = zone_name(self.end.tzinfo)
+        relative = self.start is None and self.length is not None
+        dates: dict[str, Any] = {
+            "start_date": utc(self.start) or "now",
+            "end_date": f"+{self.length.iso()}" if relative and self.length else utc(self.end),
+        }
+        if relative and name:
+            dates["time_zone"] = name
+        if self.before_end is not None:
+            dates["before_end_date"] = utc(self.before_end)
+        return dates
+
+    def old_dates(self) -> dict[str, str | None]:
+        """Return the dates as the manager of version 1 takes them: whole minutes of UTC."""
+
+        def text(value: datetime | None) -> str | None:
+            return None if value is None else value.astimezone(timezone.utc).strftime(API_DATE_FORMAT)
+
+        return {"start": text(self.start) or "now", "end": text(self.end), "before_end": text(self.before_end)}
+
+
+def window(asked: Asked, now: datetime) -> Window:
+    """Return the window of a lease, in the zone of ``now``. BadTime; IncorrectLease if it ends before it begins."""
+    if asked.end and asked.duration:
+        raise IncorrectLease("Both an end and a duration are given; give one of them")
+    start = None
+    if asked.start not in (None, "now"):
+        # Days of the length are those of the user's zone, however the start is written.
+        start = times.read_time(str(asked.start), now=now).astimezone(now.tzinfo)
+    begin = start or now
+    length = None
+    if asked.duration:
+        length = times.read_duration(asked.duration)
+    elif asked.end is None:
+        length = USUAL_LENGTH
+    elif asked.end.strip().startswith("+"):
+        length = times.read_duration(asked.end.strip()[1:])
+    end = length.after(begin) if length else _end(str(asked.end), now, begin)
+    if length and length.days and zone_name(now.tzinfo) is None:
+        # The service cannot count days in a zone that has no name.
+        length = times.Duration(seconds=round((times.utc(end) - times.utc(begin)).total_seconds()))
+    # What comes from the command line may have no seconds.
+    if times.utc(end) <= times.utc(begin).replace(second=0, microsecond=0):
+        begins = local(begin, now.tzinfo or timezone.utc)
+        raise IncorrectLease(
+            f"The end, {asked.end}, is not after the start, {begins}; give a later one, or a length such as +2d"
+        )
+    before_end = None
+    if asked.before_end:
+        before_end = warning(asked.before_end, now, begin, end)
+        if not times.utc(begin) <= times.utc(before_end) <= times.utc(end):
+            raise IncorrectLease(
+                f"The warning, at {asked.before_end}, is not within the lease; give a time that is, or how long before "
+                "its end, such as 2h"
+            )
+    return Window(start, end, before_end, length)
+
+
+def _end(text: str, now: datetime, start: datetime) -> datetime:
+    """Return an end; a day of the week, or a time of day, is the next one after the start. BadTime."""
+    end = times.read_time(text, now=now, start=start)
+    if times.utc(end) > times.utc(start) or text.strip().lower().startswith(("now", "today", "tomorrow")):
+        return end
+    # Of a date with its year this is the same.
+    return times.read_time(text, now=start, start=start)
+
+
+def warning(text: str, now: datetime, start: datetime, end: datetime) -> datetime:
+    """Return when to warn; a length of time is one before the end, with or without a sign."""
+    try:
+        return times.read_duration(text.strip().removeprefix("-")).before(end)
+    except times.BadTime:
+        return times.read_time(text, now=now, start=start)
+
+
+def changed(reservation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the change of a reservation as microversion 1.1 takes it: a requirement that is emptied is a list."""
+    emptied: dict[str, Any] = {
+        key: [] for key, value in reservation.items() if value == "" and key.endswith("_properties")
+    }
+    return modern({**reservation, **emptied})
+
+
+def modern(reservation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a reservation as microversion 1.1 takes it: what is empty is left out, an id is text, and true is none."""
+    written = {key: value for key, value in reservation.items() if value not in ("", None)}
+    # On a command line an id of digits looks like a number.
+    written |= {key: str(value) for key, value in written.items() if key.endswith("_id") and isinstance(value, int)}
+    affinity = written.get("affinity")
+    if isinstance(affinity, str) and affinity.lower() in _ANSWERS:
+        written["affinity"] = _ANSWERS[affinity.lower()]
+    return written
+
+
+def read_file(path: str) -> Asked:
+    """Return the lease that a file of YAML or JSON describes; ``-`` is the standard input. IncorrectLease."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Leaves times as they are written, for they are those of the user's zone."""
+
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        # A safe loader, for it is a subclass of one.
+        values = yaml.load(text, Loader=Loader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise IncorrectLease(f"The file cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise IncorrectLease(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+    return _asked(path, values)
+
+
+def _asked(path: str, values: object) -> Asked:
+    if not isinstance(values, dict):
+        raise IncorrectLease(f"{path} has no keys; write name, start, duration and reservations")
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in _KEYS:
+            near = difflib.get_close_matches(str(key), _KEYS, n=1)
+            meant = f"; did you mean {near[0]}?" if near else f"; choose from {', '.join(sorted(_KEYS))}"
+            raise IncorrectLease(f"{path} has a key {key} that a lease has not{meant}")
+        if _KEYS[key] in found:
+            raise IncorrectLease(f"{path} has {_KEYS[key]} twice")
+        found[_KEYS[key]] = value
+    listed = found.setdefault("reservations", [])
+    if not isinstance(listed, list) or not all(isinstance(each, dict) and "resource_type" in each for each in listed):
+        raise IncorrectLease(f"reservations of {path} is no list of reservations, each with its resource_type")
+    for key, value in found.items():
+        if key != "reservations" and not isinstance(value, str):
+            raise IncorrectLease(f"{key} of {path} is {value!r}; put it in quotes")
+    return Asked(**found)

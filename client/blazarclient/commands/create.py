@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lease create``, with all that microversion 1.1 adds to it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import time
+import uuid
+from datetime import timezone
+from typing import Any
+
+from blazarclient import times
+from blazarclient.command import exit_code, told
+from blazarclient.commands import asked as forms
+from blazarclient.commands.base import LibraryCommand, add_zone, check_columns, now_in, utc
+from blazarclient.commands.booking import Booked, Progress, book, may_be_booked, uncertain_of_old, wait_active
+from blazarclient.commands.listing import outline
+from blazarclient.commands.refusals import Places, in_words_of, of_reservations
+from blazarclient.exception import (
+    BlazarClientException,
+    CommandError,
+    IncorrectLease,
+    InvalidRequest,
+    ServiceUnavailable,
+    TooManyRequests,
+    UnsupportedVersion,
+)
+from blazarclient.v1.shell_commands import leases as old
+
+KEYS = (
+    *("id", "name", "status", "degraded", "start_date", "end_date", "reservations", "events"),
+    *("project_id", "user_id", "trust_id", "created_at", "updated_at"),
+)
+"""Keys of a lease at microversion 1.0."""
+
+PAUSES = (0.5, 1.0, 2.0)
+"""Seconds between tries to read a lease that was booked."""
+
+_OF_1_1 = ("begins", "ends", "warned", "duration", "timezone", "file")
+"""Options that the existing client does not have."""
+
+
+class CreateLease(LibraryCommand, old.CreateLease):
+    """Book a lease
+
+    Times are those of your zone: "tomorrow 9:00", "2026-12-01 09:00", with Z or an offset, or +3d. --start-date,
+    --end-date and --before-end-date without an offset are UTC, as they ever were.
+    """
+
+    own_options = ("--timeout",)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        for action in parser._actions:
+            if action.dest == "name":
+                # A file may have it.
+                action.nargs, action.required = "?", False
+            elif action.dest == "start":
+                action.default = None
+        parser.add_argument("--start", metavar="<time>", dest="begins", help="when it begins (default: now)")
+        parser.add_argument("--end", metavar="<time>", dest="ends", help="when it ends, such as friday 18:00 or +3d")
+        parser.add_argument("--duration", metavar="<length>", help="how long it lasts, such as 3d12h (default: a day)")
+        parser.add_argument(
+            "--before-end",
+            metavar="<time>",
+            dest="warned",
+            help="when to warn: a time, or 2h before the end",
+        )
+        add_zone(parser)
+        parser.add_argument("-F", "--file", metavar="<file>", help="the lease as YAML or JSON; - reads stdin")
+        parser.add_argument("--wait", action="store_true", help="wait until it is active; exit code 1 if it fails")
+        parser.add_argument("--timeout", metavar="<seconds>", help="how long to wait; then exit code 8")
+        parser.add_argument("--dry-run", action="store_true", help="only show what would be booked")
+        parser.add_argument(
+            "--idempotency-key", metavar="<key>", help="never book twice with this key, however often it is tried"
+        )
+        return parser
+
+    def get_data(self, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
+        """Book it, and return its keys and values as microversion 1.0 tells them."""
+        if parsed_args.timeout and not parsed_args.wait:
+            raise CommandError("--timeout is for --wait; give both", code=400)
+        if parsed_args.timeout:
+            # Nothing is booked if it cannot be read.
+            _seconds(parsed_args.timeout)
+        if parsed_args.idempotency_key == "":
+            # As of a variable that is not set: without a key, the same command would book twice.
+            raise CommandError("--idempotency-key is empty; give 1 to 255 visible ASCII characters", code=400)
+        asked = self.asked(parsed_args)
+        window = forms.window(asked, now_in(parsed_args))
+        with in_words_of(_places(asked, parsed_args)):
+            if parsed_args.dry_run:
+                return self.tried(asked, window, parsed_args)
+            check_columns(parsed_args, KEYS)
+            try:
+                found = self.booked(asked, window, parsed_args)
+            except KeyboardInterrupt as stop:
+                # Once something is sent, it is told what has become of it.
+                raise KeyboardInterrupt(str(stop) or "Stopped; nothing was booked.") from None
+        return self.after(found, asked, parsed_args)
+
+    def after(self, found: Booked, asked: forms.Asked, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
+        """Return the keys and values of a lease that is booked, whatever happens now."""
+        lease_id = found.id
+        try:
+            if found.again and parsed_args.idempotency_key:
+                self.tell(f"Lease {asked.name} was booked before with this key.")
+            else:
+                self.tell_done("Created a new lease:", parsed_args)
+            data = self.waited(lease_id, parsed_args) if parsed_args.wait else self.read(lease_id)
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(str(stop) or f"Stopped, but lease {asked.name} is booked: {lease_id}") from None
+        except Exception as error:
+            ours = told(error)
+            if ours is None:
+                raise
+            self.tell(f"Lease {asked.name} is booked, but cannot be shown: {ours}")
+            data = {**dict.fromkeys(KEYS), "id": lease_id, "name": asked.name}
+        return self.shown(data, parsed_args)
+
+    def asked(self, parsed_args: argparse.Namespace) -> forms.Asked:
+        """Return the lease that options and file ask for; options go first."""
+        for new, former, words in (
+            ("begins", "start", "--start and --start-date"),
+            ("ends", "end", "--end and --end-date"),
+            ("warned", "before_end", "--before-end and --before-end-date"),
+        ):
+            if getattr(parsed_args, new) and getattr(parsed_args, former):
+                raise IncorrectLease(f"{words} are both given; give one of them")
+        asked = forms.read_file(parsed_args.file) if parsed_args.file else forms.Asked()
+        parsed_args.timezone = parsed_args.timezone or asked.timezone
+        given = {
+            "name": parsed_args.name,
+            "start": parsed_args.begins or _in_utc("--start-date", parsed_args.start, parsed_args),
+            "end": parsed_args.ends or _in_utc("--end-date", parsed_args.end, parsed_args),
+            "duration": parsed_args.duration,
+            "before_end": parsed_args.warned or _in_utc("--before-end-date", parsed_args.before_end, parsed_args),
+            "reservations": self.reservations(parsed_args),
+        }
+        if given["duration"] and not given["end"]:
+            asked = dataclasses.replace(asked, end=None)
+        elif given["end"] and not given["duration"]:
+            asked = dataclasses.replace(asked, duration=None)
+        asked = dataclasses.replace(asked, **{key: value for key, value in given.items() if value})
+        if not asked.name:
+            raise IncorrectLease("The lease has no name; give one")
+        if not asked.reservations:
+            raise IncorrectLease("Nothing is reserved; add --reservation resource_type=physical:host,min=1,max=1")
+        return asked
+
+    def body(self, asked: forms.Asked, window: forms.Window) -> dict[str, Any]:
+        """Return the request of microversion 1.1."""
+        return {
+            "name": asked.name,
+            **window.dates(),
+            "reservations": [forms.modern(reservation) for reservation in asked.reservations],
+        }
+
+    def booked(self, asked: forms.Asked, window: forms.Window, parsed_args: argparse.Namespace) -> Booked:
+        """Book the lease; a service that knows only microversion 1.0 is asked as ever."""
+        key = parsed_args.idempotency_key
+        if parsed_args.events and key:
+            raise CommandError("--event and --idempotency-key do not go together: leave one out", code=400)
+        # Events of one's own are known at microversion 1.0 only.
+        if parsed_args.events:
+            return self.booked_of_old(asked, window, parsed_args)
+        new_key = key or str(uuid.uuid4())
+        try:
+            # Asked beforehand: a service that does not know of versions would book, and its answer not be understood.
+            self.library.info()
+            return self.new(self.body(asked, window), new_key, _again(parsed_args, window, new_key))
+        except UnsupportedVersion as error:
+            if key:
+                raise UnsupportedVersion(f"--idempotency-key cannot be had: {error}") from error
+            return self.booked_of_old(asked, window, parsed_args)
+        except InvalidRequest:
+            # Nothing was booked. Microversion 1.0 takes more: long names, words for truth values, ends without an end.
+            if key or any(getattr(parsed_args, name) for name in _OF_1_1):
+                raise
+            try:
+                return self.booked_of_old(asked, window, parsed_args)
+            except InvalidRequest:
+                pass
+            raise
+
+    def new(self, body: dict[str, Any], key: str, again: str) -> Booked:
+        """Book a lease with a key."""
+        return book(self.library.transport, body, key, again)
+
+    def booked_of_old(self, asked: forms.Asked, window: forms.Window, parsed_args: argparse.Namespace) -> Booked:
+        """Book the lease at microversion 1.0."""
+        events = [old.read_event(text) for text in parsed_args.events]
+        manager = self.get_client().lease
+        name = str(asked.name)
+        try:
+            data = manager.create(name=name, **window.old_dates(), reservations=list(asked.reservations), events=events)
+        except KeyboardInterrupt:
+            raise uncertain_of_old(name, "stopped before the answer came") from None
+        except Exception as error:
+            ours = told(error)
+            if ours is None or not may_be_booked(ours):
+                raise
+            raise uncertain_of_old(name, str(ours)) from error
+        return Booked(str(data["id"]), again=False)
+
+    def tried(self, asked: forms.Asked, window: forms.Window, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
+        """Return what would be booked."""
+        # A service that does not know of it would book.
+        self.library.info()
+        answer = self.library.transport.ask(
+            "POST", "/leases", body=self.body(asked, window), query={"dry_run": True}, repeatable=True
+        )
+        self.tell("Nothing was booked. It would be:")
+        if parsed_args.formatter != "table":
+            return self.shown(dict(answer.part("lease")), parsed_args)
+        # Not needed for the list of commands.
+        from blazarclient.library.decoding import decode
+        from blazarclient.library.values import Lease
+
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+        values = outline(decode(Lease, answer.part("lease")), zone)
+        return [tuple(values), tuple(values.values())]
+
+    def lease(self, lease_id: str) -> dict[str, Any]:
+        """Return a lease as microversion 1.0 tells it."""
+        found: dict[str, Any] = self.get_client().lease.get(lease_id)
+        return found
+
+    def read(self, lease_id: str) -> dict[str, Any]:
+        """Return a lease that was booked; a service that fails for a moment is asked again."""
+        for pause in PAUSES:
+            try:
+                return self.lease(lease_id)
+            except Exception as error:
+                if not isinstance(told(error), ServiceUnavailable | TooManyRequests):
+                    raise
+            time.sleep(pause)
+        return self.lease(lease_id)
+
+    def waited(self, lease_id: str, parsed_args: argparse.Namespace) -> dict[str, Any]:
+        """Return the lease once it has begun, or failed, which is the command's exit code."""
+        limit = _seconds(parsed_args.timeout) if parsed_args.timeout else None
+        try:
+            look = functools.partial(self.lease, lease_id)
+            lease = wait_active(look, timeout=limit, progress=Progress(), clock=time.monotonic, sleep=time.sleep)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"No longer waiting; the lease stays booked: {lease_id}") from None
+        except BlazarClientException as error:
+            self.tell(str(error))
+            self.outcome = exit_code(error)
+            return self.read(lease_id)
+        if lease["status"] != "ACTIVE":
+            self.outcome = 1
+            self.tell(f"Lease {lease['name']} is {lease['status']}. {self.reason(lease_id)}".rstrip())
+        return dict(lease)
+
+    def reason(self, lease_id: str) -> str:
+        """Return why a lease failed, nothing if the service does not tell."""
+        try:
+            reason = self.library.leases.get(lease_id).reason
+        except BlazarClientException:
+            return ""
+        return reason.message if reason else ""
+
+
+def _again(parsed_args: argparse.Namespace, window: forms.Window, key: str) -> str:
+    """Return which command sends the same request once more, though it is later then."""
+    options = []
+    if window.start is not None:
+        options.append(f"--start{'-date' if parsed_args.start else ''} {utc(window.start)}")
+    if window.before_end is not None:
+        options.append(f"--before-end{'-date' if parsed_args.before_end else ''} {utc(window.before_end)}")
+    return "the same command once more with " + " ".join([*options, f"--idempotency-key {key}"])
+
+
+def _places(asked: forms.Asked, parsed_args: argparse.Namespace) -> Places:
+    """Return what has said the parts of the request."""
+    physical = len(getattr(parsed_args, "physical_reservations", ()))
+    options = [("--physical-reservation", physical), ("--reservation", len(parsed_args.reservations))]
+    if not any(count for _, count in options):
+        options = [(f"reservations of {parsed_args.file}", len(asked.reservations))]
+    ends = (("ends", "--end"), ("end", "--end-date"), ("duration", "--duration"))
+    dates = {
+        "/start_date": "--start" if parsed_args.begins else "--start-date" if parsed_args.start else "start",
+        "/end_date": next((option for name, option in ends if getattr(parsed_args, name)), "end"),
+        "/before_end_date": "--before-end" if parsed_args.warned else "--before-end-date",
+    }
+    return {**of_reservations(options), **dates}
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a number of them, or of a length of time. BadTime."""
+    if text.isdigit():
+        return float(text)
+    length = times.read_duration(text)
+    return float(86400 * length.days + length.seconds)
+
+
+def _in_utc(option: str, text: str | None, parsed_args: argparse.Namespace) -> str | None:
+    """Return a date of an old option with its zone, which is UTC where it has none; other texts as they are."""
+    if not text or text == old.NOW or text.startswith(("+", "-")):
+        return text
+    try:
+        return utc(times.read_time(text, now=now_in(parsed_args).astimezone(timezone.utc)))
+    except times.BadTime as error:
+        raise IncorrectLease(f"{option}: {error}") from None

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lease list`` with filters, ``lease show`` in full, and ``history``."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timezone, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from blazarclient import times
+from blazarclient.commands.base import LibraryCommand, Rows, add_zone, let_before_now, local, now_in, utc
+from blazarclient.exception import CommandError
+from blazarclient.v1.shell_commands import leases as old
+
+if TYPE_CHECKING:
+    from blazarclient.library import Lease, Reservation
+    from blazarclient.library.values import Allocation
+
+SORTED_BY = ("created_at", "updated_at", "start_date", "end_date", "name", "status")
+"""What the service sorts leases by."""
+
+LARGEST_PAGE = 1000
+
+BRIEF = ("id", "name", "start_date", "end_date")
+LONG = (*BRIEF, "status", "degraded", "resource_types", "project_id", "user_id", "created_at")
+
+_FIELDS = (
+    "id",
+    "name",
+    "project_id",
+    "user_id",
+    "status",
+    "degraded",
+    "revision",
+    "start_date",
+    "end_date",
+    "before_end_date",
+    "created_at",
+    "updated_at",
+    "deleted_at",
+    "conditions",
+    "reservations",
+    "events",
+)
+
+_OWN: Mapping[str, tuple[str, Callable[[Lease], Any]]] = {
+    "resource_types": ("reservations", lambda lease: sorted({each.resource_type for each in lease.reservations})),
+}
+"""Columns that are no keys of a lease: the key that they need, and how they follow from the lease."""
+
+_NEW = (
+    *("status", "state", "mine", "all_projects", "project", "user", "text", "resource_type"),
+    *("since", "until", "long", "limit", "timezone"),
+)
+"""Options that microversion 1.0 has no answer to."""
+
+
+class _Leases(Rows):
+    """Lists leases page by page: what was written is not kept."""
+
+    def add_filters(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options that choose among leases."""
+        parser.add_argument("--mine", action="store_true", help="those that you have booked yourself")
+        parser.add_argument("--project", metavar="<project>", help="those of a project, by id or name (for operators)")
+        parser.add_argument("--user", metavar="<user>", help="those of a user, by id or name")
+        parser.add_argument("--text", metavar="<text>", help="those with this in their name")
+        parser.add_argument("--resource-type", metavar="<type>", help="those with a reservation of this type")
+        let_before_now(parser)
+        parser.add_argument("--from", metavar="<time>", dest="since", help="those that last beyond a time, such as -2d")
+        parser.add_argument("--to", metavar="<time>", dest="until", help="those that begin before a time")
+        parser.add_argument("--long", action="store_true", help="tell more of each")
+        parser.add_argument("--limit", metavar="<n>", type=_positive, help="at most so many")
+        add_zone(parser)
+
+    def of_keystone(self, noun: str, text: str | None) -> str | None:
+        """Return the id of a project or a user that is given by id or name."""
+        if not text:
+            return None
+        # It needs keystoneauth, which the list of commands does not.
+        from blazarclient.commands import identity
+
+        session = self.get_client().session
+        # Of ``blazar`` it is an adapter.
+        return identity.id_of(getattr(session, "session", session), noun, text)
+
+    def found(
+        self, parsed_args: argparse.Namespace, columns: Sequence[str], **query: Any
+    ) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
+        """Return the columns, and the rows as they are read."""
+        now = now_in(parsed_args)
+        zone = now.tzinfo or timezone.utc
+        asked = list(parsed_args.columns or ()) or list(columns)
+        known = (*_FIELDS, *_OWN)
+        if unknown := [column for column in asked if column not in known]:
+            raise CommandError(f"There is no column {unknown[0]}; choose from {', '.join(sorted(known))}", code=400)
+        times_of = [parsed_args.since, parsed_args.until]
+        since, until = (utc(times.read_time(text, now=now, end=now)) if text else None for text in times_of)
+        leases = self.library.leases.list(
+            text=parsed_args.text,
+            resource_type=parsed_args.resource_type,
+            project_id=self.of_keystone("project", parsed_args.project),
+            user_id=self.library.info().user_id if parsed_args.mine else self.of_keystone("user", parsed_args.user),
+            overlapping=(since, until),
+            fields=list(dict.fromkeys(_OWN[c][0] if c in _OWN else c for c in asked)),
+            limit=min(parsed_args.limit or LARGEST_PAGE, LARGEST_PAGE),
+            **query,
+        )
+        rows = itertools.islice(leases, parsed_args.limit)
+        return asked, (tuple(self.cell(_value(lease, c), zone, parsed_args) for c in asked) for lease in rows)
+
+
+class ListLeases(_Leases, old.ListLeases):
+    """List leases
+
+    With one of the options that choose among them, times are those of your zone, and long lists are read in parts.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--status", metavar="<status>", action="append", help="those in a status (may be repeated)")
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument("--state", choices=("current", "past", "all"), help="also past ones (default: current)")
+        which.add_argument("--past", action="store_const", const="past", dest="state", help="only those that are over")
+        parser.add_argument("--all-projects", action="store_true", help="of all projects, as is usual for operators")
+        self.add_filters(parser)
+        return parser
+
+    def get_data(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
+        """Return columns and rows: as ever, unless something is asked for that is new."""
+        if not any(getattr(parsed_args, name, None) for name in _NEW):
+            return old.ListLeases.get_data(self, parsed_args)
+        if parsed_args.sort_by not in SORTED_BY:
+            raise CommandError(f"Cannot sort by {parsed_args.sort_by}; choose from {', '.join(SORTED_BY)}", code=400)
+        status = [word.upper() for text in parsed_args.status or () for word in text.split(",")]
+        return self.found(
+            parsed_args,
+            LONG if parsed_args.long else BRIEF,
+            state=parsed_args.state,
+            status=status or None,
+            sort_key=parsed_args.sort_by,
+        )
+
+
+class History(_Leases):
+    """List leases that are over, the last first"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        self.add_filters(parser)
+        parser.set_defaults(limit=20)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Ask for them."""
+        columns = (*LONG, "deleted_at") if parsed_args.long else (*BRIEF, "status", "deleted_at")
+        return self.found(parsed_args, columns, state="past", sort_key="updated_at", sort_dir="desc")
+
+
+class ShowLease(LibraryCommand, old.ShowLease):
+    """Show a lease
+
+    With --long: what is wrong with it, which resources it has, how to use them, and what happens when; then also a
+    lease that is over can be shown.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--long", action="store_true", help="tell all of it, with times of your zone")
+        add_zone(parser)
+        return parser
+
+    def get_data(self, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
+        """Return keys and values: as ever, or all that there is."""
+        if not parsed_args.long:
+            return old.ShowLease.get_data(self, parsed_args)
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+        lease = self.lease_of(parsed_args.id)
+        if self.structured(parsed_args):
+            answer = self.library.transport.ask("GET", f"/leases/{lease.id}")
+            return self.shown(dict(answer.part("lease")), parsed_args)
+        values = _in_full(lease, zone)
+        return [tuple(values), tuple(values.values())]
+
+
+def _value(lease: Lease, column: str) -> Any:
+    return _OWN[column][1](lease) if column in _OWN else getattr(lease, column)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def outline(lease: Lease, zone: tzinfo) -> dict[str, str]:
+    """Return what a lease would be: its dates, and what it would have."""
+    dates = ("start_date", "end_date", "before_end_date")
+    told = {"name": lease.name, **{key: local(getattr(lease, key), zone) for key in dates}}
+    return {**told, "reservations": "\n".join(line for each in lease.reservations for line in _would_be(each))}
+
+
+def _would_be(reservation: Reservation) -> Iterator[str]:
+    yield reservation.resource_type
+    yield f"  {_given(reservation)}"
+    yield from (f"  {_promised(allocation)}" for allocation in reservation.allocations)
+
+
+def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
+    dates = ("start_date", "end_date", "before_end_date", "created_at", "updated_at", "deleted_at")
+    told: dict[str, str] = {key: str(getattr(lease, key)) for key in ("id", "name", "status", "degraded")}
+    told |= {"project_id": lease.project_id, "user_id": lease.user_id}
+    told |= {key: local(getattr(lease, key), zone) for key in dates}
+    told["conditions"] = "\n".join(conditions(lease, zone))
+    told["reservations"] = "\n".join(line for each in lease.reservations for line in _reservation(each))
+    told["events"] = "\n".join(
+        f"{event.event_type} {local(event.finished_at or event.time, zone)} {event.status}"
+        + (f": {event.reason.message}" if event.reason else "")
+        for event in sorted(lease.events, key=lambda event: event.time)
+    )
+    return told
+
+
+def conditions(lease: Lease, zone: tzinfo) -> Iterator[str]:
+    """Yield what is wrong with a lease, in a sentence each."""
+    for condition in lease.conditions:
+        words = condition.reason.message if condition.reason else condition.type.replace("_", " ")
+        yield f"since {local(condition.since, zone)}: {words}"
+
+
+def _reservation(reservation: Reservation) -> Iterator[str]:
+    yield f"{reservation.resource_type} {reservation.id}, {reservation.status}"
+    yield f"  {_given(reservation)}"
+    yield from (f"  {_promised(allocation)}, {allocation.status}" for allocation in reservation.allocations)
+    yield from (f"  {line}" for line in how_to_use(reservation))
+
+
+def _given(reservation: Reservation) -> str:
+    # What is an object is of the cloud, and for programs.
+    given = {k: v for k, v in reservation.parameters.items() if v not in (None, [], "") and not isinstance(v, Mapping)}
+    return ", ".join(f"{key}={value}" for key, value in given.items())
+
+
+def _promised(allocation: Allocation) -> str:
+    amount = f" x {allocation.count}" if allocation.count > 1 else ""
+    return f"{allocation.resource.type} {allocation.resource.name or allocation.resource.id}{amount}"
+
+
+def how_to_use(reservation: Reservation) -> Iterator[str]:
+    """Yield commands that put something onto what is reserved."""
+    use = reservation.use
+    hints = "".join(f" --hint {key}={value}" for key, value in use.scheduler_hints.items())
+    group = f" --hint group={use.server_group_id}" if use.server_group_id else ""
+    if hints or use.flavor_id:
+        flavor = use.flavor_id or "<flavor>"
+        yield f"openstack server create --flavor {flavor}{hints}{group} --image <image> <name>"
+    for address in use.addresses:
+        yield f"openstack server add floating ip <server> {address}"

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the service tells: leases, hosts, free time. Dates are aware and in UTC; amounts have their unit in the name.
+
+Values are hashed without their mappings, and compared with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """Why something is as it is: a stable code, and a sentence for people."""
+
+    code: str
+    message: str
+    detail: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """What is promised: ``id`` is a label where names are not for the reader."""
+
+    id: str
+    type: str
+    name: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """A resource promised to a reservation; ``used``: amounts by resource class, None for the whole resource."""
+
+    resource: Resource
+    count: int
+    used: Mapping[str, int] | None = field(default=None, hash=False)
+    status: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """How a server is booted into a reservation."""
+
+    scheduler_hints: Json = field(default_factory=dict, hash=False)
+    flavor_id: str | None = None
+    server_group_id: str | None = None
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """One reservation of a lease; ``parameters``: the keys of its resource type, as they are sent."""
+
+    resource_type: str
+    id: str | None = None
+    status: str = ""
+    missing_resources: bool = False
+    resources_changed: bool = False
+    allocations: tuple[Allocation, ...] = ()
+    use: Use = Use()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    parameters: Json = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happens to a lease at an instant."""
+
+    event_type: str
+    time: datetime
+    status: str
+    id: str | None = None
+    finished_at: datetime | None = None
+    attempts: int = 0
+    next_attempt_at: datetime | None = None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """What is wrong with a lease."""
+
+    type: str
+    since: datetime
+    reservation_id: str | None = None
+    count: int | None = None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """A lease in full. Of lists with ``fields`` only these are told; the rest have their defaults.
+
+    ``etag``: for ``If-Match``. ``id`` is None in the answer to a dry run.
+    """
+
+    id: str | None = None
+    name: str = ""
+    project_id: str = ""
+    user_id: str = ""
+    status: str = ""
+    degraded: bool = False
+    revision: int = 0
+    start_date: datetime | None = None
+    end_date: datetime | None = None
+    before_end_date: datetime | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    deleted_at: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    events: tuple[Event, ...] = ()
+    etag: str | None = None
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it failed, or is late: the newest reason of its conditions and events."""
+        told = [(c.since, c.reason) for c in self.conditions if c.reason]
+        told += [(e.finished_at or e.time, e.reason) for e in self.events if e.reason]
+        return max(told, key=lambda item: item[0])[1] if told else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disabled:
+    """Why a host takes no new leases; at ``until`` it is enabled by itself."""
+
+    reason: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a host is not used."""
+
+    reason: str | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A registered host. ``capacity``: amounts by resource class (``MEMORY_MB`` in MiB, ``DISK_GB`` in GiB)."""
+
+    id: str
+    label: str = ""
+    hypervisor_hostname: str = ""
+    service_name: str = ""
+    hypervisor_type: str | None = None
+    hypervisor_version: int | None = None
+    availability_zone: str | None = None
+    cpu_info: Any = field(default=None, hash=False)
+    capacity: Mapping[str, int] = field(default_factory=dict, hash=False)
+    traits: tuple[str, ...] = ()
+    properties: Json = field(default_factory=dict, hash=False)
+    reservable: bool = True
+    disabled: Disabled | None = None
+    failure: Failure | None = None
+    authorized_projects: tuple[str, ...] | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    etag: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hypervisor:
+    """A host of the cloud; ``host_id`` is that of the registered host, None if it is not registered."""
+
+    id: str
+    hypervisor_hostname: str
+    state: str | None = None
+    servers: int | None = None
+    host_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """How many units of a reservation fit."""
+
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A limit that an opening would exceed."""
+
+    code: str
+    message: str
+    data: Json = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """A window in which all that is asked for is free.
+
+    It can start at any time from ``start_date`` to ``last_start_date``; from ``start_date`` it can last until
+    ``open_until``, None for beyond what was searched.
+    """
+
+    start_date: datetime
+    end_date: datetime
+    last_start_date: datetime
+    open_until: datetime | None = None
+    reservations: tuple[Count, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What one part of a requirement leaves of the resources; ``until``: when enough of them are free again."""
+
+    code: str
+    remaining: int
+    removed: int | None = None
+    pointer: str | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """A period of time, its end excluded."""
+
+    start_date: datetime
+    end_date: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhyNot:
+    """Why a reservation does not fit into the first window asked for."""
+
+    message: str
+    pointer: str | None = None
+    window: Window | None = None
+    asked: int | None = None
+    free: int | None = None
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alternative:
+    """Something smaller that would fit: what to put over the question."""
+
+    change: str
+    start_date: datetime
+    end_date: datetime
+    reservations: tuple[Json, ...] | None = field(default=None, hash=False)
+    drop: str | None = None
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extension:
+    """How far a lease can be extended, and what is in the way then."""
+
+    open_until: datetime | None = None
+    limited_by: str | None = None
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Availability:
+    """The answer to a question about free time; if not ``complete``, go on asking from ``searched_until``."""
+
+    as_of: datetime
+    earliest: datetime
+    latest: datetime
+    duration_seconds: int | None = None
+    searched_until: datetime | None = None
+    complete: bool = True
+    openings: tuple[Opening, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    reasons: tuple[WhyNot, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    extension: Extension | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """A period in which a resource is not free.
+
+    ``kind``: ``mine``, ``other``, ``lease``, ``cleaning`` or ``out_of_use``.
+    """
+
+    kind: str
+    start: datetime
+    end: datetime | None = None
+    used: Mapping[str, int] | None = field(default=None, hash=False)
+    lease_id: str | None = None
+    reservation_id: str | None = None
+    name: str | None = None
+    status: str | None = None
+    project_id: str | None = None
+    user_id: str | None = None
+    code: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalendarRow:
+    """A resource and the periods in which it is not free, sorted by their start."""
+
+    id: str
+    type: str
+    name: str | None = None
+    label: str | None = None
+    reservable: bool = True
+    capacity: Mapping[str, int] = field(default_factory=dict, hash=False)
+    properties: Json = field(default_factory=dict, hash=False)
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """A value of a property, and how many resources have it."""
+
+    value: Any
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Property:
+    """A property of resources, by which they can be chosen."""
+
+    name: str
+    type: str
+    private: bool = False
+    values: tuple[Value, ...] = ()
+    truncated: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feed:
+    """A link for calendar programs; ``url`` is told only when it is made."""
+
+    id: str
+    kind: str
+    name: str | None = None
+    url: str | None = None
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Info:
+    """What a client cannot know otherwise: the service's clock, what the caller may do, limits."""
+
+    now: datetime
+    user_id: str = ""
+    project_id: str = ""
+    allowed: tuple[str, ...] = ()
+    resource_types: tuple[str, ...] = ()
+    before_end: Json = field(default_factory=dict, hash=False)
+    cleaning_seconds: int = 0
+    limits: tuple[Json, ...] = field(default=(), hash=False)
+    bounds: Json = field(default_factory=dict, hash=False)
+    idempotency_seconds: int = 0

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that clients of version 1 have always had; those of ``openstack reservation`` are the same classes."""

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our commands against the service itself: what users do with a lease, and on a way that loses things."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from datetime import timedelta
+
+import pytest
+from blazarclient import shell
+from blazarclient.commands import base, change, create
+from blazarclient.library import transport
+
+from tests.api.conftest import app_of
+from tests.client.serving import Fate, library, serving
+from tests.world import NOON
+
+WHO = "curie:physics"
+HOST = ("--physical-reservation", "min=1")
+
+
+class Time:
+    """A clock that goes on only when somebody sleeps."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def way(world):
+    with serving(app_of(world.manager)) as way:
+        yield way
+
+
+@pytest.fixture
+def run(way, capsys, monkeypatch):
+    """Run ``blazar`` as somebody in Paris at noon of UTC, and return its exit code, stdout and stderr."""
+    for name in [name for name in os.environ if name.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    monkeypatch.setattr(base, "clock", lambda: NOON)
+    for module in (change, create):
+        monkeypatch.setattr(module, "time", Time())
+    monkeypatch.setattr(transport, "PAUSES", (0.0,) * 4)
+    before = logging.getLogger().level
+
+    def run(*arguments):
+        login = ("--os-auth-type", "admin_token", "--os-token", WHO, "--os-endpoint", way.url)
+        return shell.main([*login, *arguments]), *capsys.readouterr()
+
+    yield run
+    logging.getLogger().setLevel(before)
+
+
+def told(answer):
+    code, out, err = answer
+    assert code == 0, err
+    return json.loads(out)
+
+
+def booked(way, name="training"):
+    return list(library(way.url, WHO).leases.list(name=name, state="all"))
+
+
+def text(date):
+    return date.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_lease_is_booked_extended_moved_shown_and_deleted(way, run):
+    begins = NOON + timedelta(hours=2)
+    made = told(run("lease", "create", "training", *HOST, "--start", "+2h", "--duration", "1d", "-f", "json"))
+    assert made["start_date"] == begins.strftime("%Y-%m-%dT%H:%M:%S.000000")
+    extended = told(run("lease", "extend", "training", "--by", "1d", "-f", "json"))
+    assert extended["end_date"] == text(begins + timedelta(days=2))
+    moved = told(run("lease", "move", "training", "--later", "1d", "-f", "json"))
+    assert (moved["start_date"], moved["end_date"]) == (
+        text(begins + timedelta(days=1)),
+        text(begins + timedelta(days=3)),
+    )
+    farthest = run("lease", "extend", "training", "--as-far-as-possible", "--dry-run", "-f", "json")
+    assert told(farthest)["end_date"] > moved["end_date"]
+    full = told(run("lease", "show", "training", "--long", "-f", "json"))
+    assert full["end_date"] == moved["end_date"]
+    assert len(full["reservations"][0]["allocations"]) == 1
+    assert "h-" in run("lease", "show", "training", "--long")[1]
+    assert [row["name"] for row in told(run("lease", "list", "--mine", "--text", "TRAIN", "-f", "json"))] == [
+        "training"
+    ]
+    assert "nothing is known to be wrong" in run("why", "training")[1]
+    assert run("lease", "delete", "training")[:2] == (0, "Deleted lease: training\n")
+    assert [row["name"] for row in told(run("history", "-f", "json"))] == ["training"]
+
+
+def test_a_file_is_tried_out_and_booked(way, run, tmp_path):
+    path = tmp_path / "lease.yaml"
+    path.write_text(
+        """
+        name: training
+        start: tomorrow 9:00
+        duration: 3d
+        before_end: 2h
+        reservations:
+          - {resource_type: "physical:host", min: 1, resource_properties: [">=", "$vcpus", "1"]}
+          - {resource_type: "virtual:instance", vcpus: 1, memory_mb: 1, disk_gb: 0, amount: 1}
+        """
+    )
+    tried = told(run("lease", "create", "-F", str(path), "--dry-run", "-f", "json"))
+    assert (tried["id"], booked(way)) == (None, [])
+    told(run("lease", "create", "-F", str(path), "-f", "json"))
+    (made,) = booked(way)
+    assert [each.resource_type for each in made.reservations] == ["physical:host", "virtual:instance"]
+    assert text(made.start_date) == tried["start_date"]
+
+
+def test_the_first_opening_is_booked(way, run):
+    openings = told(run("find", "--host", "min=2", "--duration", "2d", "--earliest", "+1h", "-f", "json"))
+    (taken,) = told(
+        run("find", "--host", "min=2", "--duration", "2d", "--earliest", "+1h", "--book", "training", "-f", "json")
+    )
+    (made,) = booked(way)
+    assert taken["lease_id"] == made.id
+    assert text(made.start_date) == openings[0]["start_date"]
+
+
+def test_without_room_it_is_told_what_would_fit(way, run):
+    code, out, err = run("find", "--host", "min=9999", "-f", "json")
+    assert (code, json.loads(out)) == (5, [])
+    assert "There is no room" in err
+    assert "What would fit:" in err
+
+
+def test_a_feed_is_made_listed_and_revoked(way, run):
+    made = told(run("feed", "create", "-f", "json"))
+    assert made["url"].endswith(".ics")
+    assert [each["id"] for each in told(run("feed", "list", "-f", "json"))] == [made["id"]]
+    assert run("feed", "delete", made["id"])[0] == 0
+    assert told(run("feed", "list", "-f", "json")) == []
+
+
+@pytest.mark.parametrize("fate", [Fate.LOST, Fate.ANSWER_LOST, Fate.CUT])
+def test_one_lease_is_booked_when_something_is_lost(way, run, fate):
+    way.loses(Fate.ARRIVES, fate)
+    made = told(run("lease", "create", "training", *HOST, "--start", "+1h", "-f", "json"))
+    assert way.met == 1
+    assert [each.id for each in booked(way)] == [made["id"]]
+
+
+@pytest.mark.parametrize("fate", [Fate.LOST, Fate.ANSWER_LOST])
+def test_the_same_command_with_the_key_that_was_told_makes_it_certain(way, run, fate):
+    command = ("lease", "create", "training", *HOST, "--duration", "2h", "-f", "json")
+    way.loses(Fate.ARRIVES, rest=fate)
+    code, out, err = run(*command)
+    assert (code, out) == (9, "")
+    way.loses()
+    there = [each.id for each in booked(way)]
+    assert len(there) == (fate is Fate.ANSWER_LOST)
+    made = told(run(*command, "--idempotency-key", re.search(r"--idempotency-key (\S+)\n", err)[1]))
+    assert [each.id for each in booked(way)] == (there or [made["id"]]) == [made["id"]]
+
+
+@pytest.mark.parametrize("fate", [Fate.LOST, Fate.ANSWER_LOST, Fate.CUT])
+def test_an_extension_whose_answer_is_lost_is_done_once(way, run, fate):
+    made = told(run("lease", "create", "training", *HOST, "--start", "+1h", "--duration", "1d", "-f", "json"))
+    way.loses(Fate.ARRIVES, fate)
+    extended = told(run("lease", "extend", made["id"], "--by", "1d", "-f", "json"))
+    (lease,) = booked(way)
+    assert way.met == 1
+    assert lease.end_date - lease.start_date == timedelta(days=2)
+    assert extended["end_date"] == text(lease.end_date)
