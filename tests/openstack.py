@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -36,9 +37,64 @@ def auth(login: str) -> v3.Password:
     return v3.Password(**clouds()[login]["auth"])
 
 
+def without_login() -> dict[str, str]:
+    """Return the variables of this process, without any that log in somewhere, or have programs of others load ours."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHONPATH"))}
+
+
+def variables(login: str) -> dict[str, str]:
+    """Return a login of the test cloud as the openrc file of a project has it."""
+    auth = clouds()[login]["auth"]
+    return {
+        "OS_AUTH_TYPE": "password",
+        "OS_AUTH_URL": auth["auth_url"],
+        "OS_USERNAME": auth["username"],
+        "OS_PASSWORD": auth["password"],
+        "OS_PROJECT_NAME": auth["project_name"],
+        "OS_USER_DOMAIN_NAME": "Default",
+        "OS_PROJECT_DOMAIN_NAME": "Default",
+        "OS_IDENTITY_API_VERSION": "3",
+        "OS_REGION_NAME": "RegionOne",
+    }
+
+
+@contextmanager
+def application_credential(login: str) -> Iterator[dict[str, str]]:
+    """An application credential of somebody, with all roles of the login; yield what a program needs to log in."""
+    session = access(login).session
+    path = f"/users/{session.get_user_id()}/application_credentials"
+    where = {"service_type": "identity", "interface": "public"}
+    wanted = {"application_credential": {"name": f"test-{uuid.uuid4().hex[:8]}"}}
+    made = session.post(path, json=wanted, endpoint_filter=where).json()["application_credential"]
+    auth_url = clouds()[login]["auth"]["auth_url"]
+    yield {
+        "auth_url": auth_url,
+        "application_credential_id": made["id"],
+        "application_credential_secret": made["secret"],
+    }
+    session.delete(f"{path}/{made['id']}", endpoint_filter=where)
+
+
 def access(login: str, **settings: Any) -> Access:
     """Return a way into the test cloud as somebody."""
     return Access(Credentials(auth=auth(login), region="RegionOne", **settings))
+
+
+@cache
+def _operator() -> Any:
+    return access("admin").session
+
+
+def identity(method: str, path: str, body: object = None, **headers: str) -> Any:
+    """Ask Keystone as an operator; return its JSON, None if there is none."""
+    where = {"service_type": "identity", "interface": "public"}
+    answer = _operator().request(path, method, json=body, headers=headers, endpoint_filter=where)
+    return answer.json() if answer.content else None
+
+
+def ids_of(kind: str) -> dict[str, str]:
+    """Return the ids of Keystone's roles or projects, by their names."""
+    return {one["name"]: one["id"] for one in identity("GET", f"/{kind}")[kind]}
 
 
 def eventually(look: Callable[[], T], good: Callable[[T], bool] = bool, *, patience: float = PATIENCE) -> T:
@@ -271,19 +327,28 @@ def has_left(compute: Any, aggregate_id: int, host: str) -> bool:
 @contextmanager
 def service_user_in_all_projects() -> Iterator[None]:
     """The service user has a role in all projects, so that server groups can be made there."""
-    keystone = access("admin").session
-
-    def ask(method: str, path: str) -> Any:
-        return keystone.request(path, method, endpoint_filter={"service_type": "identity", "interface": "public"})
-
-    user = ask("GET", "/users?name=blazar").json()["users"][0]["id"]
-    role = next(role["id"] for role in ask("GET", "/roles").json()["roles"] if role["name"] == "member")
-    path = f"/OS-INHERIT/domains/default/users/{user}/roles/{role}/inherited_to_projects"
-    ask("PUT", path)
+    user = identity("GET", "/users?name=blazar")["users"][0]["id"]
+    path = f"/OS-INHERIT/domains/default/users/{user}/roles/{ids_of('roles')['member']}/inherited_to_projects"
+    identity("PUT", path)
     try:
         yield
     finally:
-        ask("DELETE", path)
+        identity("DELETE", path)
+
+
+@contextmanager
+def new_user(roles: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """A user with one role in each of some projects, by their names; yield its login, in the first of them."""
+    name, password = f"test-{uuid.uuid4().hex[:8]}", uuid.uuid4().hex
+    wanted = {"name": name, "password": password, "domain_id": "default"}
+    path = f"/users/{identity('POST', '/users', {'user': wanted})['user']['id']}"
+    try:
+        for project, role in roles.items():
+            identity("PUT", f"/projects/{ids_of('projects')[project]}{path}/roles/{ids_of('roles')[role]}")
+        auth = clouds()["demo"]["auth"]
+        yield {**auth, "username": name, "password": password, "project_name": next(iter(roles))}
+    finally:
+        identity("DELETE", path)
 
 
 @dataclass

@@ -60,6 +60,7 @@ OPTIONAL = [
     for s in (os.environ.get("OPENSTACK_CLOUD_SERVICES") or "cinder,heat").replace(" ", "").split(",")
     if s and s != "none"
 ]
+CLIENT = os.environ.get("OPENSTACK_CLOUD_RESERVATION_CLIENT") or ""
 DATABASES = ["keystone", "glance", "placement", "nova_api", "nova", "nova_cell0", "neutron", "cinder", "heat", "blazar"]
 SERVICE_USERS = ["nova", "placement", "neutron", "glance", "cinder", "heat", "blazar"]
 DEMO = ["demo", "alt_demo"]
@@ -292,9 +293,8 @@ def install_python():
         if not done:
             run([BIN / "pip", "install", *what], "install", env)
         mark.write_text(wanted)
-        extra = VENV / "extra"
-        if extra.exists():
-            extra.unlink()
+        for name in ("extra", "client"):
+            (VENV / name).unlink(missing_ok=True)
     package = os.environ.get("EXTRA_PYTHON_PACKAGE")
     mark = VENV / "extra"
     if package and not (mark.exists() and mark.read_text() == package):
@@ -305,6 +305,37 @@ def install_python():
             dict(os.environ),
         )
         mark.write_text(package)
+    install_client()
+
+
+def client_stamp():
+    """What the client of reservations is: the release that Heat requires, or the sources of another."""
+    if not CLIENT:
+        return ""
+    folder = pathlib.Path(CLIENT).resolve()
+    files = [folder / "pyproject.toml", *sorted(folder.glob("*/**/*.py"))]
+    told = [(str(path.relative_to(folder)), path.read_text()) for path in files if "build" not in path.parts]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def install_client():
+    """Install another client of reservations in place of the one that Heat requires, or the latter again."""
+    mark = VENV / "client"
+    wanted = client_stamp()
+    if (mark.read_text() if mark.exists() else "") == wanted:
+        return
+    say(f"installing {CLIENT}" if CLIENT else "installing the client of reservations that Heat requires")
+    mark.write_text("unfinished")
+    pip = [BIN / "pip", "install", "-q", "--force-reinstall", "--no-deps"]
+    if CLIENT:
+        # Builds leave files beside the sources.
+        copy = HOME / "client"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(CLIENT, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+        run([*pip, copy], "install", dict(os.environ))
+    else:
+        run([*pip, "-c", HERE / "constraints.txt", "python-blazarclient"], "install", dict(os.environ))
+    mark.write_text(wanted)
 
 
 # ----------------------------------------------------------- configuration
@@ -861,7 +892,8 @@ def start_late(quick=None):
     if "heat" in OPTIONAL:
         arguments = [f"--config-file={ETC}/heat/heat.conf"]
         api("heat-api", "heat.wsgi.api", arguments)
-        start("heat-engine", [BIN / "heat-engine", *arguments], environment(), stamp("heat"))
+        # It keeps the client that it has loaded.
+        start("heat-engine", [BIN / "heat-engine", *arguments], environment(), [*stamp("heat"), client_stamp()])
 
 
 # --------------------------------------------------------------- bootstrap

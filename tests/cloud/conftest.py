@@ -14,6 +14,10 @@ from tests.cloud.deployment import Deployment, deployed
 from tests.conftest import fresh_database
 from tests.openstack import Servers
 
+# Fixtures of the tests of the pages: what the browser complains of fails a test.
+from tests.web.conftest import complaints as complaints
+from tests.web.conftest import page_of as page_of
+
 HERE = Path(__file__).parent
 
 

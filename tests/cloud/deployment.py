@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 
 import requests
 import sqlalchemy as sa
+from keystoneauth1.identity import v3
 
 from blazar.clouds.ports import Compute
 from tests import openstack, upstream
@@ -179,6 +179,10 @@ class Deployment:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.ports['api-0']}"
 
+    def knows(self, login: str, auth: dict[str, Any]) -> None:
+        """Let a user of a test's own make requests, under this name."""
+        self.access[login] = openstack.Access(openstack.Credentials(auth=v3.Password(**auth), region="RegionOne"))
+
     def token(self, login: str) -> str:
         if login not in self.access:
             self.access[login] = openstack.access(login)
@@ -268,19 +272,8 @@ class Deployment:
         return self._program("openstack", login, arguments)
 
     def tries(self, program: str, login: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        auth = openstack.clouds()[login]["auth"]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("OS_")} | {
-            "OS_AUTH_TYPE": "password",
-            "OS_AUTH_URL": auth["auth_url"],
-            "OS_USERNAME": auth["username"],
-            "OS_PASSWORD": auth["password"],
-            "OS_PROJECT_NAME": auth["project_name"],
-            "OS_USER_DOMAIN_NAME": "Default",
-            "OS_PROJECT_DOMAIN_NAME": "Default",
-            "OS_IDENTITY_API_VERSION": "3",
-            "OS_REGION_NAME": "RegionOne",
-        }
         command = [str(upstream.programs() / program), *arguments]
+        environment = openstack.without_login() | openstack.variables(login)
         return subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment)
 
     def _program(self, program: str, login: str, arguments: tuple[str, ...]) -> str:
@@ -343,15 +336,10 @@ def _freepool(compute: Compute) -> Iterator[None]:
 def _endpoint(service: Deployment) -> Iterator[None]:
     """An entry in Keystone's catalog, where the clients look for us."""
     service.ports["api-0"] = free_port()
-    keystone = openstack.access("admin").session
-    base = {"service_type": "identity", "interface": "public"}
-
-    def ask(method: str, path: str, body: object = None) -> Any:
-        return keystone.request(path, method, json=body, endpoint_filter=base)
-
-    for old in ask("GET", f"/services?type=reservation&name={CATALOG_NAME}").json()["services"]:
+    ask = openstack.identity
+    for old in ask("GET", f"/services?type=reservation&name={CATALOG_NAME}")["services"]:
         ask("DELETE", f"/services/{old['id']}")
-    made = ask("POST", "/services", {"service": {"type": "reservation", "name": CATALOG_NAME}}).json()["service"]
+    made = ask("POST", "/services", {"service": {"type": "reservation", "name": CATALOG_NAME}})["service"]
     for interface in ("public", "internal"):
         endpoint = {"service_id": made["id"], "interface": interface, "region_id": "RegionOne"}
         ask("POST", "/endpoints", {"endpoint": {**endpoint, "url": f"{service.url}/v1"}})

@@ -6,14 +6,12 @@ The tables are those of the fast tests in ``tests/api``.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from keystoneauth1.identity import v3
 
-from blazar.clouds.openstack import Access, Credentials
 from tests import openstack
 from tests.cloud.deployment import Deployment, in_minutes
 from tests.isolation import (
@@ -36,33 +34,16 @@ both = pytest.mark.parametrize("root", ["/v1", "/v2"])
 @pytest.fixture(scope="module")
 def logins(service: Deployment) -> Iterator[None]:
     """Users whose only role in their project is the one that the table names."""
-    keystone = openstack.access("admin").session
-    base = {"service_type": "identity", "interface": "public"}
-
-    def ask(method: str, path: str, body: object = None) -> Any:
-        answer = keystone.request(path, method, json=body, endpoint_filter=base)
-        return answer.json() if answer.content else None
-
-    projects = {p["name"]: p["id"] for p in ask("GET", "/projects")["projects"]}
-    roles = {r["name"]: r["id"] for r in ask("GET", "/roles")["roles"]}
-    login = openstack.clouds()["demo"]["auth"]
-    made = []
-    for who, project, role in (
-        ("member", "demo", "member"),
-        ("reader", "demo", "reader"),
-        ("stranger", "alt_demo", "member"),
-        ("foreign reader", "alt_demo", "reader"),
-        ("service", "alt_demo", "service"),
-    ):
-        name, password = f"test-{uuid.uuid4().hex[:8]}", uuid.uuid4().hex
-        user = ask("POST", "/users", {"user": {"name": name, "password": password, "domain_id": "default"}})["user"]
-        made.append(user["id"])
-        ask("PUT", f"/projects/{projects[project]}/users/{user['id']}/roles/{roles[role]}")
-        auth = {**login, "username": name, "password": password, "project_name": project}
-        service.access[who] = Access(Credentials(auth=v3.Password(**auth), region="RegionOne"))
-    yield
-    for user_id in made:
-        ask("DELETE", f"/users/{user_id}")
+    with ExitStack() as users:
+        for who, project, role in (
+            ("member", "demo", "member"),
+            ("reader", "demo", "reader"),
+            ("stranger", "alt_demo", "member"),
+            ("foreign reader", "alt_demo", "reader"),
+            ("service", "alt_demo", "service"),
+        ):
+            service.knows(who, users.enter_context(openstack.new_user({project: role})))
+        yield
 
 
 def as_whom(who: str) -> str | None:
