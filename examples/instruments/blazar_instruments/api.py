@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from blazar.api.context import Call, identifier
+from blazar.api.kinds.lists import resource_list
+from blazar.api.queries import filter_by, option
+from blazar.api.readers import JsonText, Text
 from blazar.api.routes import ADMIN, READER, Body, Part, Root, Route, Rule, in_path
 from blazar.api.shapes import COUNT, FLAG, TEXT, Json, a_list, a_reservation, an_object, ref
 from blazar.model.requests import Registration
@@ -55,6 +58,8 @@ def _shown(found: Resource) -> Json:
     }
 
 
+_INSTRUMENT: Json = {"id": TEXT, "name": TEXT, "model": TEXT, "channels": COUNT, "reservable": FLAG}
+_EXAMPLE: Json = {"id": "m-1", "name": "microscope-1", "model": "confocal", "channels": 4, "reservable": True}
 _ID = in_path("instrument_id", "the id of the instrument")
 _ONE = an_object({"instrument": ref("Instrument")})
 _on_list = partial(Route, root=Root.V1, path="/instruments")
@@ -71,6 +76,23 @@ PART = Part(
             rule=GET,
             render=lambda found: {"instruments": [_shown(each) for each in found]},
             answers={200: an_object({"instruments": a_list(ref("Instrument"))})},
+            until=(1, 0),
+        ),
+        resource_list(
+            INSTRUMENT,
+            "instruments",
+            _shown,
+            item=ref("InstrumentInList"),
+            sort_keys=("name", "created_at"),
+            parameters=(
+                filter_by("model", Text(), "the model"),
+                option("requirement", JsonText(), "instruments that meet this, as in reservations"),
+            ),
+            fields=tuple(_INSTRUMENT),
+            path="/instruments",
+            name="list_instruments",
+            summary="List the instruments that can be reserved",
+            rule=GET,
         ),
         _on_list(
             method="POST",
@@ -105,10 +127,9 @@ PART = Part(
     ),
     rules=(GET, POST, DELETE),
     components={
-        "Instrument": an_object(
-            {"id": TEXT, "name": TEXT, "model": TEXT, "channels": COUNT, "reservable": FLAG},
-            example={"id": "m-1", "name": "microscope-1", "model": "confocal", "channels": 4, "reservable": True},
-        ),
+        "Instrument": an_object(_INSTRUMENT, example=_EXAMPLE),
+        # With fields=name,model an item has only these keys, and its id.
+        "InstrumentInList": an_object(_INSTRUMENT, optional=tuple(_INSTRUMENT), example=_EXAMPLE),
     },
     reservations={
         "InstrumentReservation": a_reservation(
