@@ -10,7 +10,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow soak test-cloud test-one cloud cloud-down lint format coverage bench changelog db-revision sample-config clean
+.PHONY: help run demo test test-slow soak test-cloud test-one cloud cloud-down lint format web test-web coverage bench changelog db-revision sample-config client-manual clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,32 +21,39 @@ $(BIN)/.run: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
-$(BIN)/.dev: $(BIN)/.run
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+# The client is a distribution of its own, which the tests and the checks of types import.
+$(BIN)/.dev: $(BIN)/.run client/pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e ./client
 	@touch $@
 
 run: $(BIN)/.run ## serve on 127.0.0.1:1234 with a simulated cloud (BLAZAR_PORT, BLAZAR_DATA)
 	@exec $(BIN)/blazar-standalone $(ARGS)
 
+demo: $(BIN)/.run ## serve a cloud of 60 hosts with months of leases of several projects (BLAZAR_PORT, DEMO_DATA)
+	@exec $(BIN)/blazar-standalone --demo --data $(or $(DEMO_DATA),./var/demo) $(ARGS)
+
 # An idle worker steals tests from the other one; tests that share a fixture of their module mostly stay together.
 TWO := -n 2 --dist worksteal
 
-test: $(BIN)/.dev ## the fast tests (under 2 minutes)
-	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud" $(ARGS)
+test: $(BIN)/.dev ## the fast tests (3 minutes)
+	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" $(ARGS)
 
-# Tests that only compute run in parallel; tests that race, kill and listen run alone.
-SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/enforcement tests/unit
+# Tests that compute, or use one program of their own, run in parallel; tests that race, kill and measure run alone.
+SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/enforcement tests/unit \
+	$(filter-out %/test_upstream_client.py,$(wildcard tests/client/test_*.py)) \
+	tests/examples tests/house tests/slow/test_wheel.py
 SLOW = BLAZAR_CASES=$${BLAZAR_CASES:-10000} $(BIN)/python -m pytest -q -m "slow and not cloud" --timeout 1500 --durations 15
 
-test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, ten thousand cases, the upstream client
+test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, ten thousand cases, the upstream client and dashboard
 	$(SLOW) $(TWO) $(SIDE_BY_SIDE) $(ARGS)
 	$(SLOW) $(SIDE_BY_SIDE:%=--ignore %) tests $(ARGS)
 
 soak: $(BIN)/.dev ## real processes that are killed and stopped, with checks: MINUTES=15 SEED=… DATABASE=postgresql|mariadb
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),15) --database $(or $(DATABASE),postgresql) $(if $(SEED),--seed $(SEED))
 
-# A small real OpenStack on this machine; cloud/README.md describes it. nova-scheduler loads our filter.
-CLOUD := OPENSTACK_CLOUD_SERVICES=$${OPENSTACK_CLOUD_SERVICES:-none} \
+# A small real OpenStack on this machine; cloud/README.md describes it. nova-scheduler loads our filter, Heat our client.
+CLOUD := OPENSTACK_CLOUD_SERVICES=$${OPENSTACK_CLOUD_SERVICES:-heat} \
+	OPENSTACK_CLOUD_RESERVATION_CLIENT=$(CURDIR)/client \
 	NOVA_EXTRA_FILTERS=blazarnova.scheduler.filters.blazar_filter.BlazarFilter EXTRA_PYTHON_PACKAGE=$(CURDIR)/nova
 CLOUD_PYTHON = $(or $(OPENSTACK_CLOUD_HOME),$(HOME)/.cache/openstack-cloud)/venv/bin/python
 
@@ -69,6 +76,7 @@ lint: $(BIN)/.dev ## style, types, import order, words of the glossary
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	cd nova && $(abspath $(BIN))/mypy --config-file pyproject.toml
+	cd client && $(abspath $(BIN))/mypy --config-file pyproject.toml
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house.words
 
@@ -76,8 +84,19 @@ format: $(BIN)/.dev ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-coverage: $(BIN)/.dev ## lines and branches that the fast tests run; the report is in .coverage-html (3 minutes)
-	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud" --cov --cov-report term --cov-report html:.coverage-html $(ARGS)
+WEB := web/node_modules/.package-lock.json
+$(WEB): web/package.json web/package-lock.json web/.npmrc
+	npm --prefix web ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+web: $(WEB) ## build the web pages from web/src; needs Node 20 or newer
+	cd web && npm run -s check && npm run -s lint && npm run -s test && npm run -s build
+
+test-web: $(BIN)/.dev $(WEB) ## the tests of the web pages in a browser (Chromium, Node)
+	$(BIN)/python -m pytest -q -m web --timeout 300 $(ARGS)
+
+coverage: $(BIN)/.dev ## lines and branches that the fast tests run; the report is in .coverage-html (4 minutes)
+	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" --cov --cov-report term --cov-report html:.coverage-html $(ARGS)
 
 changelog: $(BIN)/.dev ## show what the next release brings, of the files in changes/
 	@$(BIN)/towncrier build --draft 2>/dev/null
@@ -94,5 +113,8 @@ sample-config: $(BIN)/.dev ## regenerate etc/blazar/*.sample and docs/configurat
 	$(BIN)/oslopolicy-sample-generator --config-file etc/blazar/blazar-policy-generator.conf
 	$(BIN)/python tools/configuration_page.py > docs/configuration.md
 
+client-manual: $(BIN)/.dev ## write client/man/blazar.1 from the options of the commands
+	$(BIN)/python tools/client_manual.py > client/man/blazar.1.new && mv client/man/blazar.1.new client/man/blazar.1
+
 clean: ## remove the files of the other targets (not the data in ./var)
-	rm -rf $(VENV) .venv-client .venv-tempest build dist *.egg-info .coverage .coverage-html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-client .venv-dashboard .venv-tempest build dist *.egg-info client/build client/*.egg-info .coverage .coverage-html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

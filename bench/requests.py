@@ -12,13 +12,19 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import partial
 
 from bench.ground import BEGIN, END, Ground, database
 from bench.kinds import Kind, Room
+from blazar.model.clock import zulu
+from blazar.store.lease_pages import SORT_KEYS
 from tests.statements import counted
 
 FORMAT = "%Y-%m-%d %H:%M"
 CREATORS = 8
+MODERN = {"OpenStack-API-Version": "reservation 1.1"}
+MEMBER = {"X-Auth-Token": "u:another"}
+"""Somebody of a project to which nothing is promised: all that is shown is of others, and merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,12 @@ def cell(base: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
     yield timed("show", 50, get(f"/v1/leases/{made[0]}"))
     remove()
     slow = leases >= 100_000 or hosts >= 10_000
+    yield timed("find a time", 10 if slow else 100, partial(find, ground, hosts))
+    for what, token in (("calendar", MEMBER), ("calendar, operator", {}), ("capacity", MEMBER)):
+        yield timed(what, 5 if slow else 20, partial(look, ground, what.partition(",")[0], token))
+    for key in SORT_KEYS:
+        yield timed(f"list by {key}", 5 if slow else 20, partial(page, ground, sort_key=key))
+    yield timed("list, past", 5 if slow else 20, partial(page, ground, state="past"))
     begin = time.perf_counter()
     with counted(ground.engine) as statements:
         ground.app.extensions["blazar"].rendered["v1"].forget()
@@ -118,6 +130,34 @@ def cell(base: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
     yield timed("list", 5, get("/v1/leases"))
     for name, path in ground.kind.lists.items():
         yield timed(name, 1 if slow else 5, get(path))
+
+
+def look(ground: Ground, what: str, token: dict[str, str]) -> None:
+    """Show the month of the ground: a page of as many resources as there can be, or steps of an hour."""
+    more = {"calendar": "limit=1000", "capacity": "step=1h"}[what]
+    path = f"/v1/{what}?resource_type={ground.kind.resource_type}&from={zulu(BEGIN)}&to={zulu(END)}&{more}"
+    answer = ground.http.get(path, headers={**MODERN, **token})
+    assert answer.status_code == 200, answer.text
+
+
+def page(ground: Ground, **query: str) -> None:
+    """List a page of leases with all that 1.1 shows of them."""
+    answer = ground.http.get("/v1/leases", query_string={"limit": 100, **query}, headers=MODERN)
+    assert answer.status_code == 200, answer.text
+
+
+def find(ground: Ground, hosts: int) -> None:
+    """Ask when more fits than is free before the end of the month: so all of the month is searched, and explained."""
+    room = ground.kind.searches(hosts, hosts - len(ground.busy))
+    question = {
+        "reservations": [{"resource_type": ground.kind.resource_type, **room}],
+        "duration": "P3D",
+        "earliest": zulu(BEGIN),
+        "latest": zulu(END + timedelta(days=10)),
+    }
+    answer = ground.http.post("/v1/availability", json=question, headers=MODERN)
+    assert answer.status_code == 200, answer.text
+    assert answer.json["availability"]["openings"], answer.text
 
 
 def throughput(kind: str, *, hosts: int = 1000, leases: int = 1000, each: int = 25) -> dict[str, object]:

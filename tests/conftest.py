@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import sqlalchemy as sa
@@ -18,6 +19,9 @@ from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from tests.tables import empty, new_sqlite
 from tests.world import World
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 POSTGRESQL = os.environ.get("BLAZAR_TEST_POSTGRESQL", "postgresql+psycopg://postgres@127.0.0.1:5432")
 MARIADB = os.environ.get("BLAZAR_TEST_MARIADB", "mysql+pymysql://root@127.0.0.1:3306")
@@ -74,6 +78,15 @@ def sqlite_url(tmp_path: Path) -> str:
 def postgresql_url(tmp_path: Path) -> Iterator[str]:
     """An empty PostgreSQL database."""
     yield from fresh_database("postgresql", tmp_path)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The browser of all tests that open pages."""
+    # Only now: most runs have no such test.
+    from tests.web.conftest import launched
+
+    yield from launched()
 
 
 class KeptDatabases:

@@ -70,6 +70,49 @@ ON_ADDRESSES = [
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, in version 1: addresses are everybody's to see."""
 
+FREE = {"reservations": [{"resource_type": "physical:host", "min": 1}], "duration": "PT1H"}
+SINCE_1_1 = [
+    #                                   admin member reader stranger foreign reader service nobody
+    ("GET", "/calendar", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/capacity", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/properties", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("POST", "/availability", FREE, (200, 200, 403, 200, 403, 403, 401)),
+    ("POST", "/availability", {"colour": "red"}, (400, 400, 403, 400, 403, 403, 401)),
+    ("GET", "/info", None, (200, 200, 200, 200, 200, 200, 401)),
+    ("GET", "/os-hosts", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/hypervisors", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/os-hosts/allocations", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/os-hosts/0/allocation", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("PUT", "/os-hosts/0/allocation", {"reservation_id": "none"}, (404, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/os-hosts/0/refresh", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/os-hosts/properties", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("PATCH", "/os-hosts/properties/none", {"private": False}, (404, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/floatingips", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/floatingips/0", None, (404, 404, 404, 404, 404, 403, 401)),
+    ("POST", "/floatingips", NO_ADDRESS, (400, 403, 403, 403, 403, 403, 401)),
+    ("DELETE", "/floatingips/0", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/os-hosts", {"name": "no-such-host"}, (400, 403, 403, 403, 403, 403, 401)),
+    ("PUT", "/os-hosts/0", {"disabled": None}, (404, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/leases", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/leases/{lease}", None, (200, 200, 200, 404, 404, 404, 401)),
+    ("PUT", "/leases/{lease}", {"name": "x"}, (200, 200, 403, 404, 404, 404, 401)),
+    ("PUT", "/leases/{lease}", {"project_id": "x"}, (400, 400, 403, 404, 404, 404, 401)),
+    ("DELETE", "/leases/{lease}", None, (204, 204, 403, 404, 404, 404, 401)),
+]
+"""Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.1 on."""
+
+USERS_FEED = {"kind": "user", "name": "mine"}
+ON_FEEDS = [
+    #                                       admin member reader stranger foreign reader service nobody
+    ("GET", "/feeds", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("POST", "/feeds", USERS_FEED, (201, 201, 201, 201, 201, 403, 401)),
+    ("POST", "/feeds", {**USERS_FEED, "kind": "resource", "resource": "{host}"}, (201, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/feeds", {"colour": "red"}, (400, 400, 400, 400, 400, 403, 401)),
+    ("GET", "/feeds/{feed}", None, (200, 200, 404, 404, 404, 403, 401)),
+    ("DELETE", "/feeds/{feed}", None, (204, 204, 404, 404, 404, 403, 401)),
+]
+"""Method, path, body, and the status that each of ``WHO`` gets, from 1.1 on: a feed is its user's, a member's here."""
+
 SEEN = {
     "admin": {"own", "foreign"},
     "member": {"own"},

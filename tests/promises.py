@@ -18,8 +18,9 @@ def check_promises(store: Store, *, since: datetime) -> None:
     Who has overstayed is waited for, and so counts only until the end of its own window.
     """
     for kind in KINDS:
-        resources = {resource.id: resource for resource in store.resources.of_kind(kind)}
-        check(store.calendar.live(kind), resources, since=since)
+        if allocations := store.calendar.live(kind):
+            resources = {resource.id: resource for resource in store.resources.of_kind(kind)}
+            check(allocations, resources, since=since)
 
 
 def check(allocations: Iterable[Allocation], resources: Mapping[int, Resource], *, since: datetime) -> None:

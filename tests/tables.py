@@ -38,6 +38,28 @@ def sqlite_engine(path: Path) -> Engine:
     return engine
 
 
+def contents(engine: Engine) -> bytes:
+    """Return all of a SQLite database that nobody uses at present."""
+    # The last one who leaves a database writes all of it into the one file.
+    engine.dispose()
+    return _file(engine).read_bytes()
+
+
+def fill(engine: Engine, filled: bytes) -> bool:
+    """Make a SQLite database that is as ``new_sqlite`` made it a copy of another; return whether it was."""
+    if engine.dialect.name != "sqlite":
+        return False
+    file = _file(engine)
+    if file.with_name(f"{file.name}-wal").exists() or file.read_bytes() != _migrated()[0]:
+        return False
+    file.write_bytes(filled)
+    return True
+
+
+def _file(engine: Engine) -> Path:
+    return Path(str(engine.url.database))
+
+
 @cache
 def _migrated() -> tuple[bytes, Engine]:
     """Return a SQLite database at the newest revision, and the engine that made it, whose dialect all share."""

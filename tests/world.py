@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -40,6 +44,7 @@ from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
 from blazar.resources.kinds import Uses
 from blazar.store.store import Store
+from tests.tables import contents, fill, new_sqlite
 
 NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
 PROJECT = "physics"
@@ -116,6 +121,9 @@ class World:
         types: Sequence[Callable[[Cloud, HostSettings], ResourceType]] = TYPES,
         kinds: Callable[[Cloud, HostSettings], Mapping[ResourceKind, Any]] = kinds_of,
     ) -> None:
+        usual = state is clock is cloud is host_settings is None and kinds is kinds_of
+        if register and usual and fill(engine, _registered(hosts)[0]):
+            register, state = False, copy.deepcopy(_registered(hosts)[1])
         self._kinds = kinds
         self._types = types
         self.enforcement = Enforcement(filters, exempt=exempt, identity=identity)
@@ -252,6 +260,15 @@ class World:
     def reservation_aggregates(self) -> list[str]:
         """Return the aggregates that belong to reservations."""
         return [a.name for a in self.aggregates() if (a.zone or "").startswith("blazar_")]
+
+
+@cache
+def _registered(hosts: int) -> tuple[bytes, State]:
+    """Return the database and the cloud of a world with so many hosts: most worlds begin so, and they take long."""
+    with TemporaryDirectory() as folder:
+        world = World(new_sqlite(Path(folder) / "blazar.sqlite"), hosts=hosts, state=of_size(max(hosts, 1)))
+        with world.simulated.inspect() as state:
+            return contents(world.engine), copy.deepcopy(state)
 
 
 def host_request(

@@ -20,12 +20,18 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
+from blazar.api.app import create_app
+from blazar.api.identity import StandaloneIdentity
+from blazar.api.parts import BUILTIN
+from blazar.api.policy import Policy
+from blazar.api.served import Served
 from blazar.clouds.ports import Cloud
 from blazar.enforcement import limits
 from blazar.model import spending
 from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound, UsageDenied
 from blazar.model.lease import EventType, LeaseStatus
 from blazar.model.requests import Registration, ReservationRequest, ResourceChange
+from tests.api.conftest import client_of
 from tests.cmd.conftest import Program
 from tests.world import NOON, World, kinds_of
 
@@ -163,6 +169,30 @@ def test_a_project_has_no_more_of_it_than_its_limit(sqlite, service, monkeypatch
     world.lease(channels(1), start=HOUR)
     with pytest.raises(UsageDenied, match="the lease would have 1 instrument, and of the 1 that the project may have"):
         world.lease(channels(1), start=HOUR)
+
+
+def test_from_1_1_on_its_list_has_pages_and_filters_as_every_list(world):
+    from blazar_instruments.api import PART
+
+    parts = (*BUILTIN, PART)
+    app = create_app(
+        world.manager, identity=StandaloneIdentity(), policy=Policy(parts=parts), served=Served(parts, newest=(1, 1))
+    )
+    client = client_of(app)
+
+    def asked(query: str, version: str = "1.1") -> Any:
+        return client.get(f"/v1/instruments{query}", headers={"OpenStack-API-Version": f"reservation {version}"}).json
+
+    assert asked("", "1.0").keys() == {"instruments"}
+    first = asked("?limit=1&with_count=true&fields=name")
+    assert (first["instruments"], first["count"]) == ([{"id": "s-1", "name": "analyser-1"}], 2)
+    _, following = first["links"]
+    assert following["rel"] == "next"
+    second = asked("?" + following["href"].partition("?")[2])
+    assert [each["name"] for each in second["instruments"]] == ["microscope-1"]
+    assert len(second["links"]) == 1
+    assert [each["name"] for each in asked("?model=confocal")["instruments"]] == ["microscope-1"]
+    assert asked("?colour=red")["errors"][0]["code"] == "reservation.unknown_query_parameter"
 
 
 class Laboratory(http.server.BaseHTTPRequestHandler):

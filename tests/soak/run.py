@@ -24,7 +24,7 @@ import kombu
 
 from blazar.clouds.simulated import SimulatedCloud
 from blazar.model.errors import BlazarError, NotFound
-from blazar.model.lease import EventStatus, LeaseStatus
+from blazar.model.lease import Event, EventStatus, LeaseStatus
 from blazar.model.resource import KINDS
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
@@ -321,7 +321,7 @@ def _come_to_rest(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
         try:
             leases = store.leases.of_project(None)
             for lease in leases:
-                if lease.status is LeaseStatus.ERROR:
+                if lease.status is LeaseStatus.ERROR or any(_waits_for_room(event) for event in lease.events):
                     admin.ask("DELETE", f"/v2/leases/{lease.id}")
             due = store.events.next_due()
             begun = [e for lease in leases for e in lease.events if e.status is EventStatus.IN_PROGRESS]
@@ -335,6 +335,14 @@ def _come_to_rest(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
         else:
             _check_names(store, watch)
             return
+
+
+def _waits_for_room(event: Event) -> bool:
+    """Return whether a move before the end is tried again for want of room, as it is until the end of its lease.
+
+    All hosts are registered here, so room may never come, and the end of the lease may be an hour away.
+    """
+    return event.status is EventStatus.IN_PROGRESS and "has room for it" in (event.reason or "")
 
 
 def _give_all_back(plan: Plan, store: Store, watch: Watch, admin: Api) -> None:
