@@ -190,9 +190,9 @@ def test_a_stopped_server_moves_cold_and_stays_when_that_is_confirmed(site, comp
     compute.migrate_server(server.id, other, live=False)
     site.soon(lambda: compute.servers_on(other), lambda there: [s.status for s in there] == ["VERIFY_RESIZE"])
     assert compute.migrations_of(server.id)[-1] == Migration(other, live=False, state=MigrationState.TO_CONFIRM)
-    assert (compute.moves_to_confirm(host), compute.moves_to_confirm(other)) == ((server.id,), ())
+    assert (compute.moves_from(host), compute.moves_from(other)) == ({server.id: MigrationState.TO_CONFIRM}, {})
     compute.confirm_migration(server.id)
-    assert compute.moves_to_confirm(host) == ()
+    assert compute.moves_from(host) == {}
     site.soon(lambda: compute.servers_on(other), lambda there: [s.status for s in there] == ["SHUTOFF"])
     assert compute.migrations_of(server.id)[-1].state is MigrationState.DONE
 

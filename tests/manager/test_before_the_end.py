@@ -315,10 +315,27 @@ def test_a_cold_move_that_somebody_left_unconfirmed_does_not_keep_a_host_busy(ro
     lease, host = running(roomy, "none")
     server = boot(roomy, lease, host, status="SHUTOFF")
     roomy.simulated.compute.migrate_server(server.id, "node-4", live=False)
-    assert roomy.simulated.compute.moves_to_confirm(host) == (server.id,)
+    assert roomy.simulated.compute.moves_from(host) == {server.id: MigrationState.TO_CONFIRM}
     roomy.run_to(NOON + 2 * HOUR + MINUTE)
-    assert roomy.simulated.compute.moves_to_confirm(host) == ()
+    assert roomy.simulated.compute.moves_from(host) == {}
     assert where(roomy, server) == "node-4"
+    assert roomy.now(lease).status is LeaseStatus.TERMINATED
+
+
+@pytest.mark.parametrize("action", ["migration", "none"])
+def test_a_host_returns_only_when_a_cold_move_from_it_was_confirmed(roomy, action):
+    roomy.simulated.durations.settling = HOUR + 5 * MINUTE
+    lease, host = running(roomy, action)
+    server = boot(roomy, lease, host, status="SHUTOFF")
+    roomy.run_to(NOON + HOUR)
+    if action == "none":
+        roomy.simulated.compute.migrate_server(server.id, "node-4", live=False)
+    roomy.run_to(NOON + 2 * HOUR + MINUTE)
+    assert roomy.simulated.compute.servers_on(host) == ()
+    assert roomy.simulated.compute.moves_from(host) == {server.id: MigrationState.RUNNING}
+    assert roomy.now(lease).status is not LeaseStatus.TERMINATED
+    roomy.run_to(NOON + 2 * HOUR + 10 * MINUTE)
+    assert {s.id: s.status for s in roomy.simulated.operators.list_servers()} == {server.id: "SHUTOFF"}
     assert roomy.now(lease).status is LeaseStatus.TERMINATED
 
 

@@ -34,6 +34,12 @@ _MIGRATION_STATES = {
 }
 """Nova's statuses of a migration; all others mean that it is in progress."""
 
+_LEFT = ("post-migrating", "finished")
+"""Nova's statuses of a cold migration whose server is on the other host, in the order in which they follow."""
+
+_MOVING = {"RESIZE": MigrationState.RUNNING, "VERIFY_RESIZE": MigrationState.TO_CONFIRM}
+"""Nova's statuses of a server that moves; with any other, as ERROR, the move needs its operator or is over."""
+
 
 class OpenStackServers:
     """Implements the roles of servers, migrations and images."""
@@ -121,11 +127,25 @@ class OpenStackServers:
         """Accept a cold move."""
         self._server_action(server_id, {"confirmResize": None})
 
-    def moves_to_confirm(self, service_name: str) -> tuple[str, ...]:
-        """Return the servers that were moved cold away from a host and wait to be confirmed."""
-        query = {"host": service_name, "status": "finished"}
-        found = self._nova.pages("/os-migrations", "migrations", microversion=SERVERS, params=query)
-        return tuple(item["instance_uuid"] for item in found if item["source_compute"] == service_name)
+    def moves_from(self, service_name: str) -> Mapping[str, MigrationState]:
+        """Return the servers that have left a host by a cold migration that is not complete, with its state."""
+        moves: dict[str, MigrationState] = {}
+        # In this order: a migration that leaves the first status in between is found in the second.
+        for status in _LEFT:
+            query = {"host": service_name, "status": status}
+            for item in self._nova.pages("/os-migrations", "migrations", microversion=SERVERS, params=query):
+                if item["source_compute"] == service_name:
+                    moves.update(self._move(item["instance_uuid"]))
+        return moves
+
+    def _move(self, server_id: str) -> Mapping[str, MigrationState]:
+        # A migration is called finished before its server may be confirmed: the status of the server decides.
+        try:
+            server = self._nova.get(f"/servers/{quote(server_id, safe='')}", microversion=SERVERS)["server"]
+        except NotFound:
+            return {}
+        state = _MOVING.get(server["status"])
+        return {} if state is None else {server_id: state}
 
     def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
         """Return the moves of a server."""

@@ -215,8 +215,11 @@ class Migrations(Protocol):
     def confirm_migration(self, server_id: str) -> None:
         """Confirm a cold migration. NotFound; Conflict if there is none to confirm."""
 
-    def moves_to_confirm(self, service_name: str) -> tuple[str, ...]:
-        """Return the ids of the servers whose cold migration away from a host waits to be confirmed."""
+    def moves_from(self, service_name: str) -> Mapping[str, MigrationState]:
+        """Return the ids of servers that have left a host by a cold migration that is not complete, with its state.
+
+        RUNNING: the server is no longer listed on the host, and its migration cannot be confirmed yet; or TO_CONFIRM.
+        """
 
     def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
         """Return the migrations of a server, the oldest first."""

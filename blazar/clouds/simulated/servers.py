@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 
-from blazar.clouds.ports import Image, Migration, Server
+from blazar.clouds.ports import Image, Migration, MigrationState, Server
 from blazar.clouds.simulated.service import SimulatedService
 from blazar.clouds.simulated.state import ImageState, MoveState, ServerState, State
 from blazar.model.amounts import Amounts
@@ -76,8 +76,9 @@ class SimulatedServers(SimulatedService):
                 raise Conflict(f"server {server_id} is {server.status_at(now)}")
             if server.location(now) == service_name:
                 raise CloudRefused(f"server {server_id} is on {service_name} already")
-            over = (now + self._durations.migration).isoformat()
-            server.migrations.append(MoveState(service_name, live, over))
+            over = now + self._durations.migration
+            settled = over if live else over + self._durations.settling
+            server.migrations.append(MoveState(service_name, live, over.isoformat(), settled.isoformat()))
 
     def confirm_migration(self, server_id: str) -> None:
         """Confirm a cold migration."""
@@ -88,15 +89,15 @@ class SimulatedServers(SimulatedService):
                 raise Conflict(f"server {server_id} is {server.status_at(now)}")
             server.migrations[-1].confirmed = True
 
-    def moves_to_confirm(self, service_name: str) -> tuple[str, ...]:
-        """Return the servers whose cold migration away from a host waits to be confirmed."""
-        with self._calls.reading("moves_to_confirm") as state:
+    def moves_from(self, service_name: str) -> Mapping[str, MigrationState]:
+        """Return the servers that have left a host by a cold migration that is not complete, with its state."""
+        with self._calls.reading("moves_from") as state:
             now = self._clock.now()
-            return tuple(
-                server.id
+            return {
+                server.id: server.migrations[-1].state_at(now)
                 for server in state.servers.values()
-                if server.status_at(now) == "VERIFY_RESIZE" and server.former_location(now) == service_name
-            )
+                if server.is_settling(now) and server.former_location(now) == service_name
+            }
 
     def migrations_of(self, server_id: str) -> tuple[Migration, ...]:
         """Return the migrations of a server."""

@@ -17,11 +17,15 @@ from blazar.model.clock import Clock
 
 @dataclass(slots=True)
 class Durations:
-    """How long the cloud takes to complete what a call begins; tests change it."""
+    """How long the cloud takes to complete what a call begins; tests change it.
+
+    ``settling``: from the arrival of a server that moves cold until the move can be confirmed.
+    """
 
     deletion: timedelta = timedelta(0)
     snapshot: timedelta = timedelta(0)
     migration: timedelta = timedelta(0)
+    settling: timedelta = timedelta(0)
 
 
 class Calls:

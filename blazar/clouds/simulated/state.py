@@ -48,16 +48,25 @@ class AggregateState:
 
 @dataclass(slots=True)
 class MoveState:
-    """A migration of a server; ``over_at`` is the instant (ISO 8601) at which the server arrives."""
+    """A migration of a server.
+
+    ``over_at`` and ``settled_at`` are the instants (ISO 8601) at which the server arrives, and from which the move can
+    be confirmed.
+    """
 
     host: str
     live: bool
     over_at: str
+    settled_at: str
     confirmed: bool = False
+
+    def has_arrived(self, now: datetime) -> bool:
+        """Return whether the server is on the other host."""
+        return datetime.fromisoformat(self.over_at) <= now
 
     def state_at(self, now: datetime) -> MigrationState:
         """Return the progress of the migration."""
-        if datetime.fromisoformat(self.over_at) > now:
+        if datetime.fromisoformat(self.settled_at) > now:
             return MigrationState.RUNNING
         return MigrationState.DONE if self.live or self.confirmed else MigrationState.TO_CONFIRM
 
@@ -99,6 +108,11 @@ class ServerState:
         arrived = self._arrivals(now)
         return arrived[-2] if len(arrived) > 1 else self.host
 
+    def is_settling(self, now: datetime) -> bool:
+        """Return whether the server has arrived by a cold migration that is not complete."""
+        last = self.migrations[-1] if self.migrations else None
+        return last is not None and last.has_arrived(now) and last.state_at(now) is not MigrationState.DONE
+
     def status_at(self, now: datetime) -> str:
         """Return Nova's status of the server."""
         match self.migrations[-1].state_at(now) if self.migrations else None:
@@ -109,7 +123,7 @@ class ServerState:
         return self.status
 
     def _arrivals(self, now: datetime) -> list[str]:
-        return [move.host for move in self.migrations if move.state_at(now) is not MigrationState.RUNNING]
+        return [move.host for move in self.migrations if move.has_arrived(now)]
 
 
 @dataclass(slots=True)
@@ -255,7 +269,8 @@ class State:
 
 
 def _server(data: dict[str, Any]) -> ServerState:
-    moves = [MoveState(**move) for move in data.get("migrations", [])]
+    # Files of earlier versions do not say when a move had settled: when the server arrived.
+    moves = [MoveState(**{"settled_at": move["over_at"], **move}) for move in data.get("migrations", [])]
     return ServerState(**{**data, "migrations": moves})
 
 

@@ -23,7 +23,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import Aggregate, Compute, Server
+from blazar.clouds.ports import Aggregate, Compute, MigrationState, Server
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.model.reasons import Cause, ReasonCode, joint_cause
 from blazar.model.resource import Resource
@@ -112,16 +112,21 @@ class ReservationAggregates:
         )
 
     def confirm_moves_from(self, host: str) -> int:
-        """Confirm all cold migrations away from a host, which hold capacity on it until then; return their number."""
-        confirmed = 0
-        for server_id in self._compute.moves_to_confirm(host):
+        """Confirm the cold migrations away from a host, which hold capacity on it until then.
+
+        Return the number of those that were not complete, with those that cannot be confirmed yet. Read the servers on
+        the host before: one that leaves in between is found here.
+        """
+        incomplete = 0
+        for server_id, state in self._compute.moves_from(host).items():
             try:
-                self._compute.confirm_migration(server_id)
+                if state is MigrationState.TO_CONFIRM:
+                    self._compute.confirm_migration(server_id)
             except (NotFound, Conflict):
-                # Just deleted or confirmed, or the server needs its operator: there is nothing to wait for.
+                # Just deleted or confirmed: there is nothing to wait for.
                 continue
-            confirmed += 1
-        return confirmed
+            incomplete += 1
+        return incomplete
 
     def assign(self, reservation_id: str, *, hosts: Iterable[str], project_id: str) -> Unfinished:
         """Ensure that the hosts are in the reservation's aggregate and not in the freepool; return what is unfinished.
@@ -194,8 +199,8 @@ class ReservationAggregates:
         left = 0
         occupied: dict[str, Sequence[Server]] = {}
         for host in leaving:
-            left += self.confirm_moves_from(host)
             occupied[host] = self._compute.servers_on(host)
+            left += self.confirm_moves_from(host)
         if any(occupied.values()):
             if hosts is None:
                 self._close(aggregate)
@@ -217,8 +222,8 @@ class ReservationAggregates:
 
     def _check_empty(self, host: str, aggregate: Aggregate) -> None:
         """Raise Conflict if servers keep a host from leaving an aggregate that remains."""
-        self.confirm_moves_from(host)
         servers = self._compute.servers_on(host)
+        self.confirm_moves_from(host)
         if servers:
             raise Conflict(
                 f"host {host} runs {len(servers)} servers of reservation {aggregate.name}, as {servers[0].id}; move or "

@@ -36,10 +36,10 @@ class Migrations:
     def ensure(self, reservation_id: str, *, attempt: int) -> Tally:
         """Ensure that no server is left in the reservation; each ``attempt`` starts with other target hosts."""
         hosts = self._aggregates.hosts_of(reservation_id)
-        confirmed = sum(self._aggregates.confirm_moves_from(host) for host in hosts)
         servers = [server for host in hosts for server in self._compute.servers_on(host)]
+        settling = sum(self._aggregates.confirm_moves_from(host) for host in hosts)
         if not servers:
-            return Tally(under_way=confirmed)
+            return Tally(under_way=settling)
         targets = self._freepool.open_hosts()
         begun = running = 0
         failures = []
@@ -57,7 +57,7 @@ class Migrations:
                 failures.append(f"server {server.id} was not moved: {error.message}")
             else:
                 begun += 1
-        return Tally(begun, begun + running + confirmed, tuple(failures))
+        return Tally(begun, begun + running + settling, tuple(failures))
 
     def was_moved(self, server: Server, reservation_id: str) -> bool:
         """Return whether a server has moved out of the reservation, so that the end does not delete it."""

@@ -256,4 +256,4 @@ class PhysicalHost:
         left = self._aggregates.release(
             task.reservation.id, hosts=hosts, assigned=service_names(task.resources) if used else ()
         )
-        return deleting(left) if left else Done()
+        return deleting(left, "servers are being deleted or moved away") if left else Done()
