@@ -8,6 +8,7 @@ from blazar.clouds.openstack.aggregates import OpenStackAggregates
 from blazar.clouds.openstack.flavors import OpenStackFlavors
 from blazar.clouds.openstack.network import OpenStackNetwork
 from blazar.clouds.openstack.placement import OpenStackPlacement
+from blazar.clouds.openstack.segments import OpenStackSegments
 from blazar.clouds.openstack.servers import OpenStackServers
 from blazar.clouds.ports import Cloud
 
@@ -29,4 +30,5 @@ def open_cloud(access: Access, *, az_aware: bool = True) -> Cloud:
         compute=OpenStackCompute(access, az_aware=az_aware),
         placement=OpenStackPlacement(access),
         network=OpenStackNetwork(access),
+        segments=OpenStackSegments(access),
     )

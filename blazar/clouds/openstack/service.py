@@ -49,6 +49,14 @@ class StaleGeneration(Conflict):
     """A resource provider was changed by others since it was read; the caller reads it again and decides again."""
 
 
+class TypedConflict(Conflict):
+    """A conflict of which the service says by a word, ``type``, what it is."""
+
+    def __init__(self, message: str, type: str, *, public: str, cause: Cause | None) -> None:
+        super().__init__(message, public=public, cause=cause)
+        self.type = type
+
+
 class Transient(Exception):
     """A transient failure, which is worth another attempt; ``error`` is what callers get if that fails, too."""
 
@@ -221,7 +229,8 @@ class Service:
             raise failure
         error: BlazarError
         # Nova and Glance refuse what a quota does not allow with 403 or 413, Neutron with 409.
-        quota = Cause(ReasonCode.QUOTA_EXCEEDED) if "quota" in text.lower() else None
+        kind = _type(response)
+        quota = Cause(ReasonCode.QUOTA_EXCEEDED) if kind == "OverQuota" or "quota" in text.lower() else None
         if status == 404:
             error = NotFound(f"{self._name}: {text}", public="The cloud does not have what this request needs")
         elif status == 409:
@@ -229,7 +238,8 @@ class Service:
                 if of_generation:
                     raise StaleGeneration(f"{self._name}: {text}")
                 raise Transient(CloudUnavailable(f"{self._name}: {text}"))
-            error = Conflict(f"{self._name}: {text}", public="The cloud refuses this in its present state", cause=quota)
+            public = "The cloud refuses this in its present state"
+            error = TypedConflict(f"{self._name}: {text}", kind, public=public, cause=quota)
         elif status == 406:
             error = VersionMissing(f"{self._name} is too old for {method} {path}: {text}")
         elif status == 401:
@@ -282,6 +292,15 @@ def _message(response: requests.Response) -> str:
         if isinstance(body.get("message"), str):
             return _short(body["message"])
     return _short(response.reason or "no reason given")
+
+
+def _type(response: requests.Response) -> str:
+    """Return the word by which Neutron says what is wrong; empty if there is none."""
+    try:
+        error = response.json()["NeutronError"]
+        return str(error["type"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def brief(error: Exception) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import compute, network, placement
+from blazar.clouds.ports import compute, network, placement, segments
 from blazar.clouds.ports.compute import (
     Aggregate,
     Aggregates,
@@ -35,6 +35,17 @@ from blazar.clouds.ports.compute import (
 from blazar.clouds.ports.network import FloatingIp, Network, NetworkInfo, Subnet
 from blazar.clouds.ports.others import OtherPorts
 from blazar.clouds.ports.placement import Placement, ReservedCapacity
+from blazar.clouds.ports.segments import (
+    Port,
+    Route,
+    Router,
+    Segment,
+    SegmentInUse,
+    SegmentNetwork,
+    SegmentRange,
+    Segments,
+    Trunk,
+)
 
 __all__ = [
     "Aggregate",
@@ -56,15 +67,24 @@ __all__ = [
     "NetworkInfo",
     "OtherPorts",
     "Placement",
+    "Port",
     "ReservedCapacity",
+    "Route",
+    "Router",
+    "Segment",
+    "SegmentInUse",
+    "SegmentNetwork",
+    "SegmentRange",
+    "Segments",
     "Server",
     "ServerGroup",
     "ServerGroups",
     "Servers",
     "Subnet",
+    "Trunk",
 ]
 
-CHANGES = compute.CHANGES | placement.CHANGES | network.CHANGES
+CHANGES = compute.CHANGES | placement.CHANGES | network.CHANGES | segments.CHANGES
 """The calls of all ports that change the cloud."""
 
 
@@ -75,4 +95,5 @@ class Cloud:
     compute: Compute
     placement: Placement
     network: Network
+    segments: Segments
     others: OtherPorts = field(default_factory=OtherPorts)

@@ -12,8 +12,10 @@ from blazar.clouds.simulated.aggregates import SimulatedAggregates
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.flavors import SimulatedFlavors
 from blazar.clouds.simulated.network import SimulatedNetwork
+from blazar.clouds.simulated.network_users import NetworkUsers
 from blazar.clouds.simulated.operators import Operators
 from blazar.clouds.simulated.placement import SimulatedPlacement
+from blazar.clouds.simulated.segments import SimulatedSegments
 from blazar.clouds.simulated.servers import SimulatedServers
 from blazar.clouds.simulated.service import Calls, Durations
 from blazar.clouds.simulated.state import State
@@ -29,8 +31,8 @@ class SimulatedCompute(SimulatedAggregates, SimulatedServers, SimulatedFlavors):
 class SimulatedCloud:
     """A cloud of simulated services, one for each port.
 
-    ``users`` and ``operators`` do what people do in a cloud without Blazar, and without its faults. The deletion of a
-    server, a snapshot and a migration take as long as ``durations`` says, by the clock.
+    ``users``, ``network_users`` and ``operators`` do what people do in a cloud without Blazar, and without its faults.
+    The deletion of a server, a snapshot and a migration take as long as ``durations`` says, by the clock.
     """
 
     def __init__(
@@ -47,15 +49,23 @@ class SimulatedCloud:
         self.compute = SimulatedCompute(calls, clock, self.durations)
         self.placement = SimulatedPlacement(calls, clock, self.durations)
         self.network = SimulatedNetwork(calls, clock, self.durations)
+        self.segments = SimulatedSegments(calls, clock, self.durations)
         self.users = Users(storage, clock)
         self.operators = Operators(storage, clock)
+        self.network_users = NetworkUsers(storage, clock)
         self._storage = storage
         self._others = OtherPorts("simulated")
 
     @property
     def cloud(self) -> Cloud:
         """The ports of the cloud."""
-        return Cloud(compute=self.compute, placement=self.placement, network=self.network, others=self._others)
+        return Cloud(
+            compute=self.compute,
+            placement=self.placement,
+            network=self.network,
+            segments=self.segments,
+            others=self._others,
+        )
 
     @contextmanager
     def inspect(self) -> Iterator[State]:

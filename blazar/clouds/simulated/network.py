@@ -43,7 +43,7 @@ class SimulatedNetwork(SimulatedService):
             return {
                 port.address: f"port {port.id} ({port.owner})"
                 for port in state.ports.values()
-                if port.network_id == network_id and (addresses is None or port.address in addresses)
+                if port.network_id == network_id and port.address and (addresses is None or port.address in addresses)
             }
 
     def create_floating_ip(

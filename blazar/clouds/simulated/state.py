@@ -175,22 +175,60 @@ class SubnetState:
 
 @dataclass(slots=True)
 class NetworkState:
-    """A network."""
+    """A network; one with a ``network_type`` is on a segment, as in ``ports.Segment``."""
 
     id: str
     name: str
     external: bool = True
     subnets: list[SubnetState] = field(default_factory=list)
+    project_id: str = ""
+    description: str = ""
+    tags: list[str] = field(default_factory=list)
+    network_type: str = ""
+    physical_network: str | None = None
+    segment_id: int | None = None
 
 
 @dataclass(slots=True)
 class PortState:
-    """A port with an address of a network, other than the port of a floating IP."""
+    """A port, other than the port of a floating IP; ``address`` is empty if it has none."""
 
     id: str
     network_id: str
     address: str
     owner: str
+    project_id: str = ""
+    device_id: str = ""
+
+
+@dataclass(slots=True)
+class RouterState:
+    """A router; its interfaces are ports. A route is a destination (CIDR) and the address of the next hop."""
+
+    id: str
+    project_id: str
+    routes: list[list[str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class TrunkState:
+    """A trunk with its parent port and its sub-ports."""
+
+    id: str
+    project_id: str
+    parent: str
+    sub_ports: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RangeState:
+    """A range of segments; one without a project is shared."""
+
+    network_type: str
+    physical_network: str | None
+    minimum: int
+    maximum: int
+    project_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -211,6 +249,8 @@ class State:
     """The whole state of a cloud.
 
     ``providers`` has the reservation providers by hypervisor hostname, ``inventories`` their totals by class.
+    ``ranges`` is None in a cloud without the extension for ranges of segments; ``most_networks`` is the quota of each
+    project, None without a limit.
     """
 
     hosts: dict[str, HostState] = field(default_factory=dict)
@@ -226,6 +266,11 @@ class State:
     networks: dict[str, NetworkState] = field(default_factory=dict)
     ports: dict[str, PortState] = field(default_factory=dict)
     floating_ips: dict[str, FloatingIpState] = field(default_factory=dict)
+    routers: dict[str, RouterState] = field(default_factory=dict)
+    trunks: dict[str, TrunkState] = field(default_factory=dict)
+    physical_networks: list[str] = field(default_factory=lambda: ["physnet1", "physnet2"])
+    ranges: list[RangeState] | None = None
+    most_networks: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``from_json`` takes."""
@@ -249,6 +294,11 @@ class State:
             networks={key: _network(value) for key, value in data.get("networks", {}).items()},
             ports={key: PortState(**value) for key, value in data.get("ports", {}).items()},
             floating_ips={key: FloatingIpState(**value) for key, value in data.get("floating_ips", {}).items()},
+            routers={key: RouterState(**value) for key, value in data.get("routers", {}).items()},
+            trunks={key: TrunkState(**value) for key, value in data.get("trunks", {}).items()},
+            physical_networks=list(data.get("physical_networks", ("physnet1", "physnet2"))),
+            ranges=[RangeState(**value) for value in data["ranges"]] if data.get("ranges") is not None else None,
+            most_networks=data.get("most_networks"),
         )
 
     def occupants(self, service_name: str, now: datetime) -> list[ServerState]:

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neutron: networks on chosen segments, and the ports, trunks and routers that have to leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from blazar.clouds.openstack.access import Access
+from blazar.clouds.openstack.service import Json, TypedConflict
+from blazar.clouds.ports import (
+    Port,
+    Route,
+    Router,
+    Segment,
+    SegmentInUse,
+    SegmentNetwork,
+    SegmentRange,
+    Trunk,
+)
+from blazar.model.errors import NotFound
+
+_IN_USE = frozenset({"VlanIdInUse", "TunnelIdInUse"})
+_MAX_IDS = 100
+"""Maximum ids in one URL; servers limit its length."""
+
+_NETWORK_FIELDS = (
+    "id",
+    "name",
+    "project_id",
+    "description",
+    "tags",
+    "segments",
+    "provider:network_type",
+    "provider:physical_network",
+    "provider:segmentation_id",
+)
+
+
+class OpenStackSegments:
+    """Implements the segments port."""
+
+    def __init__(self, access: Access) -> None:
+        self._neutron = access.network
+
+    def segment_networks(
+        self,
+        *,
+        id: str | None = None,
+        segment: Segment | None = None,
+        tag: str | None = None,
+        description: str | None = None,
+    ) -> tuple[SegmentNetwork, ...]:
+        """Return networks of all projects."""
+        params: dict[str, Any] = {"fields": list(_NETWORK_FIELDS)}
+        params |= {k: v for k, v in {"id": id, "tags": tag, "description": description}.items() if v is not None}
+        if segment is not None:
+            params["provider:network_type"] = segment.network_type
+            params["provider:segmentation_id"] = segment.segment_id
+            if segment.physical_network is not None:
+                params["provider:physical_network"] = segment.physical_network
+        return tuple(_network(item) for item in self._neutron.pages("/networks", "networks", params=params))
+
+    def segment_ranges(self, network_type: str) -> tuple[SegmentRange, ...] | None:
+        """Return the ranges of a type; None without the extension."""
+        try:
+            # Not the free segments, which are many; Neutron computes them all the same.
+            found = list(
+                self._neutron.pages(
+                    "/network_segment_ranges", "network_segment_ranges", params={"network_type": network_type}
+                )
+            )
+        except NotFound:
+            return None
+        return tuple(_range(item) for item in found)
+
+    def create_segment_network(
+        self, segment: Segment, *, name: str, project_id: str, description: str
+    ) -> SegmentNetwork:
+        """Create a network for a project."""
+        body = {
+            "name": name,
+            "project_id": project_id,
+            "description": description,
+            "provider:network_type": segment.network_type,
+            "provider:segmentation_id": segment.segment_id,
+        }
+        if segment.physical_network is not None:
+            body["provider:physical_network"] = segment.physical_network
+        try:
+            return _network(self._neutron.call("POST", "/networks", body={"network": body})["network"])
+        except TypedConflict as error:
+            if error.type in _IN_USE:
+                raise SegmentInUse(error.message, public=error.public) from error
+            raise
+
+    def tag_network(self, network_id: str, tags: Collection[str]) -> None:
+        """Replace the tags."""
+        self._neutron.call("PUT", f"/networks/{network_id}/tags", body={"tags": sorted(tags)})
+
+    def describe_network(self, network_id: str, description: str) -> None:
+        """Replace the description."""
+        self._neutron.call("PUT", f"/networks/{network_id}", body={"network": {"description": description}})
+
+    def delete_network(self, network_id: str) -> None:
+        """Delete a network."""
+        self._neutron.call("DELETE", f"/networks/{network_id}")
+
+    def cidrs(self, network_id: str) -> tuple[str, ...]:
+        """Return the CIDRs of the subnets."""
+        params = {"network_id": network_id, "fields": "cidr"}
+        return tuple(item["cidr"] for item in self._neutron.pages("/subnets", "subnets", params=params))
+
+    def ports_on(self, network_id: str) -> tuple[Port, ...]:
+        """Return the ports of a network."""
+        params = {"network_id": network_id, "fields": ["id", "device_owner", "device_id"]}
+        return tuple(
+            Port(item["id"], item["device_owner"] or "", item["device_id"] or "")
+            for item in self._neutron.pages("/ports", "ports", params=params)
+        )
+
+    def delete_port(self, port_id: str) -> None:
+        """Delete a port."""
+        self._neutron.call("DELETE", f"/ports/{port_id}")
+
+    def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
+        """Return the trunks of these ports; none if the cloud has no trunks."""
+        wanted = frozenset(port_ids)
+        try:
+            # All of them: Neutron finds trunks by their parents only, and a trunk need not mark its sub-ports.
+            found = [_trunk(item) for item in self._neutron.pages("/trunks", "trunks")] if wanted else []
+        except NotFound:
+            return ()
+        return tuple(trunk for trunk in found if wanted & {trunk.parent, *trunk.sub_ports})
+
+    def remove_sub_ports(self, trunk_id: str, port_ids: Collection[str]) -> None:
+        """Remove sub-ports from a trunk."""
+        body = {"sub_ports": [{"port_id": port_id} for port_id in sorted(port_ids)]}
+        self._neutron.call("PUT", f"/trunks/{trunk_id}/remove_subports", body=body)
+
+    def delete_trunk(self, trunk_id: str) -> None:
+        """Delete a trunk."""
+        self._neutron.call("DELETE", f"/trunks/{trunk_id}")
+
+    def routers(self, router_ids: Collection[str]) -> tuple[Router, ...]:
+        """Return routers."""
+        return tuple(
+            Router(item["id"], tuple(Route(r["destination"], r["nexthop"]) for r in item.get("routes") or ()))
+            for part in _chunks(router_ids)
+            for item in self._neutron.pages("/routers", "routers", params={"id": part, "fields": ["id", "routes"]})
+        )
+
+    def remove_routes(self, router_id: str, routes: Collection[Route]) -> None:
+        """Remove extra routes, and never write the whole list: others change it, too."""
+        body = {"router": {"routes": [{"destination": r.destination, "nexthop": r.next_hop} for r in routes]}}
+        self._neutron.call("PUT", f"/routers/{router_id}/remove_extraroutes", body=body)
+
+    def remove_interface(self, router_id: str, port_id: str) -> None:
+        """Remove an interface."""
+        self._neutron.call("PUT", f"/routers/{router_id}/remove_router_interface", body={"port_id": port_id})
+
+
+def _chunks(ids: Iterable[str]) -> Iterator[list[str]]:
+    every = sorted(ids)
+    for start in range(0, len(every), _MAX_IDS):
+        yield every[start : start + _MAX_IDS]
+
+
+def _network(item: Json) -> SegmentNetwork:
+    # A network of several segments has a list of them, and no attributes of one.
+    segments = item.get("segments") or ([item] if item.get("provider:network_type") else [])
+    return SegmentNetwork(
+        id=item["id"],
+        name=item["name"],
+        project_id=item.get("project_id") or "",
+        segments=tuple(_segment(each) for each in segments),
+        description=item.get("description") or "",
+        tags=frozenset(item.get("tags") or ()),
+    )
+
+
+def _segment(item: Json) -> Segment:
+    return Segment(
+        item["provider:network_type"], item.get("provider:physical_network"), item.get("provider:segmentation_id")
+    )
+
+
+def _range(item: Json) -> SegmentRange:
+    return SegmentRange(
+        item["network_type"],
+        item.get("physical_network"),
+        int(item["minimum"]),
+        int(item["maximum"]),
+        bool(item["shared"]),
+        item.get("project_id") or None,
+    )
+
+
+def _trunk(item: Json) -> Trunk:
+    return Trunk(item["id"], item["port_id"], frozenset(each["port_id"] for each in item.get("sub_ports") or ()))

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The segments port: networks on chosen segments for other projects, and what has to leave before they are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from blazar.model.errors import Conflict
+
+INTERFACES = frozenset(
+    {
+        "network:router_interface",
+        "network:router_interface_distributed",
+        "network:ha_router_replicated_interface",
+    }
+)
+"""Owners of the ports of router interfaces: such a port leaves only through its router."""
+
+AUTOMATIC = frozenset({"network:dhcp", "network:distributed", "network:floatingip_agent_gateway"})
+"""Owners of the ports that Neutron makes itself, and deletes with the network."""
+
+SNAT = "network:router_centralized_snat"
+"""Owner of a port that comes and goes with the interface of a distributed router."""
+
+
+class SegmentInUse(Conflict):
+    """Another network is on the segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment: ``vlan`` on a physical network, or ``vxlan`` without one. Its id is a VLAN id or a VNI."""
+
+    network_type: str
+    physical_network: str | None
+    segment_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentNetwork:
+    """A network with its segments; most have one, and ``vlan`` and ``vxlan`` are but two of their types."""
+
+    id: str
+    name: str
+    project_id: str
+    segments: tuple[Segment, ...] = ()
+    description: str = ""
+    tags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRange:
+    """A range of segments from which Neutron allocates: to all projects if it is ``shared``, else to its project."""
+
+    network_type: str
+    physical_network: str | None
+    minimum: int
+    maximum: int
+    shared: bool
+    project_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of a network. ``device_id`` is what it belongs to, as the id of a router; both may be empty."""
+
+    id: str
+    owner: str = ""
+    device_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trunk:
+    """A trunk: its parent port and its sub-ports, which may be on several networks."""
+
+    id: str
+    parent: str
+    sub_ports: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An extra route of a router: packets to ``destination`` (CIDR) go to the address ``next_hop``."""
+
+    destination: str
+    next_hop: str
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """A router with its extra routes."""
+
+    id: str
+    routes: tuple[Route, ...] = ()
+
+
+CHANGES = frozenset(
+    {
+        "create_segment_network",
+        "tag_network",
+        "describe_network",
+        "delete_network",
+        "delete_port",
+        "remove_sub_ports",
+        "delete_trunk",
+        "remove_routes",
+        "remove_interface",
+    }
+)
+"""The calls that change something: an adapter makes ``context.check_change`` before each."""
+
+
+class Segments(Protocol):
+    """The calls to Neutron about networks on segments. Lists are of all projects."""
+
+    def segment_networks(
+        self,
+        *,
+        id: str | None = None,
+        segment: Segment | None = None,
+        tag: str | None = None,
+        description: str | None = None,
+    ) -> tuple[SegmentNetwork, ...]:
+        """Return the networks that have all of these; all networks if none is given."""
+
+    def segment_ranges(self, network_type: str) -> tuple[SegmentRange, ...] | None:
+        """Return the ranges of a type; None if the cloud does not say (without the extension). Slow for VXLAN."""
+
+    def create_segment_network(
+        self, segment: Segment, *, name: str, project_id: str, description: str
+    ) -> SegmentNetwork:
+        """Create a network of a project on a segment, without a subnet and without tags.
+
+        SegmentInUse; Conflict with the cause QUOTA_EXCEEDED if the project may have no more networks; CloudRefused if
+        the segment cannot be, as on a physical network that Neutron does not know.
+        """
+
+    def tag_network(self, network_id: str, tags: Collection[str]) -> None:
+        """Replace the tags of a network. NotFound."""
+
+    def describe_network(self, network_id: str, description: str) -> None:
+        """Replace the description of a network. NotFound."""
+
+    def delete_network(self, network_id: str) -> None:
+        """Delete a network with its subnets, its automatic ports and its shares. NotFound; Conflict: it has ports."""
+
+    def cidrs(self, network_id: str) -> tuple[str, ...]:
+        """Return the CIDRs of the subnets of a network."""
+
+    def ports_on(self, network_id: str) -> tuple[Port, ...]:
+        """Return the ports of a network, including the automatic ones and those of routers."""
+
+    def delete_port(self, port_id: str) -> None:
+        """Delete a port; a floating IP on it becomes free. NotFound.
+
+        Conflict if it belongs to a trunk or is the interface of a router.
+        """
+
+    def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
+        """Return the trunks that have any of these ports, as parent or sub-port."""
+
+    def remove_sub_ports(self, trunk_id: str, port_ids: Collection[str]) -> None:
+        """Remove sub-ports from a trunk. NotFound: the trunk, or one of them, is gone."""
+
+    def delete_trunk(self, trunk_id: str) -> None:
+        """Delete a trunk; its ports stay. NotFound."""
+
+    def routers(self, router_ids: Collection[str]) -> tuple[Router, ...]:
+        """Return the routers with these ids that exist."""
+
+    def remove_routes(self, router_id: str, routes: Collection[Route]) -> None:
+        """Remove extra routes from a router; those that it does not have are ignored. NotFound."""
+
+    def remove_interface(self, router_id: str, port_id: str) -> None:
+        """Remove the interface of a router, with its port. NotFound.
+
+        Conflict if a route or a floating IP needs it.
+        """

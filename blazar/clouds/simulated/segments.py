@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated Neutron: networks on segments, with the refusals that decide in which order they are cleared."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator
+from ipaddress import ip_address, ip_network
+
+from blazar.clouds.ports import (
+    Port,
+    Route,
+    Router,
+    Segment,
+    SegmentInUse,
+    SegmentNetwork,
+    SegmentRange,
+    Trunk,
+)
+from blazar.clouds.ports.segments import AUTOMATIC, INTERFACES, SNAT
+from blazar.clouds.simulated.network import existing_network
+from blazar.clouds.simulated.service import SimulatedService
+from blazar.clouds.simulated.state import NetworkState, PortState, RouterState, State, TrunkState
+from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.reasons import Cause, ReasonCode
+
+_LAST_VLAN = 4094
+
+
+class SimulatedSegments(SimulatedService):
+    """Implements the segments port; rules as in Neutron 29."""
+
+    def segment_networks(
+        self,
+        *,
+        id: str | None = None,
+        segment: Segment | None = None,
+        tag: str | None = None,
+        description: str | None = None,
+    ) -> tuple[SegmentNetwork, ...]:
+        """Return networks."""
+        with self._calls.reading("segment_networks") as state:
+            return tuple(
+                _network(found)
+                for found in state.networks.values()
+                if id in (None, found.id)
+                and (segment is None or _matches(found, segment))
+                and (tag is None or tag in found.tags)
+                and description in (None, found.description)
+            )
+
+    def segment_ranges(self, network_type: str) -> tuple[SegmentRange, ...] | None:
+        """Return the ranges of a type."""
+        with self._calls.reading("segment_ranges") as state:
+            if state.ranges is None:
+                return None
+            return tuple(
+                SegmentRange(r.network_type, r.physical_network, r.minimum, r.maximum, not r.project_id, r.project_id)
+                for r in state.ranges
+                if r.network_type == network_type
+            )
+
+    def create_segment_network(
+        self, segment: Segment, *, name: str, project_id: str, description: str
+    ) -> SegmentNetwork:
+        """Create a network of a project: also outside of all ranges, and of a project that does not exist."""
+        with self._calls.changing("create_segment_network") as state:
+            _check_possible(state, segment)
+            if any(_matches(found, segment) for found in state.networks.values()):
+                raise SegmentInUse(f"segment {segment.segment_id} is in use")
+            count = sum(found.project_id == project_id for found in state.networks.values())
+            if state.most_networks is not None and count >= state.most_networks:
+                raise Conflict("Quota exceeded for resources: ['network'].", cause=Cause(ReasonCode.QUOTA_EXCEEDED))
+            made = NetworkState(
+                str(uuid.uuid4()),
+                name,
+                external=False,
+                project_id=project_id,
+                description=description,
+                network_type=segment.network_type,
+                physical_network=segment.physical_network,
+                segment_id=segment.segment_id,
+            )
+            state.networks[made.id] = made
+            return _network(made)
+
+    def tag_network(self, network_id: str, tags: Collection[str]) -> None:
+        """Replace the tags."""
+        with self._calls.changing("tag_network") as state:
+            existing_network(state, network_id).tags = sorted(tags)
+
+    def describe_network(self, network_id: str, description: str) -> None:
+        """Replace the description."""
+        with self._calls.changing("describe_network") as state:
+            existing_network(state, network_id).description = description
+
+    def delete_network(self, network_id: str) -> None:
+        """Delete a network that has no ports but automatic ones."""
+        with self._calls.changing("delete_network") as state:
+            existing_network(state, network_id)
+            here = [port for port in state.ports.values() if port.network_id == network_id]
+            if left := [port.id for port in here if port.owner not in AUTOMATIC]:
+                raise Conflict(f"network {network_id} has ports in use: {', '.join(left)}")
+            for port in here:
+                del state.ports[port.id]
+            del state.networks[network_id]
+
+    def cidrs(self, network_id: str) -> tuple[str, ...]:
+        """Return the CIDRs of the subnets."""
+        with self._calls.reading("cidrs") as state:
+            network = state.networks.get(network_id)
+            return tuple(subnet.cidr for subnet in network.subnets) if network else ()
+
+    def ports_on(self, network_id: str) -> tuple[Port, ...]:
+        """Return the ports of a network."""
+        with self._calls.reading("ports_on") as state:
+            return tuple(
+                Port(port.id, port.owner, port.device_id)
+                for port in state.ports.values()
+                if port.network_id == network_id
+            )
+
+    def delete_port(self, port_id: str) -> None:
+        """Delete a port; its floating IP becomes free."""
+        with self._calls.changing("delete_port") as state:
+            port = _existing_port(state, port_id)
+            if any(port_id in (trunk.parent, *trunk.sub_ports) for trunk in state.trunks.values()):
+                raise Conflict(f"port {port_id} belongs to a trunk")
+            if port.owner in (*INTERFACES, SNAT):
+                raise Conflict(f"port {port_id} cannot be deleted, as router {port.device_id} has it")
+            _free_addresses(state, port_id)
+            del state.ports[port_id]
+
+    def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
+        """Return the trunks of these ports."""
+        wanted = frozenset(port_ids)
+        with self._calls.reading("trunks_with") as state:
+            return tuple(
+                Trunk(trunk.id, trunk.parent, frozenset(trunk.sub_ports))
+                for trunk in state.trunks.values()
+                if wanted & {trunk.parent, *trunk.sub_ports}
+            )
+
+    def remove_sub_ports(self, trunk_id: str, port_ids: Collection[str]) -> None:
+        """Remove sub-ports from a trunk."""
+        with self._calls.changing("remove_sub_ports") as state:
+            trunk = _existing_trunk(state, trunk_id)
+            if missing := set(port_ids) - set(trunk.sub_ports):
+                raise NotFound(f"trunk {trunk_id} has no sub-port {min(missing)}")
+            trunk.sub_ports = [port_id for port_id in trunk.sub_ports if port_id not in port_ids]
+
+    def delete_trunk(self, trunk_id: str) -> None:
+        """Delete a trunk."""
+        with self._calls.changing("delete_trunk") as state:
+            _existing_trunk(state, trunk_id)
+            del state.trunks[trunk_id]
+
+    def routers(self, router_ids: Collection[str]) -> tuple[Router, ...]:
+        """Return routers."""
+        with self._calls.reading("routers") as state:
+            return tuple(
+                Router(id_, tuple(Route(destination, hop) for destination, hop in state.routers[id_].routes))
+                for id_ in sorted(router_ids)
+                if id_ in state.routers
+            )
+
+    def remove_routes(self, router_id: str, routes: Collection[Route]) -> None:
+        """Remove extra routes from a router."""
+        gone = [[route.destination, route.next_hop] for route in routes]
+        with self._calls.changing("remove_routes") as state:
+            router = existing_router(state, router_id)
+            router.routes = [route for route in router.routes if route not in gone]
+
+    def remove_interface(self, router_id: str, port_id: str) -> None:
+        """Remove the interface of a router that no route and no floating IP needs."""
+        with self._calls.changing("remove_interface") as state:
+            router, port = existing_router(state, router_id), _existing_port(state, port_id)
+            if port.device_id != router_id or port.owner not in INTERFACES:
+                raise NotFound(f"router {router_id} has no interface {port_id}")
+            network = existing_network(state, port.network_id)
+            cidrs = [ip_network(subnet.cidr) for subnet in network.subnets]
+            if any(ip_address(hop) in cidr for _, hop in router.routes for cidr in cidrs):
+                raise Conflict(f"interface {port_id} of router {router_id} is needed by a route")
+            here = {each.id for each in state.ports.values() if each.network_id == network.id}
+            if any(found.port_id in here for found in state.floating_ips.values()):
+                raise Conflict(f"interface {port_id} of router {router_id} is needed by a floating IP")
+            for snat in list(_snat_ports(state, port)):
+                del state.ports[snat.id]
+            del state.ports[port_id]
+
+
+def existing_router(state: State, router_id: str) -> RouterState:
+    """Return a router; NotFound."""
+    if router_id not in state.routers:
+        raise NotFound(f"there is no router {router_id}")
+    return state.routers[router_id]
+
+
+def _existing_port(state: State, port_id: str) -> PortState:
+    if port_id not in state.ports:
+        raise NotFound(f"there is no port {port_id}")
+    return state.ports[port_id]
+
+
+def _existing_trunk(state: State, trunk_id: str) -> TrunkState:
+    if trunk_id not in state.trunks:
+        raise NotFound(f"there is no trunk {trunk_id}")
+    return state.trunks[trunk_id]
+
+
+def _snat_ports(state: State, port: PortState) -> Iterator[PortState]:
+    for each in state.ports.values():
+        if (each.owner, each.network_id, each.device_id) == (SNAT, port.network_id, port.device_id):
+            yield each
+
+
+def _free_addresses(state: State, port_id: str) -> None:
+    for found in state.floating_ips.values():
+        if found.port_id == port_id:
+            found.port_id = None
+
+
+def _matches(found: NetworkState, segment: Segment) -> bool:
+    return (
+        found.network_type == segment.network_type
+        and found.segment_id == segment.segment_id
+        and segment.physical_network in (None, found.physical_network)
+    )
+
+
+def _check_possible(state: State, segment: Segment) -> None:
+    """Raise CloudRefused where Neutron refuses a segment; it does not check the number of a VXLAN."""
+    match segment.network_type:
+        case "vlan":
+            if segment.physical_network not in state.physical_networks:
+                raise CloudRefused(f"there is no physical network {segment.physical_network} for VLANs")
+            if not 1 <= (segment.segment_id or 0) <= _LAST_VLAN:
+                raise CloudRefused(f"{segment.segment_id} is not a VLAN id")
+        case "vxlan":
+            if segment.physical_network is not None:
+                raise CloudRefused("a VXLAN has no physical network")
+        case _:
+            raise CloudRefused(f"network type {segment.network_type} is not known")
+
+
+def _network(found: NetworkState) -> SegmentNetwork:
+    segments = (Segment(found.network_type, found.physical_network, found.segment_id),) if found.network_type else ()
+    return SegmentNetwork(found.id, found.name, found.project_id, segments, found.description, frozenset(found.tags))
