@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from pathlib import Path
@@ -44,6 +46,15 @@ EXAMPLES = "2026-12-01 09:00, 2026-12-01T09:00:00Z, tomorrow 9:00, friday 14:00,
 
 class BadTime(ValueError):
     """A text that is no time; the message says what would be."""
+
+
+@contextmanager
+def named(option: str) -> Iterator[None]:
+    """Have a BadTime within begin with the option that the text is of: ``--end: 'soon' is no time; …``."""
+    try:
+        yield
+    except BadTime as error:
+        raise BadTime(f"{option}: {error}") from None
 
 
 @dataclass(frozen=True)

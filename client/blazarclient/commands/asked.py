@@ -13,6 +13,7 @@ from typing import Any
 
 from blazarclient import times
 from blazarclient.commands.base import local, utc, zone_name
+from blazarclient.commands.refusals import Places
 from blazarclient.exception import IncorrectLease
 from blazarclient.utils import API_DATE_FORMAT
 
@@ -85,23 +86,22 @@ class Window:
         return {"start": text(self.start) or "now", "end": text(self.end), "before_end": text(self.before_end)}
 
 
-def window(asked: Asked, now: datetime) -> Window:
-    """Return the window of a lease, in the zone of ``now``. BadTime; IncorrectLease if it ends before it begins."""
+def window(asked: Asked, now: datetime, places: Places) -> Window:
+    """Return the window of a lease, in the zone of ``now``; ``places``: what has said the dates.
+
+    BadTime; IncorrectLease if it ends before it begins.
+    """
     if asked.end and asked.duration:
         raise IncorrectLease("Both an end and a duration are given; give one of them")
     start = None
     if asked.start not in (None, "now"):
-        # Days of the length are those of the user's zone, however the start is written.
-        start = times.read_time(str(asked.start), now=now).astimezone(now.tzinfo)
+        with times.named(places["/start_date"]):
+            # Days of the length are those of the user's zone, however the start is written.
+            start = times.read_time(str(asked.start), now=now).astimezone(now.tzinfo)
     begin = start or now
-    length = None
-    if asked.duration:
-        length = times.read_duration(asked.duration)
-    elif asked.end is None:
-        length = USUAL_LENGTH
-    elif asked.end.strip().startswith("+"):
-        length = times.read_duration(asked.end.strip()[1:])
-    end = length.after(begin) if length else _end(str(asked.end), now, begin)
+    with times.named(places["/end_date"]):
+        length = _length(asked)
+        end = length.after(begin) if length else _end(str(asked.end), now, begin)
     if length and length.days and zone_name(now.tzinfo) is None:
         # The service cannot count days in a zone that has no name.
         length = times.Duration(seconds=round((times.utc(end) - times.utc(begin)).total_seconds()))
@@ -113,13 +113,24 @@ def window(asked: Asked, now: datetime) -> Window:
         )
     before_end = None
     if asked.before_end:
-        before_end = warning(asked.before_end, now, begin, end)
+        with times.named(places["/before_end_date"]):
+            before_end = warning(asked.before_end, now, begin, end)
         if not times.utc(begin) <= times.utc(before_end) <= times.utc(end):
             raise IncorrectLease(
                 f"The warning, at {asked.before_end}, is not within the lease; give a time that is, or how long before "
                 "its end, such as 2h"
             )
     return Window(start, end, before_end, length)
+
+
+def _length(asked: Asked) -> times.Duration | None:
+    """Return how long a lease is to be, None if its end is given as a time. BadTime."""
+    if asked.duration:
+        return times.read_duration(asked.duration)
+    if asked.end is None:
+        return USUAL_LENGTH
+    text = asked.end.strip()
+    return times.read_duration(text[1:]) if text.startswith("+") else None
 
 
 def _end(text: str, now: datetime, start: datetime) -> datetime:

@@ -143,9 +143,11 @@ def add_range(parser: argparse.ArgumentParser) -> None:
 def in_range(parsed_args: argparse.Namespace) -> tuple[datetime, datetime, datetime]:
     """Return now, and the first and the last instant of a range, in the user's zone. BadTime; CommandError."""
     now = now_in(parsed_args)
-    start = times.read_time(parsed_args.start, now=now, end=now).astimezone(now.tzinfo)
+    with times.named("--from"):
+        start = times.read_time(parsed_args.start, now=now, end=now).astimezone(now.tzinfo)
     text = "+14d" if parsed_args.end is None else parsed_args.end
-    end = times.read_time(text, now=now, start=start, end=now).astimezone(now.tzinfo)
+    with times.named("--to"):
+        end = times.read_time(text, now=now, start=start, end=now).astimezone(now.tzinfo)
     if times.utc(end) <= times.utc(start):
         raise CommandError(
             _BACKWARDS.format(*(local(each, times.zone(parsed_args.timezone)) for each in (start, end))), code=400

@@ -106,9 +106,11 @@ class ExtendLease(_Change):
         def wanted(lease: Lease) -> Dates:
             present = end_of(lease).astimezone(zone)
             if parsed_args.by:
-                end = times.read_duration(parsed_args.by).after(present)
+                with times.named("--by"):
+                    end = times.read_duration(parsed_args.by).after(present)
             elif parsed_args.until:
-                end = times.read_time(parsed_args.until, now=now, start=present)
+                with times.named("--until"):
+                    end = times.read_time(parsed_args.until, now=now, start=present)
             else:
                 end = self.farthest(lease, zone)
             if times.utc(end) <= times.utc(present):
@@ -175,12 +177,15 @@ class MoveLease(_Change):
         def wanted(lease: Lease) -> Dates:
             start, end = start_of(lease).astimezone(zone), end_of(lease).astimezone(zone)
             if parsed_args.later:
-                length = times.read_duration(parsed_args.later)
-                return Dates(length.after(end), length.after(start))
+                with times.named("--later"):
+                    length = times.read_duration(parsed_args.later)
+                    return Dates(length.after(end), length.after(start))
             if parsed_args.earlier:
-                length = times.read_duration(parsed_args.earlier)
-                return Dates(length.before(end), length.before(start))
-            begin = times.read_time(parsed_args.to, now=now, start=start)
+                with times.named("--earlier"):
+                    length = times.read_duration(parsed_args.earlier)
+                    return Dates(length.before(end), length.before(start))
+            with times.named("--to"):
+                begin = times.read_time(parsed_args.to, now=now, start=start)
             # Elapsed time, as it was booked: by way of UTC.
             lasted = end_of(lease).astimezone(timezone.utc) - start_of(lease).astimezone(timezone.utc)
             return Dates(begin.astimezone(timezone.utc) + lasted, begin)

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import time
 import uuid
+from collections.abc import Mapping, Sequence
 from datetime import timezone
 from typing import Any
 
@@ -40,6 +41,14 @@ PAUSES = (0.5, 1.0, 2.0)
 
 _OF_1_1 = ("begins", "ends", "warned", "duration", "timezone", "file")
 """Options that the existing client does not have."""
+
+
+_DATES: Mapping[str, Sequence[tuple[str, str]]] = {
+    "/start_date": (("begins", "--start"), ("start", "--start-date")),
+    "/end_date": (("ends", "--end"), ("end", "--end-date"), ("duration", "--duration")),
+    "/before_end_date": (("warned", "--before-end"), ("before_end", "--before-end-date")),
+}
+"""What can say the dates of a request; a file can, too, under a key."""
 
 
 class CreateLease(LibraryCommand, old.CreateLease):
@@ -90,8 +99,9 @@ class CreateLease(LibraryCommand, old.CreateLease):
             # As of a variable that is not set: without a key, the same command would book twice.
             raise CommandError("--idempotency-key is empty; give 1 to 255 visible ASCII characters", code=400)
         asked = self.asked(parsed_args)
-        window = forms.window(asked, now_in(parsed_args))
-        with in_words_of(_places(asked, parsed_args)):
+        places = _places(asked, parsed_args)
+        window = forms.window(asked, now_in(parsed_args), places)
+        with in_words_of(places):
             if parsed_args.dry_run:
                 return self.tried(asked, window, parsed_args)
             check_columns(parsed_args, KEYS)
@@ -282,11 +292,10 @@ def _places(asked: forms.Asked, parsed_args: argparse.Namespace) -> Places:
     options = [("--physical-reservation", physical), ("--reservation", len(parsed_args.reservations))]
     if not any(count for _, count in options):
         options = [(f"reservations of {parsed_args.file}", len(asked.reservations))]
-    ends = (("ends", "--end"), ("end", "--end-date"), ("duration", "--duration"))
+    keys = ("start", "duration" if asked.duration else "end", "before_end")
     dates = {
-        "/start_date": "--start" if parsed_args.begins else "--start-date" if parsed_args.start else "start",
-        "/end_date": next((option for name, option in ends if getattr(parsed_args, name)), "end"),
-        "/before_end_date": "--before-end" if parsed_args.warned else "--before-end-date",
+        place: next((option for name, option in given if getattr(parsed_args, name)), key)
+        for (place, given), key in zip(_DATES.items(), keys, strict=True)
     }
     return {**of_reservations(options), **dates}
 
@@ -295,7 +304,8 @@ def _seconds(text: str) -> float:
     """Return the seconds of a number of them, or of a length of time. BadTime."""
     if text.isdigit():
         return float(text)
-    length = times.read_duration(text)
+    with times.named("--timeout"):
+        length = times.read_duration(text)
     return float(86400 * length.days + length.seconds)
 
 

@@ -91,10 +91,13 @@ class Find(Rows):
         now = now_in(parsed_args)
         zone = now.tzinfo or timezone.utc
         reservations = _reservations(parsed_args)
-        length = times.read_duration(parsed_args.duration)
-        start = times.read_time(parsed_args.earliest, now=now)
+        with times.named("--duration"):
+            length = times.read_duration(parsed_args.duration)
+        with times.named("--earliest"):
+            start = times.read_time(parsed_args.earliest, now=now)
+        with times.named("--latest"):
+            latest = utc(times.read_time(parsed_args.latest, now=now, start=start)) if parsed_args.latest else None
         earliest = None if parsed_args.earliest == "now" else utc(start)
-        latest = utc(times.read_time(parsed_args.latest, now=now, start=start)) if parsed_args.latest else None
         question = {
             "duration": length.iso(),
             "latest": latest,

@@ -202,7 +202,8 @@ class DisableHost(_OneHost):
     def take_action(self, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
         """Disable it."""
         now = now_in(parsed_args)
-        until = None if parsed_args.until is None else times.read_time(parsed_args.until, now=now)
+        with times.named("--until"):
+            until = None if parsed_args.until is None else times.read_time(parsed_args.until, now=now)
         host = self.library.hosts.find(parsed_args.id)
         return self.told(self.library.hosts.disable(host.id, reason=parsed_args.reason, until=until), parsed_args)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timezone, tzinfo
+from datetime import datetime, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from blazarclient import times
@@ -95,8 +95,7 @@ class _Leases(Rows):
         known = (*_FIELDS, *_OWN)
         if unknown := [column for column in asked if column not in known]:
             raise CommandError(f"There is no column {unknown[0]}; choose from {', '.join(sorted(known))}", code=400)
-        times_of = [parsed_args.since, parsed_args.until]
-        since, until = (utc(times.read_time(text, now=now, end=now)) if text else None for text in times_of)
+        since, until = _instant("--from", parsed_args.since, now), _instant("--to", parsed_args.until, now)
         leases = self.library.leases.list(
             text=parsed_args.text,
             resource_type=parsed_args.resource_type,
@@ -185,6 +184,14 @@ class ShowLease(LibraryCommand, old.ShowLease):
             return self.shown(dict(answer.part("lease")), parsed_args)
         values = _in_full(lease, zone)
         return [tuple(values), tuple(values.values())]
+
+
+def _instant(option: str, text: str | None, now: datetime) -> str | None:
+    """Return the time of an option for the service, None if it is not given. BadTime."""
+    if not text:
+        return None
+    with times.named(option):
+        return utc(times.read_time(text, now=now, end=now))
 
 
 def _value(lease: Lease, column: str) -> Any:

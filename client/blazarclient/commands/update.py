@@ -123,10 +123,8 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
     ) -> datetime | None:
         """Return when to warn, None if nothing is said of it."""
         if parsed_args.warned:
-            try:
+            with times.named("--before-end"):
                 return forms.warning(parsed_args.warned, now, start, end)
-            except times.BadTime as error:
-                raise times.BadTime(f"--before-end: {error}") from None
         return _time("before_end_date", parsed_args, now, start)
 
 

@@ -121,7 +121,8 @@ def test_more_resources_than_asked_for_are_told_of(run: Run, rows: Any) -> None:
     ("words", "sentence"),
     [
         (("--to", "2020-01-01"), "The range ends before it begins"),
-        (("--to", "someday"), "'someday' is no time"),
+        (("--from", "once"), "--from: 'once' is no time"),
+        (("--to", "someday"), "--to: 'someday' is no time"),
         (("--timezone", "Mars/Base"), "There is no time zone 'Mars/Base'"),
         (("--limit", "0"), "--limit is at least 1"),
         (("--requirement", "gpu"), "'gpu' is no requirement"),

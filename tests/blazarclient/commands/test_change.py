@@ -71,6 +71,25 @@ def test_extending_never_ends_a_lease_sooner(run: Run, service: Any, words: tupl
 
 
 @pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("extend", "--by", "long"), "--by: 'long' is no length of time"),
+        (("extend", "--until", "soon"), "--until: 'soon' is no time"),
+        (("move", "--later", "9999999d"), "--later: P9999999D is too long"),
+        (("move", "--earlier", "3x"), "--earlier: '3x' is no length of time"),
+        (("move", "--to", "25:00"), "--to: '25:00' is no time"),
+    ],
+)
+def test_a_time_that_is_none_is_refused_by_the_name_of_its_option(
+    run: Run, service: Any, words: tuple[str, ...], sentence: str
+) -> None:
+    command, *options = words
+    code, _, err = run("lease", command, "training", *options)
+    assert (code, err.startswith(sentence)) == (2, True), err
+    assert not changes(service)
+
+
+@pytest.mark.parametrize(
     ("extension", "code", "asked", "sentence"),
     [
         (

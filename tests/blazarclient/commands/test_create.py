@@ -69,10 +69,15 @@ def test_times_are_those_of_the_users_zone_and_utc_with_the_old_options(
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("--start", "yesterdayish"), 2, "'yesterdayish' is no time"),
+        (("--start", "yesterdayish"), 2, "--start: 'yesterdayish' is no time"),
+        (("--start-date", "+3x"), 2, "--start-date: '3x' is no length of time"),
         (("--end", "+1d", "--duration", "1d"), 1, "Both an end and a duration are given"),
         (("--start", "now", "--start-date", "now"), 1, "--start and --start-date are both given"),
-        (("--end", "2026-11-31 09:00"), 2, "is no time"),
+        (("--end", "2026-11-31 09:00"), 2, "--end: '2026-11-31 09:00' is no time"),
+        (("--end", "+9999999d"), 2, "--end: P9999999D is too long"),
+        (("--duration", "long"), 2, "--duration: 'long' is no length of time"),
+        (("--before-end", "soon"), 2, "--before-end: 'soon' is no time"),
+        (("--wait", "--timeout", "soon"), 2, "--timeout: 'soon' is no length of time"),
         (("--end", "2026-11-01 9:00"), 1, "is not after the start"),
         (("--end", "2026-11-01 09:00"), 1, "is not after the start"),
         (
@@ -125,6 +130,25 @@ def test_a_file_that_is_no_lease_is_told_of(run: Run, service: Any, tmp_path: Pa
     code, _, err = run("lease", "create", "-F", str(path))
     assert code == 1
     assert sentence in err
+    assert not sent(service, "POST")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("start: soon", "start: 'soon' is no time"),
+        ("end: soon", "end: 'soon' is no time"),
+        ("duration: long", "duration: 'long' is no length of time"),
+        ("before_end_date: soon", "before_end: 'soon' is no time"),
+    ],
+)
+def test_a_time_of_a_file_that_is_none_is_told_by_its_key(
+    run: Run, service: Any, tmp_path: Path, text: str, sentence: str
+) -> None:
+    path = tmp_path / "lease.yaml"
+    path.write_text(text)
+    code, _, err = run("lease", "create", "training", *HOST, "-F", str(path))
+    assert (code, err.startswith(sentence)) == (2, True), err
     assert not sent(service, "POST")
 
 

@@ -163,7 +163,9 @@ def test_an_opening_beyond_the_limits_of_the_project_is_not_booked(run: Run, ser
     [
         ((), 1, "Nothing is asked for"),
         (("--host", "min=2,max=1"), 1, "min cannot be more than max"),
-        (("--host", "min=1", "--duration", "long"), 2, "'long' is no length of time"),
+        (("--host", "min=1", "--duration", "long"), 2, "--duration: 'long' is no length of time"),
+        (("--host", "min=1", "--earliest", "soon"), 2, "--earliest: 'soon' is no time"),
+        (("--host", "min=1", "--latest", "late"), 2, "--latest: 'late' is no time"),
     ],
 )
 def test_a_question_that_is_none_is_not_asked(

@@ -134,7 +134,8 @@ def test_pages_are_read_one_by_one_and_no_further_than_asked(run: Run, leases: A
         (("--limit", "0"), 2, "no number from 1 on"),
         (("--limit", "1", "-c", "nix"), 1, "There is no column nix; choose from"),
         (("--limit", "1", "--sort-by", "nix"), 1, "Cannot sort by nix; choose from"),
-        (("--from", "never"), 2, "'never' is no time"),
+        (("--from", "never"), 2, "--from: 'never' is no time"),
+        (("--to", "ever"), 2, "--to: 'ever' is no time"),
         (("--past", "--state", "all"), 2, "not allowed with"),
     ],
 )
