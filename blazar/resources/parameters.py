@@ -41,6 +41,10 @@ MOST = 2**31 - 1
 """The largest number that Nova accepts and that clients of the API expect."""
 
 
+LONGEST_TEXT = 255
+"""The longest name or id of a cloud."""
+
+
 def whole_number(value: object, field: str, *, least: int, what: str) -> int:
     """Return a number given as a number or a string; InvalidInput says ``what`` to give."""
     number: int | None = None
@@ -55,10 +59,13 @@ def whole_number(value: object, field: str, *, least: int, what: str) -> int:
 
 
 def text_of(given: Json, field: str) -> str | None:
-    """Return a parameter that is a string, None if it is not given; InvalidInput if it is no string."""
+    """Return a parameter that is a string, None if it is not given; InvalidInput if it is none, or too long."""
     value = given.get(field)
     if value is not None and not isinstance(value, str):
         raise InvalidInput(f"{field} is {quoted(value)}; give a string", pointer=f"/{field}")
+    if value is not None and len(value) > LONGEST_TEXT:
+        sentence = f"{field} is {quoted(value)}; give a string of at most {LONGEST_TEXT} characters"
+        raise InvalidInput(sentence, pointer=f"/{field}")
     return value
 
 
