@@ -36,8 +36,8 @@ class Instruments:
     def find(self, request: Registration) -> CloudResource:
         """Return the instrument of this name. InvalidInput, NotFound."""
         name = request.given.get("name")
-        if not isinstance(name, str):
-            raise InvalidInput("name is missing; give the name of an instrument")
+        if not isinstance(name, str) or not name.isprintable():
+            raise InvalidInput("name is missing or no word; give the name of an instrument")
         found = self._named(name)
         return CloudResource(found.id, found.name, {"model": found.model})
 
