@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,32 +44,11 @@ from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
 from blazar.resources.kinds import Uses
 from blazar.store.store import Store
+from blazar.testing.clock import NOON as NOON
+from blazar.testing.clock import ManualClock
 from tests.tables import contents, fill, new_sqlite
 
-NOON = datetime(2030, 4, 1, 12, 0, tzinfo=UTC)
 PROJECT = "physics"
-
-
-@dataclass(slots=True)
-class ManualClock:
-    """Time passes when the test says so."""
-
-    instant: datetime = NOON
-
-    def now(self) -> datetime:
-        return self.instant
-
-    def elapsed(self) -> float:
-        return (self.instant - NOON).total_seconds()
-
-    def synchronize(self) -> None:
-        pass
-
-    def to(self, instant: datetime) -> None:
-        self.instant = max(self.instant, instant)
-
-    def by(self, **span: float) -> None:
-        self.instant += timedelta(**span)
 
 
 @dataclass(slots=True)
