@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 import sqlalchemy as sa
@@ -24,6 +24,7 @@ from blazar.model.lease import EventType, LeaseStatus
 from blazar.model.requests import ReservationRequest, ResourceChange
 from blazar.model.resource import HOST
 from blazar.resources import base, kinds
+from blazar.testing.conformance import CATALOGUE, harness
 from tests.tables import new_sqlite
 from tests.world import World, a_host
 
@@ -90,7 +91,7 @@ def test_the_test_of_debug_a_lease_passes(tmp_path):
 
 
 def test_the_type_of_add_a_resource_type_lives(tmp_path):
-    (source,) = blocks(ADD_A_RESOURCE_TYPE, "python")
+    source, _ = blocks(ADD_A_RESOURCE_TYPE, "python")
     # A dataclass looks its module up.
     module = ModuleType("desks")
     sys.modules["desks"] = module
@@ -119,6 +120,27 @@ def test_add_a_resource_type_names_every_member_that_a_kind_may_have():
     protocols = [each for each in vars(kinds).values() if getattr(each, "_is_protocol", False) and each is not Protocol]
     members = {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
     assert members == set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", table, re.M))))
+
+
+def test_the_conformance_test_of_add_a_resource_type_passes(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples" / "instruments"))
+    _, source = blocks(ADD_A_RESOURCE_TYPE, "python")
+    names: dict[str, Any] = {}
+    exec(source, names)
+    names["test_conformance"](CATALOGUE["the_end_leaves_nothing"])
+    assert len(names["checks"](names["HARNESS"])) > 60
+
+
+def test_add_a_resource_type_names_all_that_the_conformance_suite_takes():
+    section = ADD_A_RESOURCE_TYPE.partition("## The conformance suite")[2]
+    tables = section.partition("| field of a harness")
+    named = [set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", t, re.M)))) for t in tables[::2]]
+    protocols = [
+        each for each in vars(harness).values() if getattr(each, "_is_protocol", False) and each is not Protocol
+    ]
+    ours = [each for each in protocols if each.__module__ == harness.__name__]
+    members = {name for each in ours for name in vars(each) if not name.startswith("_")}
+    assert named == [members, {field.name for field in fields(harness.Harness)}]
 
 
 def test_add_a_microversion_names_every_field_of_a_row():

@@ -50,6 +50,11 @@ class SimulatedControl:
         with self._lock:
             self._granted.pop(reservation_id, None)
 
+    def channels(self) -> Mapping[str, tuple[str, str, int]]:
+        """Return what each reservation has: instrument, project, number of channels."""
+        with self._lock:
+            return dict(self._granted)
+
     def break_down(self, instrument_id: str, fault: str | None) -> None:
         """Let an instrument fail, or (None) be repaired."""
         self._instruments[instrument_id] = replace(self._instruments[instrument_id], fault=fault)

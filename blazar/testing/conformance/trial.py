@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One new cloud with the type on it, for one check: resources and reservations are made without a database."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from types import TracebackType
+from typing import Self
+
+from blazar.clouds.simulated import Faults
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Demand
+from blazar.model.lease import (
+    NO_CONTENT,
+    Content,
+    Event,
+    EventStatus,
+    EventType,
+    Json,
+    Lease,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+)
+from blazar.model.requests import Registration
+from blazar.model.requirements import matches
+from blazar.model.resource import Resource
+from blazar.model.window import Window
+from blazar.resources.base import Given, NotYet, Progress, Task
+from blazar.resources.complete import CompleteType
+from blazar.resources.kinds import CompleteKind
+from blazar.testing.clock import NOON, ManualClock
+from blazar.testing.conformance.harness import Harness, Surroundings
+
+PROJECT = "physics"
+HOUR = timedelta(hours=1)
+ROUNDS = 200
+"""How often an ensure may say that it is not done, for something that takes a few minutes."""
+
+Act = Callable[[Task], Progress]
+
+
+class Trial:
+    """A cloud with all resources of the harness prepared, and a clock at noon. Use it in a ``with`` block."""
+
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
+        self.clock = ManualClock()
+        self.faults = Faults(sleep=lambda _: None)
+        self.site = harness.build(Surroundings(self.clock, self.faults))
+        self.type = CompleteType(self.site.type)
+        self.kind = CompleteKind(self.site.kind)
+        self._stack = ExitStack()
+        self._resources: tuple[Resource, ...] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stack.close()
+
+    def another(self) -> Trial:
+        """Return a new trial of the same harness."""
+        return self._stack.enter_context(Trial(self.harness))
+
+    def taken_over(self) -> None:
+        """Go on with the type of another manager."""
+        self.type = CompleteType(self.site.another_type())
+
+    def at_end(self, act: Callable[[], object]) -> None:
+        """Do something when the trial is over, such as closing a database."""
+        self._stack.callback(act)
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """All resources of the harness, prepared in the cloud."""
+        if self._resources is None:
+            numbered = enumerate(self.harness.registrations, 1)
+            self._resources = tuple(self._registered(number, values) for number, values in numbered)
+        return self._resources
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The properties that some resource has."""
+        return frozenset(key for each in self.resources for key in each.properties)
+
+    def parameters(self, values: Json | None = None) -> Content:
+        """Return the parameters of a new reservation; by default of the plain request."""
+        given = Given(self.harness.request if values is None else values)
+        return self.type.parameters(self.type.resolve(given, project_id=PROJECT))
+
+    def demand(self, parameters: Content) -> Demand:
+        """Return what a new reservation demands."""
+        return self.type.demand(parameters, known=self.known)
+
+    def task(self, values: Json | None = None, *, number: int = 1, skip: int = 0) -> Task:
+        """Return a reservation that has not started, on resources after the first few."""
+        parameters = self.parameters(values)
+        counts = self._placed(self.demand(parameters), skip)
+        reservation = Reservation(
+            _id(number), self.type.resource_type, None, ReservationStatus.PENDING, NOON, parameters=parameters
+        )
+        window = Window(NOON, NOON + 2 * HOUR)
+        times = {EventType.START: window.start, EventType.BEFORE_END: NOON + HOUR, EventType.END: window.end}
+        events = tuple(Event(_id(100), kind, at, EventStatus.UNDONE, NOON) for kind, at in times.items())
+        lease = Lease(
+            _id(1000 + number),
+            "a lease",
+            "curie",
+            PROJECT,
+            window,
+            LeaseStatus.STARTING,
+            NOON,
+            reservations=(reservation,),
+            events=events,
+        )
+        return Task(lease, reservation, tuple(r for r in self.resources if r.id in counts), counts)
+
+    def prepared(self, task: Task) -> Task:
+        """Ensure what must exist before the start; return the reservation with its cloud ids."""
+        return with_ids(task, self.type.prepare(task))
+
+    def started(self, task: Task) -> Task:
+        """Start a reservation; return it as it is in use."""
+        return as_active(self.done(self.type.start, task))
+
+    def in_use(self, values: Json | None = None, *, number: int = 1, skip: int = 0) -> Task:
+        """Return a reservation that was prepared and started."""
+        return self.started(self.prepared(self.task(values, number=number, skip=skip)))
+
+    def in_use_again(self, task: Task) -> None:
+        """Prepare and start a reservation of a manager once more, as if late calls took effect after its end."""
+        pending = _with(task, replace(task.reservation, status=ReservationStatus.PENDING, cloud_ids=NO_CONTENT))
+        self.started(self.prepared(pending))
+
+    def ended(self, task: Task) -> None:
+        """End a reservation."""
+        self.done(self.type.end, task)
+
+    def done(self, act: Act, task: Task) -> Task:
+        """Act until it is done, letting time pass; return the reservation with its cloud ids."""
+        last = ""
+        for _ in range(ROUNDS):
+            progress = act(task)
+            if not isinstance(progress, NotYet):
+                return task if progress.cloud_ids is None else with_ids(task, progress.cloud_ids)
+            self.clock.instant += progress.after
+            last = progress.reason
+        raise TimeoutError(f"it was not done after {ROUNDS} rounds; the last said: {last}")
+
+    def usable(self, task: Task) -> frozenset[str]:
+        """Return the resources that the project can use by a reservation."""
+        return frozenset(self.site.usable(task.reservation.id))
+
+    @contextmanager
+    def counted(self) -> Iterator[list[str]]:
+        """Yield the list of the calls to the cloud within the block, in their order."""
+        calls: list[str] = []
+        before, self.faults.on_call = (
+            self.faults.on_call,
+            lambda name, at: calls.append(name) if at == "before" else None,
+        )
+        try:
+            yield calls
+        finally:
+            self.faults.on_call = before
+
+    def _registered(self, number: int, values: Json) -> Resource:
+        found = self.kind.find(Registration(values))
+        details = self.kind.details(found)
+        self.kind.enter(found)
+        return Resource(
+            number,
+            self.kind.kind,
+            found.external_id,
+            found.name,
+            details.attributes,
+            {},
+            details.inventory.capacity,
+            True,
+            NOON,
+            limits=details.inventory.limits,
+            traits=details.inventory.traits,
+            label=f"r-{number}",
+        )
+
+    def _placed(self, demand: Demand, skip: int) -> dict[int, int]:
+        fitting = [
+            each
+            for each in self.resources
+            if matches(demand.requirement, each.properties) and demand.traits.met_by(each.traits)
+        ]
+        # What is required by name comes first.
+        fitting = sorted(fitting[skip:], key=lambda each: each.name not in demand.required)
+        counts: dict[int, int] = {}
+        for each in fitting:
+            room = 1 if demand.per_instance is None else each.count_beside(Amounts(), demand.per_instance)
+            if count := min(room, demand.min_count - sum(counts.values())):
+                counts[each.id] = count
+        if sum(counts.values()) < demand.min_count:
+            raise LookupError(f"the resources of the harness have no room for {demand}")
+        return counts
+
+
+def with_ids(task: Task, ids: Content) -> Task:
+    """Return a reservation with these cloud ids stored."""
+    return _with(task, replace(task.reservation, cloud_ids=ids))
+
+
+def without_ids(task: Task) -> Task:
+    """Return a reservation whose cloud ids were not stored, as the manager was killed before."""
+    return _with(task, replace(task.reservation, cloud_ids=NO_CONTENT))
+
+
+def as_active(task: Task) -> Task:
+    """Return a reservation as it is after its start."""
+    return _with(task, replace(task.reservation, status=ReservationStatus.ACTIVE), LeaseStatus.ACTIVE)
+
+
+def _with(task: Task, reservation: Reservation, status: LeaseStatus | None = None) -> Task:
+    lease = replace(task.lease, reservations=(reservation,), status=status or task.lease.status)
+    return replace(task, lease=lease, reservation=reservation)
+
+
+def _id(number: int) -> str:
+    return str(uuid.UUID(int=number))

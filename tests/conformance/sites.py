@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our resource types as the conformance suite sees them, on a simulated cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from typing import Any
+
+from blazar.clouds.ports import Cloud, Flavor
+from blazar.clouds.simulated import Durations, MemoryStorage, SimulatedCloud, State
+from blazar.clouds.simulated.state import NetworkState, SubnetState
+from blazar.resources.base import ResourceType, Task
+from blazar.resources.floating_ips.kind import FloatingIps
+from blazar.resources.floating_ips.registration import AddressRegistration, mark, name_of
+from blazar.resources.floating_ips.type import VirtualFloatingIp
+from blazar.resources.hosts.kind import Hosts
+from blazar.resources.hosts.options import HostSettings
+from blazar.resources.hosts.registration import HostRegistration
+from blazar.resources.hosts.type import PhysicalHost
+from blazar.resources.instances.flavor import FlavorInstance
+from blazar.resources.instances.virtual import VirtualInstance
+from blazar.resources.kinds import Kind
+from blazar.testing.conformance import Harness, Invalid, Surroundings
+from tests.world import of_hosts
+
+MADE_UP = ("id", "created_at", "active_at", "gone_at", "server_group_id", "affinity_id")
+
+
+class Simulated:
+    """A simulated cloud of four hosts and an external network, with one type of ours."""
+
+    def __init__(
+        self, around: Surroundings, make: Callable[[Cloud], ResourceType], kind: Callable[[Cloud], Kind], state: State
+    ) -> None:
+        self.durations = Durations()
+        self.cloud = SimulatedCloud(
+            MemoryStorage(state), clock=around.clock, faults=around.faults, durations=self.durations
+        )
+        self.cloud.operators.offer_flavor(Flavor("small", "c1.small", 8, 4096, 20, public=True))
+        self.cloud.operators.offer_flavor(
+            Flavor("traits", "c1.traits", 8, 4096, 20, extra_specs={"hw:mem_page_size": "large"}, public=True)
+        )
+        self._make = make
+        self.type = self.another_type()
+        self.kind = kind(self.cloud.cloud)
+
+    def another_type(self) -> ResourceType:
+        return self._make(self.cloud.cloud)
+
+    def snapshot(self) -> dict[str, object]:
+        with self.cloud.inspect() as state:
+            state.remove_gone(self.cloud.compute._clock.now())
+            whole = state.to_json()
+        groups = {group["id"]: group["name"] for group in whole["groups"].values()}
+        # Providers without capacity stay on purpose when a host leaves, and images are for users to keep.
+        del whole["providers"], whole["images"], whole["last_aggregate"]
+        whole["inventories"] = {name: totals for name, totals in whole["inventories"].items() if totals}
+        for part in ("aggregates", "servers", "groups", "floating_ips"):
+            plain = [_plain(each, groups) for each in whole[part].values()]
+            whole[part] = sorted(plain, key=repr)
+        whole["flavors"] = {key: _plain(each, groups) for key, each in whole["flavors"].items()}
+        whole["classes"] = sorted(whole["classes"])
+        return whole
+
+
+class OnHosts(Simulated):
+    """A type on hosts."""
+
+    def slow(self, duration: timedelta) -> None:
+        self.durations.deletion = duration
+
+    def fail(self, name: str) -> None:
+        self.cloud.operators.host_down(name)
+
+    def recover(self, name: str) -> None:
+        self.cloud.operators.host_up(name)
+
+    def vanish(self, name: str) -> None:
+        self.cloud.operators.host_vanishes(name)
+
+
+class WholeHosts(OnHosts):
+    """Hosts that a reservation has alone."""
+
+    def usable(self, reservation_id: str) -> Collection[str]:
+        with self.cloud.inspect() as state:
+            return [h for a in state.aggregates.values() if a.zone == f"blazar_{reservation_id}" for h in a.hosts]
+
+    def use(self, task: Task) -> None:
+        for resource in task.resources:
+            self.cloud.users.boot_server(
+                "work",
+                project_id=task.lease.project_id,
+                user_id="u",
+                host=resource.name,
+                hint=task.reservation.id,
+            )
+
+    def wreck(self, reservation_id: str) -> None:
+        with self.cloud.change_state() as state:
+            for key in [key for key, a in state.aggregates.items() if a.name == reservation_id]:
+                for host in state.aggregates.pop(key).hosts:
+                    _at_home(state, host)
+
+
+class SharedHosts(OnHosts):
+    """Hosts that several reservations share."""
+
+    def usable(self, reservation_id: str) -> Collection[str]:
+        with self.cloud.inspect() as state:
+            flavor = state.flavors.get(reservation_id)
+            if flavor is None or not flavor.projects:
+                return ()
+            classes = [key.removeprefix("resources:") for key in flavor.extra_specs if key.startswith("resources:CUS")]
+            inside = {
+                h for a in state.aggregates.values() if a.metadata.get("reservation") == reservation_id for h in a.hosts
+            }
+            return [h for h in inside if any(state.inventories.get(h, {}).get(name) for name in classes)]
+
+    def use(self, task: Task) -> None:
+        for _ in range(sum(task.counts.values())):
+            self.cloud.users.boot_reserved(task.reservation.id, project_id=task.lease.project_id)
+
+    def wreck(self, reservation_id: str) -> None:
+        with self.cloud.change_state() as state:
+            state.flavors.pop(reservation_id, None)
+            for key in [key for key, group in state.groups.items() if reservation_id in group.name]:
+                del state.groups[key]
+            for key in [k for k, a in state.aggregates.items() if a.metadata.get("reservation") == reservation_id]:
+                del state.aggregates[key]
+
+
+class Addresses(Simulated):
+    """Addresses of an external network."""
+
+    def usable(self, reservation_id: str) -> Collection[str]:
+        with self.cloud.inspect() as state:
+            return [
+                name_of(f.network_id, f.address)
+                for f in state.floating_ips.values()
+                if mark(reservation_id) in f.tags and f.project_id
+            ]
+
+    def use(self, task: Task) -> None:
+        for found in self.cloud.network.floating_ips(tag=mark(task.reservation.id)):
+            self.cloud.users.attach(found.id, "port-of-a-user")
+
+    def wreck(self, reservation_id: str) -> None:
+        with self.cloud.change_state() as state:
+            for key in [k for k, f in state.floating_ips.items() if mark(reservation_id) in f.tags]:
+                del state.floating_ips[key]
+
+    def fail(self, name: str) -> None:
+        self._port = self.cloud.operators.take_address("public", name.split()[0])
+
+    def recover(self, name: str) -> None:
+        with self.cloud.change_state() as state:
+            del state.ports[self._port]
+
+
+def _plain(each: dict[str, Any], groups: dict[str, str]) -> dict[str, Any]:
+    """Return a part of the cloud without ids and times that it has made up, and sorted."""
+    specs = {key: groups.get(value, value) for key, value in (each.get("extra_specs") or {}).items()}
+    kept = {key: value for key, value in each.items() if key not in MADE_UP}
+    for name in ("hosts", "projects", "tags"):
+        if name in kept:
+            kept[name] = sorted(kept[name])
+    if "metadata" in kept:
+        kept["metadata"] = {key: groups.get(value, value) for key, value in kept["metadata"].items()}
+    return {**kept, "extra_specs": specs}
+
+
+def _at_home(state: State, host: str) -> None:
+    for aggregate in state.aggregates.values():
+        if aggregate.name in ("freepool", "az-1") and host not in aggregate.hosts:
+            aggregate.hosts.append(host)
+
+
+def _cloud() -> State:
+    state = of_hosts(*[{} for _ in range(4)])
+    subnet = SubnetState("public-subnet", "203.0.113.0/24", "203.0.113.1", [["203.0.113.128", "203.0.113.254"]])
+    state.networks["public"] = NetworkState("public", "public", subnets=[subnet])
+    return state
+
+
+def _hosts(cloud: Cloud) -> Kind:
+    return Hosts(HostRegistration(cloud, HostSettings().aggregates))
+
+
+SETTINGS = HostSettings()
+NAMES = tuple({"name": f"node-{number}"} for number in range(1, 5))
+NO_HOSTS = ({"name": "no-such-host"}, {"id": "77"})
+FLAT = '[">=", "$vcpus", "1"]'
+
+HOSTS = Harness(
+    name="physical:host",
+    build=lambda around: WholeHosts(around, lambda cloud: PhysicalHost(cloud, SETTINGS), _hosts, _cloud()),
+    registrations=NAMES,
+    strangers=NO_HOSTS,
+    request={"min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": "", "before_end": "default"},
+    others=(
+        {"min": 1, "max": 2, "hypervisor_properties": FLAT, "resource_properties": "", "before_end": "snapshot"},
+        {"min": "2", "max": "3", "hypervisor_properties": "", "resource_properties": FLAT, "before_end": "none"},
+    ),
+    fits=4,
+    needed=("min", "max", "hypervisor_properties", "resource_properties"),
+    numbers=("min", "max"),
+    requirement="resource_properties",
+    known=FLAT,
+    invalid=(
+        Invalid({"min": 2, "max": 1}, "max"),
+        Invalid({"before_end": "dance"}, "before_end"),
+        Invalid({"min": 0}, "min"),
+    ),
+    larger={"min": 2, "max": 2},
+    fixed=(),
+    per_lease={"host": 1},
+)
+
+INSTANCES = Harness(
+    name="virtual:instance",
+    build=lambda around: SharedHosts(around, lambda cloud: VirtualInstance(cloud, SETTINGS), _hosts, _cloud()),
+    registrations=NAMES,
+    strangers=NO_HOSTS,
+    request={
+        "amount": 1,
+        "vcpus": 8,
+        "memory_mb": 4096,
+        "disk_gb": 20,
+        "affinity": None,
+        "resource_properties": "",
+        "before_end": "default",
+    },
+    others=(
+        {
+            "amount": "2",
+            "vcpus": 1,
+            "memory_mb": 512,
+            "disk_gb": 0,
+            "affinity": True,
+            "resource_properties": FLAT,
+            "before_end": "snapshot",
+        },
+        {
+            "amount": 1,
+            "vcpus": 2,
+            "memory_mb": 512,
+            "disk_gb": 1,
+            "affinity": "false",
+            "resource_properties": "",
+            "before_end": "none",
+        },
+    ),
+    fits=8,
+    needed=("amount", "vcpus", "memory_mb", "disk_gb", "affinity", "resource_properties"),
+    numbers=("amount", "vcpus", "memory_mb"),
+    requirement="resource_properties",
+    known=FLAT,
+    invalid=(
+        Invalid({"disk_gb": -1}, "disk_gb"),
+        Invalid({"affinity": "perhaps"}, "affinity"),
+        Invalid({"before_end": "migration"}, "before_end"),
+    ),
+    larger={"amount": 3},
+    shrinks=True,
+    fixed=({"vcpus": 1}, {"affinity": True}),
+    per_lease={"instance": 1, "vcpu": 8},
+)
+
+FLAVORS = Harness(
+    name="flavor:instance",
+    build=lambda around: SharedHosts(around, lambda cloud: FlavorInstance(cloud, SETTINGS), _hosts, _cloud()),
+    registrations=NAMES,
+    strangers=NO_HOSTS,
+    request={"flavor_id": "small", "amount": 1, "affinity": None, "before_end": "default"},
+    others=(
+        {"flavor_id": "traits", "amount": "2", "affinity": True, "before_end": "snapshot"},
+        {"flavor_id": "small", "amount": 1, "affinity": "none", "before_end": "none"},
+    ),
+    fits=8,
+    derived=("vcpus", "memory_mb", "disk_gb", "resource_properties"),
+    needed=("flavor_id", "amount", "affinity"),
+    numbers=("amount",),
+    invalid=(
+        Invalid({"flavor_id": "no-such-flavor"}, "flavor_id"),
+        Invalid({"flavor_id": "../servers"}, "flavor_id"),
+        Invalid({"affinity": "perhaps"}, "affinity"),
+        Invalid({"before_end": "migration"}, "before_end"),
+    ),
+    larger={"amount": 3},
+    shrinks=True,
+    fixed=({"flavor_id": "traits"}, {"affinity": True}),
+    per_lease={"instance": 1, "vcpu": 8},
+)
+
+ADDRESSES = Harness(
+    name="virtual:floatingip",
+    build=lambda around: Addresses(
+        around,
+        VirtualFloatingIp,
+        lambda cloud: FloatingIps(AddressRegistration(cloud.network)),
+        _cloud(),
+    ),
+    registrations=tuple(
+        {"floating_network_id": "public", "floating_ip_address": f"203.0.113.{number}"} for number in range(10, 14)
+    ),
+    strangers=(
+        {"floating_network_id": "no-such-network", "floating_ip_address": "203.0.113.10"},
+        {"floating_network_id": "public", "floating_ip_address": "198.51.100.1"},
+        {"floating_network_id": "public", "floating_ip_address": "203.0.113.130"},
+    ),
+    request={"network_id": "public", "amount": 1, "required_floatingips": [], "before_end": "default"},
+    others=(
+        {"network_id": "public", "amount": "2", "required_floatingips": ["203.0.113.11"], "before_end": "none"},
+        {"network_id": "public", "amount": 1},
+    ),
+    fits=4,
+    needed=("network_id", "amount"),
+    numbers=("amount",),
+    invalid=(
+        Invalid({"network_id": 5}, "network_id"),
+        Invalid({"required_floatingips": ["no address"]}, "required_floatingips"),
+        Invalid({"required_floatingips": ["203.0.113.10", "203.0.113.11"]}, "required_floatingips"),
+        Invalid({"before_end": "snapshot"}, "before_end"),
+    ),
+    larger={"amount": 3},
+    shrinks=True,
+    fixed=({"network_id": "other"},),
+    per_lease={"floatingip": 1},
+)
+
+OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every resource type does what all types must: ours, and that of the example package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from blazar.testing.conformance import Check, Harness, checks
+from tests.conformance.sites import OURS
+
+sys.path.append(str(Path(__file__).parents[2] / "examples" / "instruments"))
+
+from harness import HARNESS as INSTRUMENTS
+
+EVERY = (*OURS, INSTRUMENTS)
+
+
+def cases(*, slow: bool) -> list[object]:
+    return [pytest.param(h, check, id=f"{h}-{check}") for h in EVERY for check in checks(h, slow=slow)]
+
+
+@pytest.mark.parametrize(("harness", "check"), cases(slow=False))
+def test_a_type_does_what_all_types_must(harness: Harness, check: Check):
+    check(harness)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("harness", "check"), cases(slow=True))
+def test_a_type_does_what_all_types_must_at_every_step(harness: Harness, check: Check):
+    check(harness)
