@@ -50,6 +50,7 @@ CODES: Mapping[str, ErrorCode] = {
     "host_not_found": ErrorCode(404, "Host not found"),
     "floating_ip_not_found": ErrorCode(404, "Floating IP not found"),
     "resource_not_found": ErrorCode(404, "Resource not found"),
+    "kind_not_found": ErrorCode(404, "Kind not found"),
     "feed_not_found": ErrorCode(404, "Feed not found"),
     "property_not_found": ErrorCode(404, "Property not found"),
     "uri_not_found": ErrorCode(404, "URI not found"),

@@ -61,8 +61,9 @@ def _of(error: ValidationError, sentence: str) -> Iterator[tuple[Sequence[str | 
         detail = f"{_shown(place)} is missing" + (f"; give {known}" if known else "")
         yield place, Fault("missing_field", detail, pointer_to(place))
     elif error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        allowed = sorted(schema["properties"])
-        for name in islice((name for name in error.instance if name not in schema["properties"]), MOST):
+        properties = schema.get("properties", {})
+        allowed = sorted(properties)
+        for name in islice((name for name in error.instance if name not in properties), MOST):
             place, read_only = (*path, name), name in _ALSO_READ_ONLY
             what = "is set by the service and cannot be given" if read_only else "is unknown"
             detail = f"{_shown(place)} {what}; the allowed fields are: {', '.join(allowed)}"

@@ -17,6 +17,7 @@ from blazar.api.kinds import instances
 from blazar.api.kinds.floating_ips import routes as floating_ips
 from blazar.api.kinds.hosts import routes as hosts
 from blazar.api.leases import routes as leases
+from blazar.api.resources import routes as resources
 from blazar.api.routes import Part
 from blazar.model import extensions
 from blazar.model.errors import InvalidInput
@@ -29,6 +30,7 @@ BUILTIN: tuple[Part, ...] = (
     hosts.PART,
     instances.PART,
     floating_ips.PART,
+    resources.PART,
     calendar.PART,
     feeds.PART,
     availability.PART,

@@ -64,12 +64,12 @@ class InvalidBody(InvalidInput):
         return self._found
 
 
-def check(body: dict[str, Any], schema: Schema, *, pointer: str = "") -> None:
+def check(body: dict[str, Any], schema: Schema, *, pointer: str = "", lasting: bool = True) -> None:
     """Raise InvalidBody, which names the field and what would fit, if the body does not match the schema.
 
-    ``pointer`` is where it is, if it is a part of the body.
+    ``pointer`` is where it is, if it is a part of the body. A schema that is not ``lasting`` is of this request only.
     """
-    validator = _VALIDATORS.setdefault(id(schema), BoundedValidator(schema))
+    validator = _VALIDATORS.setdefault(id(schema), BoundedValidator(schema)) if lasting else BoundedValidator(schema)
     errors = sorted(
         islice(validator.iter_errors(body), MOST_ERRORS),
         key=lambda e: (len(e.absolute_path), e.validator != "required", e.message),
@@ -87,7 +87,7 @@ def _sentence(error: ValidationError) -> str:
     field = _field(error)
     schema: Any = error.schema
     limit: Any = error.validator_value
-    help_text = schema.get("description", "")
+    help_text = schema.get("description", "what its schema allows")
     if "propertyNames" in error.schema_path:
         return f"{field} has the key {_shown(error.instance)}, which is invalid; give {help_text}"
     match error.validator:
@@ -95,7 +95,7 @@ def _sentence(error: ValidationError) -> str:
             wanted = [name for name in limit if name not in _keys(error)]
             return f"Missing parameter {', '.join(wanted)} in {field}; give {help_text}"
         case "additionalProperties":
-            known = sorted(schema["properties"])
+            known = sorted(schema.get("properties", ()))
             unknown = sorted(set(_keys(error)) - set(known))
             what = "is set by the service and cannot be given" if unknown[0] in READ_ONLY else "is unknown"
             return f"{_path(error, unknown[0])} {what}; the allowed fields are: {', '.join(known)}"

@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from blazar.model.amounts import Amounts
 from blazar.model.demand import ResourceAllocations
 from blazar.model.paging import Condition, Page, Position
-from blazar.model.resource import PropertyValues, Resource
+from blazar.model.resource import PropertyValue, PropertyValues, Resource, ResourceKind
+
+PROPERTY = "property."
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuestion:
     """A page of the registered resources of a kind: those that hold all conditions and meet a requirement.
 
-    Keys of conditions and of the order are ``name``, ``label``, ``created_at``, ``updated_at`` and properties;
+    Keys of conditions may begin with ``PROPERTY``, and are the names of properties then, which there must be. Other
+    keys of conditions, and those of the order, are ``name``, ``label``, ``created_at``, ``updated_at`` and properties;
     conditions may also be about ``condition`` (``ok``, ``disabled``, ``failed``) and ``project_id``, a project to which
     a resource is restricted. ``text`` is a part of the name, without regard to case; ``requirement`` is JSON.
     """
@@ -30,6 +35,32 @@ class ResourcePage:
     """Resources, and the position of the last one if there are more; ``count`` is that of all pages, if asked for."""
 
     items: tuple[Resource, ...]
+    following: Position | None = None
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleResource:
+    """What members see of a resource that is open to their project.
+
+    ``id`` is the label, or the id in the cloud if everybody may see that; ``name`` is None where names are for
+    operators. ``attributes`` and ``properties`` are the public ones.
+    """
+
+    id: str
+    kind: ResourceKind
+    name: str | None
+    reservable: bool
+    capacity: Amounts
+    attributes: Mapping[str, PropertyValue]
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class VisiblePage:
+    """What a member sees of resources; the other fields are as in ``ResourcePage``."""
+
+    items: tuple[VisibleResource, ...]
     following: Position | None = None
     count: int | None = None
 

@@ -13,8 +13,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
 from blazar.model.requests import Registration
-from blazar.model.resource import PropertyValue, Resource, ResourceDetails, ResourceInventory, ResourceKind
+from blazar.model.resource import PropertyValue, Resource, ResourceDetails, ResourceInventory, ResourceKind, noun
+from blazar.model.resource_kinds import GENERAL_FIELDS, KindDescription, KindShape
 from blazar.model.resource_pages import Candidate
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -140,18 +144,32 @@ class ListsCandidates(Protocol):
         """Return what the cloud has, registered or not; a constant number of calls. CloudError."""
 
 
+@runtime_checkable
+class Describes(Protocol):
+    """A kind that says how a resource is registered, what is known of it, and what members see. Without it: nothing."""
+
+    @property
+    def shape(self) -> KindShape:
+        """Its words and schemas, for ``/v1/resources``."""
+
+
 class CompleteKind:
     """A kind with all capabilities, and with answers that can be stored: a wrong one is a TypeError that names it."""
 
     def __init__(self, plain: Kind) -> None:
         self.kind = plain.kind
         self.own_properties = plain.own_properties if isinstance(plain, HasOwnProperties) else frozenset[str]()
+        self.shape = _shape(plain)
         self._plain = plain
         # Asked once: the check of a protocol looks at every member.
         self._enters = plain if isinstance(plain, Enters) else None
         self._polls = plain if isinstance(plain, Polls) else None
         self._refreshes = plain if isinstance(plain, Refreshes) else None
         self._lists = plain if isinstance(plain, ListsCandidates) else None
+
+    def described(self, resource_types: Collection[str]) -> KindDescription:
+        """Return what users read of the kind; ``resource_types`` are those that reserve it."""
+        return KindDescription(self.kind, self.shape, tuple(sorted(resource_types)), self._lists is not None)
 
     @property
     def polls(self) -> bool:
@@ -242,6 +260,28 @@ class CompleteKind:
         for details in polled.details.values():
             self._checked(method, details)
         return polled
+
+
+def _shape(plain: Kind) -> KindShape:
+    kind = plain.kind
+    if not isinstance(plain, Describes):
+        return KindShape(noun(kind), f"{noun(kind)}s")
+    shape: object = plain.shape
+    if not isinstance(shape, KindShape):
+        raise TypeError(f"shape of the kind {kind} is {shape!r:.80}, not a KindShape")
+    try:
+        json.dumps([dict(shape.registration), dict(shape.attributes)])
+        for schema in (shape.registration, *shape.attributes.values()):
+            Draft202012Validator.check_schema(schema)  # type: ignore[arg-type]
+    except (SchemaError, TypeError, ValueError) as error:
+        reason = " ".join(str(getattr(error, "message", error)).split())
+        raise TypeError(f"shape of the kind {kind} has a schema that cannot be used: {reason:.200}") from error
+    fields = shape.registration.get("properties", {})
+    if shape.registration.get("type") != "object" or not isinstance(fields, Mapping):
+        raise TypeError(f"shape of the kind {kind} has a registration that is not the schema of an object")
+    if taken := sorted(fields.keys() & set(GENERAL_FIELDS)):
+        raise TypeError(f"shape of the kind {kind} has the field {taken[0]}, which every registration has; rename it")
+    return shape
 
 
 CAPABILITIES: tuple[type, ...] = (Enters, Refreshes)

@@ -26,6 +26,7 @@ from blazar.model.lease_details import BookedLease, LeaseDetails, LeaseFilter, L
 from blazar.model.paging import Page
 from blazar.model.requests import IdempotencyKey, LeaseChange, LeaseRequest, Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty
+from blazar.model.resource_kinds import KindList
 from blazar.model.resource_pages import (
     AllocationPage,
     AllocationQuestion,
@@ -33,6 +34,8 @@ from blazar.model.resource_pages import (
     PropertyPage,
     ResourcePage,
     ResourceQuestion,
+    VisiblePage,
+    VisibleResource,
 )
 from blazar.model.service import ServiceFacts
 
@@ -98,6 +101,18 @@ class Resources(Protocol):
 
     def one(self, kind: ResourceKind, resource_id: str) -> Resource:
         """Return one resource by its external id; NotFound."""
+
+    def kinds(self) -> KindList:
+        """Return the kinds that are served."""
+
+    def visible_page(self, kind: ResourceKind, question: ResourceQuestion, viewer: Viewer) -> VisiblePage:
+        """Return a page of the resources that a member may see, as it may see them; InvalidInput.
+
+        A filter or an order by what it may not see is refused as if no resource had that.
+        """
+
+    def visible(self, kind: ResourceKind, resource_id: str, viewer: Viewer) -> VisibleResource:
+        """Return one resource as a member may see it, by the id that it sees; NotFound if it may not."""
 
     def candidates(self, kind: ResourceKind) -> tuple[Candidate, ...]:
         """Return what the cloud has of a kind, registered or not; CloudError."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from blazar.api.answers import Answer, paged
 from blazar.api.context import Call
-from blazar.api.queries import filter_by, paging
+from blazar.api.queries import filter_by, option, paging
 from blazar.api.readers import Text
 from blazar.api.routes import Parameter, Root, Route, Rule
 from blazar.api.shapes import COUNT, LEASE_ID, LINKS, NUMBER, RESERVATION_ID, TEXT, ZULU, Json, a_list, an_object, ref
@@ -108,32 +108,47 @@ def resource_list(
     """
 
     def index(call: Call) -> Answer:
-        asked = call.asked
-        requirement: Any = asked.one("requirement")
-        question = ResourceQuestion(
-            asked.page(sort_keys[0]),
-            asked.conditions,
-            None if requirement is None else json.dumps(requirement),
-            asked.one("text"),
-        )
-        found = call.manager.resources.page(kind, question)
-        return page_answer(key, [asked.only(shown(each)) for each in found.items], found)
+        found = call.manager.resources.page(kind, resource_question(call, sort_keys[0]))
+        return page_answer(key, [call.asked.only(shown(each)) for each in found.items], found)
 
     row["parameters"] = (*parameters, *paging(sort_keys, fields=fields))
     return list_row(key, item, handler=index, **row)
 
 
-def allocation_list(kind: ResourceKind, *, sort_keys: Sequence[str], rule: Rule, **row: Any) -> Route:
-    """Return the row of the list of the resources of a kind with their allocations; items are ``ALLOCATION``."""
+def resource_question(call: Call, sort_key: str) -> ResourceQuestion:
+    """Return what the query of a list asks, by default in the order of this key."""
+    asked = call.asked
+    requirement: Any = asked.one("requirement")
+    return ResourceQuestion(
+        asked.page(sort_key),
+        (*asked.conditions, *asked.all("property")),
+        None if requirement is None else json.dumps(requirement),
+        asked.one("text"),
+    )
 
-    def index(call: Call) -> Answer:
+
+def allocation_list(
+    kind: ResourceKind | Callable[[Mapping[str, str]], ResourceKind],
+    *,
+    sort_keys: Sequence[str],
+    rule: Rule,
+    parameters: Sequence[Parameter] = (),
+    **row: Any,
+) -> Route:
+    """Return the row of the list of the resources of a kind with their allocations; items are ``ALLOCATION``.
+
+    ``kind`` may be read from the parameters of the path, which are among ``parameters`` then.
+    """
+
+    def index(call: Call, **path: str) -> Answer:
         found = call.manager.resources.allocation_page(
-            kind, AllocationQuestion(call.asked.page(sort_keys[0]), call.asked.conditions)
+            kind(path) if callable(kind) else kind,
+            AllocationQuestion(call.asked.page(sort_keys[0]), call.asked.conditions),
         )
         return page_answer("allocations", [allocation(each) for each in found.items], found)
 
-    parameters = (*NARROWING, *paging(sort_keys))
-    return list_row("allocations", ref(ALLOCATION), handler=index, rule=rule, parameters=parameters, **row)
+    row["parameters"] = (*parameters, *NARROWING, *paging(sort_keys))
+    return list_row("allocations", ref(ALLOCATION), handler=index, rule=rule, **row)
 
 
 NARROWING = (
@@ -141,6 +156,16 @@ NARROWING = (
     filter_by("reservation_id", Text(1, 64), "only allocations of this reservation, past ones too"),
 )
 """Filters of allocations; resources that are left with none are listed all the same."""
+
+
+NARROWED = tuple(option(each.name, Text(1, 64), each.description) for each in NARROWING)
+"""The same for the allocations of one resource."""
+
+
+def allocations_of(call: Call, kind: ResourceKind, resource_id: str) -> ResourceAllocations:
+    """Return the allocations of one resource, of those of a lease or reservation past ones, too."""
+    given = {each.name: call.asked.one(each.name) for each in NARROWED if call.asked.one(each.name) is not None}
+    return call.manager.resources.allocations(kind, resource_id=resource_id, **given)[0]
 
 
 def allocation(value: ResourceAllocations) -> Json:

@@ -49,7 +49,7 @@ class CalendarService:
         window = window_of(question.range, now, self._bounds, operator=viewer.owners)
         kind = kind_of(question.resource_type, self._types, self._kinds)
         with self._calendar.over_time(kind) as view:
-            visible = Visible(view.catalog, kind, viewer)
+            visible = Visible(view.catalog, self._kinds[kind].shape, viewer)
             found = visible.matching(question.requirement)
             if question.resources is not None:
                 found = _named(found, frozenset(question.resources), visible)
@@ -75,13 +75,14 @@ class CalendarService:
         window = window_of(question.range, now, self._bounds, operator=question.viewer.owners)
         kind = kind_of(question.resource_type, self._types, self._kinds)
         with self._calendar.over_time(kind) as view:
-            return capacity(question, view, Visible(view.catalog, kind, question.viewer), window, now, self._bounds)
+            visible = Visible(view.catalog, self._kinds[kind].shape, question.viewer)
+            return capacity(question, view, visible, window, now, self._bounds)
 
     def properties(self, viewer: Viewer, resource_type: str) -> PropertySummaries:
         """Return the properties of the resources that serve a type, with their values; one statement. InvalidInput."""
         kind = kind_of(resource_type, self._types, self._kinds)
         with self._calendar.over_time(kind) as view:
-            return summaries(Visible(view.catalog, kind, viewer), self._bounds)
+            return summaries(Visible(view.catalog, self._kinds[kind].shape, viewer), self._bounds)
 
 
 def _named(found: Sequence[Resource], names: frozenset[str], visible: Visible) -> list[Resource]:

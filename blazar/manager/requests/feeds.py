@@ -107,7 +107,8 @@ class FeedService:
         try:
             kind = kind_of(resource_type, self._types, self._kinds)
             with self._calendar.over_time(kind) as view:
-                Visible(view.catalog, kind, Viewer(feed.project_id)).matching(request.requirement)
+                visible = Visible(view.catalog, self._kinds[kind].shape, Viewer(feed.project_id))
+                visible.matching(request.requirement)
         except InvalidInput as error:
             field = error.parameter or "requirement"
             code = "invalid_value" if error.code == "invalid_query" else error.code

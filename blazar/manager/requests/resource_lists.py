@@ -13,7 +13,7 @@ from blazar.model.errors import InvalidInput
 from blazar.model.paging import Condition, Operator
 from blazar.model.requirements import keys, parse_requirement
 from blazar.model.resource import PropertyValue, Resource
-from blazar.model.resource_pages import ResourcePage, ResourceQuestion
+from blazar.model.resource_pages import PROPERTY, ResourcePage, ResourceQuestion
 from blazar.store.catalog import ResourceCatalog
 
 _COMPARES: Mapping[Operator, Callable[[str, str], bool]] = {
@@ -32,12 +32,14 @@ def page(catalog: ResourceCatalog, question: ResourceQuestion) -> ResourcePage:
         wanted = parse_requirement(question.requirement, field="requirement")
     except InvalidInput as error:
         raise InvalidInput(error.message, code=error.code, parameter="requirement", data=error.data) from None
-    if unknown := sorted(keys(wanted) - catalog.keys(private=True)) if catalog.resources else []:
-        raise InvalidInput(
-            f"requirement names {unknown[0][:80]!r}, which no resource has as a property",
-            code="unknown_property",
-            parameter="requirement",
-        )
+    named = {"requirement": keys(wanted), "property": properties_named(question)}
+    for parameter, names in named.items() if catalog.resources else ():
+        if unknown := sorted(names - catalog.keys(private=True)):
+            raise InvalidInput(
+                f"{parameter} names {unknown[0][:80]!r}, which no resource has as a property",
+                code="unknown_property",
+                parameter=parameter,
+            )
     text = (question.text or "").casefold()
     found = [
         each
@@ -60,6 +62,12 @@ def values_by_key(conditions: Iterable[Condition]) -> Mapping[str, frozenset[str
     return found
 
 
+def properties_named(question: ResourceQuestion) -> frozenset[str]:
+    """Return the properties that conditions name as such."""
+    keys_ = (condition.key for condition in question.conditions)
+    return frozenset(key.removeprefix(PROPERTY) for key in keys_ if key.startswith(PROPERTY))
+
+
 def conditions_of(resource: Resource) -> frozenset[str]:
     """Return the conditions of a resource: ``ok``, or one or both of ``disabled`` and ``failed``."""
     found = {"disabled": resource.disabled, "failed": resource.failed_since is not None, "ok": resource.reservable}
@@ -74,7 +82,7 @@ def _value(resource: Resource, key: str) -> PropertyValue:
         case "created_at" | "updated_at":
             instant: datetime | None = resource.created_at if key == "created_at" else resource.updated_at
             return None if instant is None else zulu(instant)
-    return resource.properties.get(key)
+    return resource.properties.get(key.removeprefix(PROPERTY))
 
 
 def _holds(condition: Condition, resource: Resource) -> bool:
@@ -82,7 +90,11 @@ def _holds(condition: Condition, resource: Resource) -> bool:
         return not conditions_of(resource).isdisjoint(condition.values)
     if condition.key == "project_id":
         return not (resource.authorized_projects or frozenset()).isdisjoint(condition.values)
-    value = _value(resource, condition.key)
+    return text_holds(condition, _value(resource, condition.key))
+
+
+def text_holds(condition: Condition, value: PropertyValue) -> bool:
+    """Return whether a condition holds for a value; what has none is only ever unequal."""
     if value is None:
         return condition.operator is Operator.NEQ
     text = ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -15,8 +15,10 @@ from blazar.manager.health.enabling import Enabling
 from blazar.manager.health.healing import Healing
 from blazar.manager.health.health import VANISHED
 from blazar.manager.health.monitor import Monitor
-from blazar.manager.requests import resource_lists
+from blazar.manager.requests import resource_lists, visible_lists
 from blazar.manager.requests.pages import page_of
+from blazar.manager.requests.visible import Visible
+from blazar.model.calendar import Viewer
 from blazar.model.clock import to_second, zulu
 from blazar.model.demand import Allocation, ResourceAllocations
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, NotFound
@@ -24,6 +26,7 @@ from blazar.model.lease import Reservation
 from blazar.model.paging import Page
 from blazar.model.requests import Disabling, Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty, noun
+from blazar.model.resource_kinds import KindList
 from blazar.model.resource_pages import (
     AllocationPage,
     AllocationQuestion,
@@ -31,6 +34,8 @@ from blazar.model.resource_pages import (
     PropertyPage,
     ResourcePage,
     ResourceQuestion,
+    VisiblePage,
+    VisibleResource,
 )
 from blazar.resources.complete import required_properties
 from blazar.resources.kinds import CloudResource, CompleteKind, as_stored
@@ -38,6 +43,9 @@ from blazar.resources.kinds import CloudResource, CompleteKind, as_stored
 LOG = logging.getLogger(__name__)
 
 LONGEST_KEY = 64
+
+RESERVED_IDS = frozenset({"allocations", "candidates", "properties"})
+"""What stands in the place of an id in paths of the API."""
 
 
 class ResourceService:
@@ -71,6 +79,21 @@ class ResourceService:
         """Return one resource; NotFound."""
         return self._store.one(self._of(kind).kind, resource_id)
 
+    def kinds(self) -> KindList:
+        """Return the kinds that are served; no statement."""
+        types: dict[ResourceKind, list[str]] = defaultdict(list)
+        for name, each in self._runtime.types.items():
+            types[each.kind].append(name)
+        return KindList(tuple(each.described(types[kind]) for kind, each in sorted(self._kinds.items())))
+
+    def visible_page(self, kind: ResourceKind, question: ResourceQuestion, viewer: Viewer) -> VisiblePage:
+        """Return a page of the resources as a member may see them; one statement as for ``page``. InvalidInput."""
+        return visible_lists.page(self._visible(kind, viewer), kind, question)
+
+    def visible(self, kind: ResourceKind, resource_id: str, viewer: Viewer) -> VisibleResource:
+        """Return one resource as a member may see it; NotFound if it may not."""
+        return visible_lists.one(self._visible(kind, viewer), kind, resource_id)
+
     def candidates(self, kind: ResourceKind) -> tuple[Candidate, ...]:
         """Return what the cloud has of a kind, with the ids of those that are registered. CloudError."""
         with scope(limit=self._runtime.settings.request_limit):
@@ -85,6 +108,8 @@ class ResourceService:
         disabling = self._dated(request.disabling)
         with scope(limit=self._runtime.settings.request_limit):
             in_cloud = plain.find(request)
+            if in_cloud.external_id in RESERVED_IDS:
+                raise InvalidInput(f"the id {in_cloud.external_id} has a meaning of its own in paths of the API")
             if self._store.named(kind, in_cloud.name) is not None:
                 raise Conflict(f"{noun(kind)} {in_cloud.name} is registered already", code="already_registered")
             details = plain.details(in_cloud)
@@ -236,11 +261,18 @@ class ResourceService:
             )
         return Disabling(disabling.reason, until)
 
+    def _visible(self, kind: ResourceKind, viewer: Viewer) -> Visible:
+        shape = self._of(kind).shape
+        return Visible(self._store.catalog(kind), shape, viewer)
+
     def _of(self, kind: ResourceKind) -> CompleteKind:
         if kind not in self._kinds:
+            known = sorted(self._kinds)
             raise NotFound(
-                f"resources of the kind {kind[:80]!r} are not served; an operator can enable a type of them",
-                code="resource_not_found",
+                f"resources of the kind {kind[:80]!r} are not served; served are {', '.join(known)}, and an "
+                "operator can enable types of other kinds",
+                code="kind_not_found",
+                data={"kinds": known},
             )
         return self._kinds[kind]
 

@@ -9,25 +9,10 @@ from blazar.model.calendar import HOST_TYPE, Viewer
 from blazar.model.errors import InvalidInput
 from blazar.model.requirements import keys, parse_requirement
 from blazar.model.resource import FLOATING_IP, HOST, PropertyValue, Resource, ResourceKind
+from blazar.model.resource_kinds import KindShape
 from blazar.resources.complete import CompleteType
 from blazar.resources.kinds import CompleteKind
-from blazar.resources.parameters import PUBLIC_HOST_PROPERTIES
 from blazar.store.catalog import ResourceCatalog
-
-PUBLIC: Mapping[ResourceKind, tuple[str, ...]] = {
-    HOST: PUBLIC_HOST_PROPERTIES,
-    FLOATING_IP: ("floating_network_id", "subnet_id", "floating_ip_address"),
-}
-"""Properties from the cloud that everybody may see and ask for; names of resources are not among them."""
-
-SHOWN: Mapping[ResourceKind, tuple[str, ...]] = {
-    HOST: ("availability_zone", "hypervisor_type"),
-    FLOATING_IP: PUBLIC[FLOATING_IP],
-}
-"""Those of them that a row of the calendar shows; the others are in its capacity."""
-
-NAMED = frozenset({FLOATING_IP})
-"""Kinds whose ids and names everybody may see, as in the list of the kind."""
 
 KINDS_OF_TYPES: Mapping[str, ResourceKind] = {HOST_TYPE: HOST, "virtual:floatingip": FLOATING_IP}
 """Types that may be asked for even if no reservations of them are enabled."""
@@ -49,19 +34,20 @@ def kind_of(
 
 
 class Visible:
-    """The resources of a kind as a caller sees them."""
+    """The resources of a kind as a caller sees them; the shape of the kind says what is public."""
 
-    def __init__(self, catalog: ResourceCatalog, kind: ResourceKind, viewer: Viewer) -> None:
+    def __init__(self, catalog: ResourceCatalog, shape: KindShape, viewer: Viewer) -> None:
         self.viewer = viewer
-        self.has_names = viewer.names or kind in NAMED
+        self.has_names = viewer.names or shape.named
         self._catalog = catalog
-        self._shown = SHOWN.get(kind, ())
+        self._shape = shape
+        self.public = shape.public
         capabilities = catalog.capabilities if viewer.private else catalog.capabilities - catalog.private
         self.capabilities = capabilities
         if viewer.names:
-            self.keys = catalog.keys(private=viewer.private) | capabilities | frozenset(PUBLIC.get(kind, ()))
+            self.keys = catalog.keys(private=viewer.private) | capabilities | frozenset(shape.public)
         else:
-            self.keys = capabilities | frozenset(PUBLIC.get(kind, ()))
+            self.keys = capabilities | frozenset(shape.public)
 
     def is_private(self, name: str) -> bool:
         """Return whether a property is for operators only."""
@@ -105,7 +91,7 @@ class Visible:
         found: dict[str, PropertyValue] = {
             name: value for name, value in resource.capabilities.items() if name in self.capabilities
         }
-        found.update((name, resource.attributes[name]) for name in self._shown if name in resource.attributes)
+        found.update((name, resource.attributes[name]) for name in self._shape.shown if name in resource.attributes)
         return found
 
 

@@ -12,9 +12,11 @@ from blazar.clouds.ports import Cloud
 from blazar.model.errors import InvalidInput, pointing_at
 from blazar.model.requests import Registration
 from blazar.model.resource import FLOATING_IP, Resource, ResourceDetails, ResourceInventory
+from blazar.model.resource_kinds import KindShape
 from blazar.resources.floating_ips.registration import (
     ADDRESS,
     NETWORK,
+    SUBNET,
     AddressRegistration,
     address_text,
     attributes_of,
@@ -23,11 +25,40 @@ from blazar.resources.floating_ips.registration import (
 from blazar.resources.kinds import CloudResource, Polled, Uses
 from blazar.resources.parameters import text_of
 
+SHAPE = KindShape(
+    "floating IP",
+    "floating IPs",
+    registration={
+        "type": "object",
+        "description": "an object",
+        "required": [NETWORK, ADDRESS],
+        "additionalProperties": False,
+        "properties": {
+            NETWORK: {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 64,
+                "description": "the id of an external network",
+            },
+            ADDRESS: {
+                "type": "string",
+                "maxLength": 64,
+                "description": "an IP address in a subnet of the network, outside its allocation pools",
+            },
+        },
+    },
+    attributes={name: {"type": "string"} for name in (NETWORK, SUBNET, ADDRESS)},
+    public=(NETWORK, SUBNET, ADDRESS),
+    shown=(NETWORK, SUBNET, ADDRESS),
+    named=True,
+)
+
 
 class FloatingIps:
     """Addresses outside the cloud's allocation pools."""
 
     kind = FLOATING_IP
+    shape = SHAPE
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> FloatingIps:

@@ -13,13 +13,53 @@ from blazar.clouds.ports import Cloud, Hypervisor
 from blazar.model.errors import CloudError, InvalidInput, pointing_at
 from blazar.model.requests import Registration
 from blazar.model.resource import HOST, Resource, ResourceDetails
+from blazar.model.resource_kinds import KindShape
 from blazar.model.resource_pages import Candidate
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration, Standing, attributes_of
 from blazar.resources.kinds import CloudResource, Polled, Uses
-from blazar.resources.parameters import HOST_PROPERTIES, text_of
+from blazar.resources.parameters import HOST_PROPERTIES, PUBLIC_HOST_PROPERTIES, text_of
 
 LOG = logging.getLogger(__name__)
+
+
+SHAPE = KindShape(
+    "host",
+    "hosts",
+    registration={
+        "type": "object",
+        "description": "an object with name or id",
+        "additionalProperties": False,
+        "properties": {
+            "name": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 255,
+                "description": "the hypervisor's hostname",
+            },
+            "id": {
+                "type": "string",
+                "pattern": "^[0-9]+$",
+                "maxLength": 64,
+                "description": "the number of the hypervisor in Nova",
+            },
+        },
+    },
+    attributes={
+        "hypervisor_hostname": {"type": "string"},
+        "service_name": {"type": "string"},
+        "hypervisor_type": {"type": "string"},
+        "hypervisor_version": {"type": "integer"},
+        "vcpus": {"type": "integer"},
+        "memory_mb": {"type": "integer", "description": "MiB"},
+        "local_gb": {"type": "integer", "description": "GiB"},
+        "cpu_info": {"type": "string", "description": "what Nova says of the processor, in JSON"},
+        "availability_zone": {"type": "string"},
+        "status": {"type": "null"},
+    },
+    public=PUBLIC_HOST_PROPERTIES,
+    shown=("availability_zone", "hypervisor_type"),
+)
 
 
 class Hosts:
@@ -27,6 +67,7 @@ class Hosts:
 
     kind = HOST
     own_properties = HOST_PROPERTIES
+    shape = SHAPE
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Hosts:

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from blazar.api.answers import Answer
-from blazar.api.context import Call, identifier
 from blazar.api.kinds.floating_ips.components import (
     COMPONENTS,
     FIELDS,
@@ -17,53 +14,24 @@ from blazar.api.kinds.floating_ips.components import (
     RESERVATIONS,
     floating_ip,
 )
+from blazar.api.kinds.handlers import Handlers, form_of
 from blazar.api.kinds.lists import resource_list
 from blazar.api.queries import filter_by
 from blazar.api.readers import Flag, Text
 from blazar.api.routes import ADMIN, READER, Body, Caching, Part, Root, Route, Rule, in_path, within
 from blazar.api.shapes import Json, a_list, an_object, ref
-from blazar.api.urls import link
 from blazar.model.clock import zulu
-from blazar.model.requests import Registration
-from blazar.model.resource import FLOATING_IP, Resource, unknown
+from blazar.model.resource import FLOATING_IP, Resource
 
 GET = Rule("blazar:floatingips:get", READER, "List and show the addresses that can be reserved.")
 POST = Rule("blazar:floatingips:post", ADMIN, "Register an address.")
 DELETE = Rule("blazar:floatingips:delete", ADMIN, "Unregister an address.")
 
 
-def index(call: Call) -> Sequence[Resource]:
-    """List addresses."""
-    return call.manager.resources.all(FLOATING_IP)
-
-
-def create(call: Call) -> Resource:
-    """Register an address."""
-    body = call.body()
-    return call.manager.resources.register(FLOATING_IP, Registration(body))
-
-
-def create_located(call: Call) -> Answer:
-    """Register an address, and say where it is."""
-    found = create(call)
-    return Answer(found, headers={"Location": link(f"/v1/floatingips/{found.external_id}")})
-
-
-def show(call: Call, floating_ip_id: str) -> Resource:
-    """Show an address."""
-    return call.manager.resources.one(FLOATING_IP, _id(floating_ip_id))
-
-
-def delete(call: Call, floating_ip_id: str) -> None:
-    """Unregister an address."""
-    call.manager.resources.unregister(FLOATING_IP, _id(floating_ip_id))
-
-
-def _id(text: str) -> str:
-    key = identifier(text)
-    if key == "-":
-        raise unknown(FLOATING_IP, text)
-    return key
+_plain = Handlers(form_of(FLOATING_IP, "floating_ip_id"))
+_located = Handlers(
+    form_of(FLOATING_IP, "floating_ip_id", url=lambda address: f"/v1/floatingips/{address.external_id}")
+)
 
 
 def _shown(found: Resource) -> Json:
@@ -80,7 +48,7 @@ _OF_1_0 = (
         method="GET",
         name="list_floating_ips",
         summary="List the addresses that can be reserved",
-        handler=index,
+        handler=_plain.index,
         rule=GET,
         render=lambda found: {"floatingips": [floating_ip(each) for each in found]},
         answers={200: an_object({"floatingips": a_list(ref("FloatingIp"))})},
@@ -89,7 +57,7 @@ _OF_1_0 = (
         method="POST",
         name="create_floating_ip",
         summary="Register an address",
-        handler=create,
+        handler=_plain.create,
         rule=POST,
         body=Body(
             "FloatingIpCreate",
@@ -109,7 +77,7 @@ _OF_1_0 = (
         method="GET",
         name="show_floating_ip",
         summary="Show an address",
-        handler=show,
+        handler=_plain.show,
         rule=GET,
         render=_shown,
         answers={200: _ONE},
@@ -119,7 +87,7 @@ _OF_1_0 = (
         method="DELETE",
         name="delete_floating_ip",
         summary="Unregister an address",
-        handler=delete,
+        handler=_plain.delete,
         rule=DELETE,
         answers={204: None},
         errors=(404, 409),
@@ -154,7 +122,7 @@ _SINCE_1_1 = (
     ),
     replace(
         _CREATE,
-        handler=create_located,
+        handler=_located.create,
         render=_shown_1_1,
         answers={201: _ONE_1_1},
         caching=Caching.NONE,

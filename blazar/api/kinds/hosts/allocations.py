@@ -13,8 +13,6 @@ from blazar.api.kinds.hosts.full import SORT_KEYS
 from blazar.api.kinds.hosts.requests import HOST_ID
 from blazar.api.kinds.hosts.requests import host_id as parsed
 from blazar.api.kinds.hosts.schemas import ALLOCATION_UPDATE
-from blazar.api.queries import option
-from blazar.api.readers import Text
 from blazar.api.routes import ADMIN, Body, Caching, Root, Route, Rule, in_query, within
 from blazar.api.shapes import RESERVATION_ID, Json, a_list, an_object, ref
 from blazar.model.demand import ResourceAllocations
@@ -57,15 +55,13 @@ def _shown(found: ResourceAllocations) -> Json:
 
 def show_counted(call: Call, host_id: str) -> ResourceAllocations:
     """Show the allocations of one host, of those of a lease or reservation past ones, too."""
-    given = {each.name: call.asked.one(each.name) for each in _NARROWED if call.asked.one(each.name) is not None}
-    return call.manager.resources.allocations(HOST, resource_id=parsed(host_id), **given)[0]
+    return lists.allocations_of(call, HOST, parsed(host_id))
 
 
 def _counted(found: ResourceAllocations) -> Json:
     return {"allocation": lists.allocation(found)}
 
 
-_NARROWED = tuple(option(each.name, Text(1, 64), each.description) for each in lists.NARROWING)
 _UPDATE = Body("AllocationUpdate", ALLOCATION_UPDATE, ({"reservation_id": RESERVATION_ID},))
 _on_host = partial(Route, root=Root.V1, path="/os-hosts/{host_id}/allocation")
 _OF_1_0 = (
@@ -128,7 +124,7 @@ ROUTES = (
         render=_counted,
         answers={200: an_object({"allocation": ref(lists.ALLOCATION)})},
         errors=(404,),
-        parameters=(HOST_ID, *_NARROWED),
+        parameters=(HOST_ID, *lists.NARROWED),
         since=(1, 1),
     ),
     _on_host(

@@ -3,46 +3,10 @@
 
 from __future__ import annotations
 
+from blazar.api.kinds import changes
 from blazar.api.kinds.hosts.schemas import HOST_CREATE as CREATE_1_0
-from blazar.api.kinds.hosts.schemas import HOST_UPDATE as UPDATE_1_0
-from blazar.api.moments import MOST_CHARACTERS
-from blazar.api.shapes import FLAG, LINKS, NUMBER, TEXT, TEXT_OR_NULL, ZULU, ZULU_OR_NULL, Json, a_list, an_object
+from blazar.api.shapes import LINKS, NUMBER, TEXT, TEXT_OR_NULL, Json, a_list, an_object
 from blazar.api.validation import Schema
-
-_DISABLED: Schema = {
-    "type": ["object", "null"],
-    "description": 'null, or an object such as {"reason": "fan replaced", "until": "+P3D"}',
-    "additionalProperties": False,
-    "properties": {
-        "reason": {
-            "type": ["string", "null"],
-            "maxLength": 1000,
-            "description": "why, in at most 1000 characters; or null",
-        },
-        "until": {
-            "type": ["string", "null"],
-            "maxLength": MOST_CHARACTERS,
-            "description": "when it is enabled by itself: a date, or a duration from now such as +P3D; or null",
-        },
-    },
-}
-_PROJECTS: Schema = {
-    "type": ["array", "null"],
-    "minItems": 1,
-    "maxItems": 1000,
-    "items": {"type": "string", "minLength": 1, "maxLength": 255, "description": "the id of a project"},
-    "description": "a list of project ids, or null for all projects",
-}
-
-
-def _properties(value: Schema) -> Schema:
-    return {
-        "type": "object",
-        "maxProperties": 500,
-        "additionalProperties": value,
-        "description": 'an object of at most 500 properties, such as {"gpu": "A100"}',
-    }
-
 
 HOST_CREATE: Schema = {
     "type": "object",
@@ -51,24 +15,10 @@ HOST_CREATE: Schema = {
     "properties": {
         "name": CREATE_1_0["properties"]["name"],
         "id": CREATE_1_0["properties"]["id"],
-        "properties": _properties(CREATE_1_0["additionalProperties"]),
-        "disabled": _DISABLED,
-        "authorized_projects": _PROJECTS,
-    },
-}
-HOST_UPDATE: Schema = {
-    "type": "object",
-    "minProperties": 1,
-    "additionalProperties": False,
-    "description": "an object with properties, disabled or authorized_projects",
-    "properties": {
-        "properties": _properties(UPDATE_1_0["additionalProperties"]),
-        "disabled": _DISABLED,
-        "authorized_projects": _PROJECTS,
+        **changes.fields(changes.CAPABILITY),
     },
 }
 
-_VALUES: Json = {"type": "object", "additionalProperties": TEXT}
 _HOST: Json = {
     "id": TEXT,
     "label": {**TEXT, "description": "what users see of it: random, and new at each registration"},
@@ -80,16 +30,7 @@ _HOST: Json = {
     "cpu_info": {"description": "what Nova says of the processor"},
     "capacity": {"type": "object", "additionalProperties": NUMBER},
     "traits": a_list(TEXT),
-    "properties": _VALUES,
-    "reservable": {**FLAG, "description": "takes new leases: it has not failed and is not disabled"},
-    "disabled": {
-        **an_object({"reason": TEXT_OR_NULL, "since": ZULU_OR_NULL, "until": ZULU_OR_NULL}),
-        "type": ["object", "null"],
-    },
-    "failure": {**an_object({"reason": TEXT_OR_NULL, "since": ZULU}), "type": ["object", "null"]},
-    "authorized_projects": {**a_list(TEXT), "type": ["array", "null"], "description": "null: all projects"},
-    "created_at": ZULU,
-    "updated_at": ZULU_OR_NULL,
+    **changes.SHOWN,
     "links": LINKS,
 }
 HOST_KEYS = tuple(key for key in _HOST if key != "id")

@@ -3,38 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from blazar.api.context import identifier
+from blazar.api.kinds.changes import capabilities, capability_changes, projects
+from blazar.api.kinds.handlers import resource_id
 from blazar.api.kinds.hosts import schemas
 from blazar.api.routes import in_path
 from blazar.api.shapes import Json
-from blazar.model.errors import InvalidInput
 from blazar.model.requests import Registration, ResourceChange
-from blazar.model.resource import HOST, unknown
+from blazar.model.resource import HOST
 
 HOST_ID = in_path("host_id", "the host's id, the number of its hypervisor in Nova")
-
-_NOT_CAPABILITIES = frozenset({"name", "trust_id", "disabled", "authorized_projects", "failure", "failed_since"})
-"""Keys of a host in version 1 that do not come from the cloud; capabilities of these names would hide them."""
-
-
-def capabilities(given: Mapping[str, object]) -> dict[str, str]:
-    """Return capabilities to set, as strings; InvalidInput if one has the name of another field of a host."""
-    taken = sorted(given.keys() & _NOT_CAPABILITIES)
-    if taken:
-        raise InvalidInput(f"{taken[0]} is not a capability and cannot be changed; choose another key")
-    return {key: _text(value) for key, value in given.items()}
-
-
-def _text(value: object) -> str:
-    # The existing Blazar passes the value to its database, which stores true as 1.
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def capability_changes(given: Mapping[str, object]) -> dict[str, str | None]:
-    """Return capabilities to set, and to remove where the value is null."""
-    return {key: None if given[key] is None else text for key, text in capabilities(given).items()}
 
 
 def flag(given: object) -> bool:
@@ -42,23 +19,9 @@ def flag(given: object) -> bool:
     return given is True or given in ("true", "True")
 
 
-def projects(given: object) -> tuple[str, ...] | None:
-    """Return the projects that may reserve a host; None for all projects."""
-    if given is None:
-        return None
-    names = given.split(",") if isinstance(given, str) else given
-    found = tuple(dict.fromkeys(name.strip() for name in names if name.strip())) if isinstance(names, list) else ()
-    if not found:
-        raise InvalidInput("authorized_projects names no project; give project ids, or null for all projects")
-    return found
-
-
 def host_id(text: str) -> str:
     """Return the host id from a path; NotFound if it cannot be an id."""
-    key = identifier(text)
-    if key == "-":
-        raise unknown(HOST, text)
-    return key
+    return resource_id(HOST, text)
 
 
 def request(body: Json) -> Registration:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from blazar.api.context import Call
 from blazar.api.kinds import lists
+from blazar.api.kinds.handlers import Handlers, form_of
 from blazar.api.kinds.hosts import allocations, components, formats, full, hypervisors, properties, render, v2
 from blazar.api.kinds.hosts.formats import HostFormat
 from blazar.api.kinds.hosts.requests import HOST_ID
@@ -20,42 +20,21 @@ from blazar.model.clock import zulu
 from blazar.model.resource import HOST, Resource
 
 
-class Hosts:
-    """Handlers of hosts in one format."""
-
-    def __init__(self, form: HostFormat) -> None:
-        self._form = form
-
-    def index(self, call: Call) -> Sequence[Resource]:
-        """List hosts."""
-        return call.manager.resources.all(HOST)
-
-    def create(self, call: Call) -> Resource:
-        """Register a host."""
-        return call.manager.resources.register(HOST, self._form.request(call.body()))
-
-    def show(self, call: Call, host_id: str) -> Resource:
-        """Show a host."""
-        return call.manager.resources.one(HOST, self._form.host_id(host_id))
-
-    def update(self, call: Call, host_id: str) -> Resource:
-        """Set and remove capabilities."""
-        key = self._form.host_id(host_id)
-        call.manager.resources.one(HOST, key)
-        return call.manager.resources.change(HOST, key, self._form.change(call.body()))
-
-    def delete(self, call: Call, host_id: str) -> None:
-        """Unregister a host."""
-        call.manager.resources.unregister(HOST, self._form.host_id(host_id))
-
-    def refresh(self, call: Call, host_id: str) -> Resource:
-        """Refresh a host's data from the cloud."""
-        return call.manager.resources.refresh(HOST, self._form.host_id(host_id))
+def _handlers(form: HostFormat) -> Handlers:
+    return Handlers(
+        form_of(
+            HOST,
+            "host_id",
+            form.request,
+            id_of=lambda path: form.host_id(path["host_id"]),
+            change=lambda body, _: form.change(body),
+        )
+    )
 
 
 def _routes(root: Root, form: HostFormat) -> tuple[Route, ...]:
     """Return the routes of hosts that every version has, in one format."""
-    handlers = Hosts(form)
+    handlers = _handlers(form)
     suffix = "_v2" if root is Root.V2 else ""
     one, many = in_envelope(form.one, ref(form.component)), in_envelope(form.many, a_list(ref(form.component)))
 
@@ -127,7 +106,7 @@ _REFRESH_1_0 = Route(
     path="/os-hosts/{host_id}/refresh",
     name="refresh_host",
     summary="Refresh a host's data from the cloud",
-    handler=Hosts(formats.V1).refresh,
+    handler=_handlers(formats.V1).refresh,
     rule=REFRESH,
     render=lambda host: {"host": formats.V1.shown(host)},
     answers={200: in_envelope("host", ref("Host"))},

@@ -3,13 +3,8 @@
 
 from __future__ import annotations
 
+from blazar.api.kinds.changes import CAPABILITY, CAPABILITY_CHANGE
 from blazar.api.validation import Schema
-
-_CAPABILITY: Schema = {
-    "type": ["string", "integer", "number", "boolean"],
-    "maxLength": 65535,
-    "description": "a capability's value: a string, a number, true or false (stored as a string)",
-}
 
 OPERATOR_FIELDS: Schema = {
     "disabled": {
@@ -58,7 +53,7 @@ HOST_CREATE: Schema = {
         **OPERATOR_FIELDS,
         **dict.fromkeys(_READ_FROM_NOVA, {"description": "read from Nova; a value in the request is ignored"}),
     },
-    "additionalProperties": _CAPABILITY,
+    "additionalProperties": CAPABILITY,
 }
 
 HOST_UPDATE: Schema = {
@@ -67,11 +62,7 @@ HOST_UPDATE: Schema = {
     "maxProperties": 500,
     "description": 'an object with at least one capability, for example {"gpu": "A100"}',
     "properties": OPERATOR_FIELDS,
-    "additionalProperties": {
-        **_CAPABILITY,
-        "type": [*_CAPABILITY["type"], "null"],
-        "description": "a capability's value: a string, a number, true or false; or null to remove the capability",
-    },
+    "additionalProperties": CAPABILITY_CHANGE,
 }
 
 ALLOCATION_UPDATE: Schema = {

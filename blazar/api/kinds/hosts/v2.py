@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 
+from blazar.api.kinds.changes import capabilities, capability_changes
 from blazar.api.kinds.hosts import render, schemas
 from blazar.api.kinds.hosts.components import COMPONENTS as V1
-from blazar.api.kinds.hosts.requests import capabilities, capability_changes
 from blazar.api.shapes import FLAG, TEXT, Json, an_object
 from blazar.api.validation import Schema
 from blazar.model.errors import InvalidInput
