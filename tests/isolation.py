@@ -101,6 +101,25 @@ SINCE_1_1 = [
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.1 on."""
 
+SINCE_1_2 = [
+    #                                          admin member reader stranger foreign reader service nobody
+    ("GET", "/resources", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/resources/nothing", None, (404, 404, 404, 404, 404, 403, 401)),
+    ("GET", "/resources/host", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/resources/host/{label}", None, (404, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/resources/host/1", None, (200, 404, 404, 404, 404, 403, 401)),
+    ("POST", "/resources/host", {"name": "no-such-host"}, (400, 403, 403, 403, 403, 403, 401)),
+    ("PUT", "/resources/host/1", {"disabled": None}, (200, 403, 403, 403, 403, 403, 401)),
+    ("DELETE", "/resources/host/0", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/resources/host/1/refresh", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/resources/host/allocations", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/resources/host/1/allocations", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/resources/host/candidates", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/resources/host/properties", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("PATCH", "/resources/host/properties/none", {"private": False}, (404, 403, 403, 403, 403, 403, 401)),
+]
+"""Method, path, body, and the status that each of ``WHO`` gets, in version 1 from microversion 1.2 on."""
+
 USERS_FEED = {"kind": "user", "name": "mine"}
 ON_FEEDS = [
     #                                       admin member reader stranger foreign reader service nobody

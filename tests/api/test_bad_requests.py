@@ -21,7 +21,7 @@ from blazar.model.requests import NOW, ResourceChange
 from blazar.model.resource import FLOATING_IP, HOST
 from blazar.store.tables import metadata
 from tests.api import bad_requests
-from tests.api.bad_requests import since_1_1, v2
+from tests.api.bad_requests import since_1_1, since_1_2, v2
 from tests.api.bad_requests.builders import Bad
 from tests.api.conftest import client_of
 from tests.tables import new_sqlite
@@ -45,7 +45,7 @@ FLAVORS = (
     ),
 )
 
-ALL = [*bad_requests.ALL, *v2.ALL, *since_1_1.ALL]
+ALL = [*bad_requests.ALL, *v2.ALL, *since_1_1.ALL, *since_1_2.ALL]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.api.parts import BUILTIN
 from blazar.api.policy import Policy
 from blazar.api.served import Served
-from blazar.model.resource import FLOATING_IP
+from blazar.model.resource import FLOATING_IP, HOST
 from tests.api.conftest import client_of, token
 from tests.isolation import (
     NEW,
@@ -24,6 +24,7 @@ from tests.isolation import (
     QUERIES,
     SEEN,
     SINCE_1_1,
+    SINCE_1_2,
     WHO,
     for_hosts,
     ids_in,
@@ -59,7 +60,7 @@ def as_operators_see_it(http, lease: dict) -> dict:
 def test_the_tables_cover_every_route_that_needs_a_token():
     tables = (
         *((method, root + path) for root, method, path, *_ in (*ON_A_LEASE, *ON_HOSTS)),
-        *((method, f"/v1{path}") for method, path, *_ in (*ON_ADDRESSES, *SINCE_1_1, *ON_FEEDS)),
+        *((method, f"/v1{path}") for method, path, *_ in (*ON_ADDRESSES, *SINCE_1_1, *SINCE_1_2, *ON_FEEDS)),
     )
     for row in Served(BUILTIN).routes:
         url = re.sub(r"\{\w+\}", "[^/]+", row.url)
@@ -89,6 +90,16 @@ def test_what_came_with_1_1(http, lease, method, path, body, statuses, number):
         assert "work" not in answer.text
         # What the caller has sent may come back.
         assert lease["id"] not in answer.text or lease["id"] in answer.request.path
+
+
+@pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
+@pytest.mark.parametrize(("method", "path", "body", "statuses"), SINCE_1_2)
+def test_what_came_with_1_2(http, world, method, path, body, statuses, number):
+    headers = {**TOKENS[WHO[number]], "OpenStack-API-Version": "reservation 1.2"}
+    label = world.manager.resources.one(HOST, "1").label
+    answer = http.open("/v1" + path.format(label=label), method=method, json=body, headers=headers)
+    assert answer.status_code == statuses[number], answer.text
+    assert WHO[number] == "admin" or "node-" not in answer.text
 
 
 @pytest.mark.parametrize("who", WHO)

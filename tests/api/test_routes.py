@@ -53,6 +53,7 @@ def url(world):
     hashed = hashlib.sha256(secret.encode()).hexdigest()
     feed = FeedRequest(FeedKind.USER, "a feed", FeedOwner("root", "demo"))
     more = {"secret": secret, "feed_id": world.manager.feeds.create(feed, hashed).id}
+    more |= {"kind": "host", "resource_id": "1"}
     values = {**more, "lease_id": lease.id, "host_id": "1", "name": "gpu", "floating_ip_id": address.external_id}
     return lambda row: row.url.format_map(values)
 
@@ -157,5 +158,5 @@ def test_a_path_describes_each_of_its_parameters():
 
 
 def test_every_version_up_to_the_newest_is_served():
-    assert MAX_VERSION == (1, 1)
-    assert {row.since for row in ROUTES} == {MIN_VERSION, MAX_VERSION}
+    assert MAX_VERSION == (1, 2)
+    assert {row.since for row in ROUTES} == {MIN_VERSION, (1, 1), MAX_VERSION}

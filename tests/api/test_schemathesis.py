@@ -33,7 +33,8 @@ from tests.world import NOON, ManualClock, World, a_host
 from tests.world import host_request as host
 
 CASES = int(os.environ.get("BLAZAR_FUZZ", "5"))
-VERSIONS = ("1.0", "1.1")
+VERSIONS = ("1.0", "1.2")
+"""The newest has all that those between have."""
 CHECKS = [
     schemathesis.checks.not_a_server_error,
     schemathesis.checks.response_schema_conformance,
@@ -81,6 +82,7 @@ class Fuzzed:
             "88889999-aaaa-4bbb-8ccc-ddddeeeeffff": "public",
         }
         names = {"lease_id": lease.id, "floating_ip_id": address.external_id, "host_id": "3", "name": "rack"}
+        names |= {"kind": "host", "resource_id": "3"}
         return {**names, "feed_id": feed["id"], "secret": feed["url"].rpartition("/")[2].removesuffix(".ics")}
 
     def examples(self, label: str, version: str) -> list[Any]:

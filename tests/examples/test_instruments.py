@@ -31,7 +31,7 @@ from blazar.model import spending
 from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound, UsageDenied
 from blazar.model.lease import EventType, LeaseStatus
 from blazar.model.requests import Registration, ReservationRequest, ResourceChange
-from tests.api.conftest import client_of
+from tests.api.conftest import client_of, token
 from tests.cmd.conftest import Program
 from tests.world import NOON, World, kinds_of
 
@@ -171,28 +171,88 @@ def test_a_project_has_no_more_of_it_than_its_limit(sqlite, service, monkeypatch
         world.lease(channels(1), start=HOUR)
 
 
-def test_from_1_1_on_its_list_has_pages_and_filters_as_every_list(world):
+MODERN = {"OpenStack-API-Version": "reservation 1.2"}
+
+
+@pytest.fixture
+def client(world) -> Any:
     from blazar_instruments.api import PART
 
     parts = (*BUILTIN, PART)
-    app = create_app(
-        world.manager, identity=StandaloneIdentity(), policy=Policy(parts=parts), served=Served(parts, newest=(1, 1))
-    )
-    client = client_of(app)
+    served, policy = Served(parts), Policy(parts=parts)
+    return client_of(create_app(world.manager, identity=StandaloneIdentity(), policy=policy, served=served))
 
-    def asked(query: str, version: str = "1.1") -> Any:
-        return client.get(f"/v1/instruments{query}", headers={"OpenStack-API-Version": f"reservation {version}"}).json
 
-    assert asked("", "1.0").keys() == {"instruments"}
+def test_without_routes_of_its_own_its_list_has_pages_and_filters_as_every_list(client):
+    def asked(query: str) -> Any:
+        return client.get(f"/v1/resources/instrument{query}", headers=MODERN).json
+
+    assert client.get("/v1/resources/instrument").status_code == 404
     first = asked("?limit=1&with_count=true&fields=name")
-    assert (first["instruments"], first["count"]) == ([{"id": "s-1", "name": "analyser-1"}], 2)
+    assert (first["resources"], first["count"]) == ([{"id": "s-1", "name": "analyser-1"}], 2)
     _, following = first["links"]
     assert following["rel"] == "next"
     second = asked("?" + following["href"].partition("?")[2])
-    assert [each["name"] for each in second["instruments"]] == ["microscope-1"]
+    assert [each["name"] for each in second["resources"]] == ["microscope-1"]
     assert len(second["links"]) == 1
-    assert [each["name"] for each in asked("?model=confocal")["instruments"]] == ["microscope-1"]
+    assert [each["name"] for each in asked("?property=model:confocal")["resources"]] == ["microscope-1"]
     assert asked("?colour=red")["errors"][0]["code"] == "reservation.unknown_query_parameter"
+
+
+def test_without_routes_of_its_own_it_is_described(client):
+    kinds = client.get("/v1/resources", headers={**MODERN, **token()}).json["kinds"]
+    (instrument,) = [each for each in kinds if each["name"] == "instrument"]
+    assert (instrument["noun"], instrument["nouns"]) == ("instrument", "instruments")
+    assert instrument["resource_types"] == ["lab:instrument"]
+    assert instrument["registration"]["required"] == ["name"]
+    assert instrument["registration"]["properties"].keys() == {"name", "properties", "disabled", "authorized_projects"}
+    assert instrument["attributes"] == {"model": {"type": "string"}}
+    parameters = instrument["parameters"]["lab:instrument"]["properties"]
+    assert parameters.keys() == {"channels", "resource_properties", "instrument"}
+    assert not instrument["has_candidates"]
+    none = client.get("/v1/resources/instrument/candidates", headers=MODERN)
+    assert (none.status_code, none.json["candidates"]) == (200, [])
+
+
+def test_without_routes_of_its_own_it_is_registered_changed_shown_and_unregistered(client):
+    url = "/v1/resources/instrument/m-1"
+    assert client.delete(url, headers=MODERN).status_code == 204
+    unknown = client.post("/v1/resources/instrument", json={"name": "telescope-1"}, headers=MODERN)
+    assert (unknown.status_code, unknown.json["errors"][0]["code"]) == (400, "reservation.unknown_reference")
+    refused = client.post("/v1/resources/instrument", json={"nome": "microscope-1"}, headers=MODERN)
+    assert [fault.get("pointer") for fault in refused.json["errors"]] == ["/nome", "/name"]
+    body = {"name": "microscope-1", "properties": {"room": "12"}, "authorized_projects": ["physics"]}
+    made = client.post("/v1/resources/instrument", json=body, headers=MODERN)
+    assert (made.status_code, made.headers["Location"]) == (201, f"http://localhost{url}")
+    shown = client.get(url, headers=MODERN)
+    assert (shown.json, shown.headers["ETag"]) == (made.json, made.headers["ETag"])
+    resource = shown.json["resource"]
+    assert (resource["kind"], resource["capacity"]) == ("instrument", {"CHANNEL": 4})
+    assert (resource["attributes"], resource["properties"]) == ({"model": "confocal"}, {"room": "12"})
+    disabled = {"disabled": {"reason": "lens", "until": "+P1D"}}
+    changed = client.put(url, json=disabled, headers={**MODERN, "If-Match": made.headers["ETag"]})
+    assert changed.json["resource"]["disabled"]["reason"] == "lens"
+    stale = client.put(url, json={"disabled": None}, headers={**MODERN, "If-Match": made.headers["ETag"]})
+    assert (stale.status_code, stale.json["errors"][0]["data"]["etag"]) == (412, changed.headers["ETag"])
+    assert client.post(f"{url}/refresh", headers=MODERN).json["resource"]["id"] == "m-1"
+    (room,) = client.get("/v1/resources/instrument/properties", headers=MODERN).json["properties"]
+    assert room == {"name": "room", "private": False, "values": ["12"]}
+    seen = client.get(url, headers={**MODERN, **token()}).json["resource"]
+    assert seen.keys() == {"id", "kind", "name", "attributes", "capacity", "properties", "reservable", "links"}
+    assert client.get(url, headers={**MODERN, **token("frida", "art")}).status_code == 404
+
+
+def test_without_routes_of_its_own_its_allocations_are_listed(world, client):
+    lease = world.lease(channels(2, '["==", "$model", "confocal"]'), start=HOUR)
+    found = client.get("/v1/resources/instrument/allocations", headers=MODERN).json["allocations"]
+    assert {each["resource_id"]: [one["lease_id"] for one in each["reservations"]] for each in found} == {
+        "m-1": [lease.id],
+        "s-1": [],
+    }
+    one = client.get(f"/v1/resources/instrument/m-1/allocations?lease_id={lease.id}", headers=MODERN).json
+    assert one["allocation"]["reservations"][0]["id"] == lease.reservations[0].id
+    refused = client.delete("/v1/resources/instrument/m-1", headers=MODERN)
+    assert (refused.status_code, refused.json["errors"][0]["code"]) == (409, "reservation.resource_in_use")
 
 
 class Laboratory(http.server.BaseHTTPRequestHandler):
@@ -289,7 +349,10 @@ class Process:
     def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
-            self._url + path, data=data, method=method, headers={"Content-Type": "application/json"}
+            self._url + path,
+            data=data,
+            method=method,
+            headers={"Content-Type": "application/json", **(MODERN if "/resources" in path else {})},
         )
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
@@ -311,10 +374,10 @@ def waits_for(condition: Callable[[], bool]) -> None:
 @pytest.mark.timeout(120)
 def test_installed_it_is_driven_as_any_other_kind(site, tmp_path):
     with Process(site, tmp_path) as process:
-        assert process.call("GET", "/v1/instruments") == (200, {"instruments": []})
-        status, made = process.call("POST", "/v1/instruments", {"name": "microscope-1"})
-        shown = {"id": "m-1", "name": "microscope-1", "model": "confocal", "channels": 4, "reservable": True}
-        assert (status, made) == (201, {"instrument": shown})
+        assert process.call("GET", "/v1/resources/instrument")[1]["resources"] == []
+        status, made = process.call("POST", "/v1/resources/instrument", {"name": "microscope-1"})
+        shown = {"id": "m-1", "name": "microscope-1", "capacity": {"CHANNEL": 4}, "reservable": True}
+        assert (status, made["resource"] | shown) == (201, made["resource"])
         reservation = {"resource_type": "lab:instrument", "channels": 3}
         asked = {"name": "cells", "start_date": "now", "end_date": "2100-01-01 00:00", "reservations": [reservation]}
         status, made = process.call("POST", "/v1/leases", asked)
@@ -325,12 +388,13 @@ def test_installed_it_is_driven_as_any_other_kind(site, tmp_path):
         url = f"/v1/leases/{lease['id']}"
         waits_for(lambda: process.call("GET", url)[1]["lease"]["status"] == "ACTIVE")
         assert process.call("GET", url)[1]["lease"]["reservations"][0]["instrument"] == "microscope-1"
-        status, refused = process.call("DELETE", "/v1/instruments/m-1")
+        status, refused = process.call("DELETE", "/v1/resources/instrument/m-1")
         assert (status, f"allocated to lease {lease['id']}" in refused["error_message"]) == (409, True)
         assert process.call("DELETE", url)[0] in (200, 204)
         waits_for(lambda: process.call("GET", url)[0] == 404)
-        assert process.call("DELETE", "/v1/instruments/m-1") == (204, None)
-        assert "/v1/instruments" in process.call("GET", "/openapi.json")[1]["paths"]
+        assert process.call("DELETE", "/v1/resources/instrument/m-1") == (204, None)
+        document = process.call("GET", "/openapi.json")[1]
+        assert "InstrumentReservation" in document["components"]["schemas"]
 
 
 @pytest.mark.slow

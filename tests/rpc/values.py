@@ -76,6 +76,7 @@ from blazar.model.requests import (
     ResourceChange,
 )
 from blazar.model.resource import KINDS, PropertyValues, Resource, ResourceProperty, UnitLimits
+from blazar.model.resource_kinds import KindDescription, KindList, KindShape
 from blazar.model.resource_pages import (
     AllocationPage,
     AllocationQuestion,
@@ -83,6 +84,8 @@ from blazar.model.resource_pages import (
     PropertyPage,
     ResourcePage,
     ResourceQuestion,
+    VisiblePage,
+    VisibleResource,
 )
 from blazar.model.service import ServiceFacts, StatedLimit
 from blazar.model.window import Window
@@ -284,6 +287,11 @@ allocations = st.builds(
     count=st.integers(1, 99),
     per_instance=st.none() | amounts,
 )
+shapes = st.builds(KindShape, texts, texts, parameters, parameters, several(texts), several(texts), st.booleans())
+kind_descriptions = st.builds(KindDescription, st.sampled_from(KINDS), shapes, several(texts), st.booleans())
+visible_resources = st.builds(
+    VisibleResource, texts, st.sampled_from(KINDS), maybe_text, st.booleans(), amounts, facts, words
+)
 resource_allocations = st.builds(ResourceAllocations, resources, several(allocations))
 properties = st.builds(
     ResourceProperty,
@@ -414,6 +422,9 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "resources.page": {"kind": kinds, "question": resource_questions},
     "resources.allocation_page": {"kind": kinds, "question": allocation_questions},
     "resources.property_page": {"kind": kinds, "page": pages, "include_private": st.booleans()},
+    "resources.kinds": {},
+    "resources.visible_page": {"kind": kinds, "question": resource_questions, "viewer": viewers},
+    "resources.visible": {"kind": kinds, "resource_id": texts, "viewer": viewers},
     "resources.candidates": {"kind": kinds},
     "resources.move": {"kind": kinds, "resource_id": texts, "reservation_id": texts},
     "resources.allocations": {
@@ -451,6 +462,9 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "resources.all": several(resources),
     "resources.one": resources,
     "resources.candidates": several(st.builds(Candidate, texts, texts, texts, numbers, maybe_text)),
+    "resources.kinds": st.builds(KindList, several(kind_descriptions)),
+    "resources.visible_page": st.builds(VisiblePage, several(visible_resources), *rest_of_a_page),
+    "resources.visible": visible_resources,
     "resources.page": st.builds(ResourcePage, several(resources), *rest_of_a_page),
     "resources.allocation_page": st.builds(AllocationPage, several(resource_allocations), *rest_of_a_page),
     "resources.property_page": st.builds(PropertyPage, several(property_values), *rest_of_a_page),

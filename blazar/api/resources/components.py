@@ -45,7 +45,7 @@ _KIND: Json = {
         "additionalProperties": _SCHEMA,
         "description": "the JSON schema of what a reservation has, by resource type, where it is known",
     },
-    "has_candidates": {**FLAG, "description": "the cloud can be asked for what there is to register"},
+    "has_candidates": {**FLAG, "description": "the cloud can tell what can be registered"},
     "links": LINKS,
 }
 _OPTIONAL = ("label", "traits", "disabled", "failure", "authorized_projects", "created_at", "updated_at")

@@ -12,6 +12,7 @@ from blazar.model.amounts import Amounts
 from blazar.model.errors import InvalidInput, NotFound
 from blazar.model.requests import Registration
 from blazar.model.resource import Resource, ResourceDetails, ResourceInventory, ResourceKind
+from blazar.model.resource_kinds import KindShape
 from blazar.resources.kinds import CloudResource, Polled, Uses
 from blazar_instruments.port import Control, Instrument, control
 
@@ -20,10 +21,28 @@ CHANNEL = "CHANNEL"
 """The resource class of which an instrument has a capacity."""
 
 
+SHAPE = KindShape(
+    "instrument",
+    "instruments",
+    registration={
+        "type": "object",
+        "description": "an object with the name of an instrument",
+        "required": ["name"],
+        "additionalProperties": False,
+        "properties": {"name": {"type": "string", "maxLength": 255, "description": "the name of an instrument"}},
+    },
+    attributes={"model": {"type": "string"}},
+    public=("model",),
+    shown=("model",),
+    named=True,
+)
+
+
 class Instruments:
     """Instruments of the laboratory. Their registration changes nothing there."""
 
     kind = INSTRUMENT
+    shape = SHAPE
 
     def __init__(self, service: Control) -> None:
         self._control = service

@@ -14,7 +14,8 @@ from typing import Any
 
 from blazar.api.routes import Route
 
-BOTH = ("1.0", "1.1")
+BOTH = ("1.0", "1.2")
+"""The lowest version and the newest, which has all that those between have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def _old(*asks: Ask) -> tuple[Ask, ...]:
 
 
 def _new(*asks: Ask) -> tuple[Ask, ...]:
-    return _only("1.1", *asks)
+    return _only(BOTH[1], *asks)
 
 
 def _host(version: str = "1.0", **more: Any) -> dict[str, Any]:
@@ -185,6 +186,31 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "create_floating_ip": [Ask(403, body={"floating_network_id": "public", "floating_ip_address": "203.0.113.13"})],
     "show_floating_ip": [Ask()],
     "delete_floating_ip": [_HOST_ONLY],
+    "list_kinds": [Ask()],
+    "list_resources": [
+        Ask(),
+        Ask(query="limit=2&with_count=true&fields=name,properties"),
+        Ask(query="sort_key=label&sort_dir=desc"),
+        Ask(query="label=in:{label},{my_label}&with_count=true"),
+        Ask(query="name={host}"),
+        Ask(query="text={label}"),
+        Ask(query="marker={label}"),
+        Ask(query="property={name}:A100"),
+        Ask(query='requirement=["==","${name}","x"]'),
+        Ask(400, query="condition=in:ok,failed"),
+        Ask(400, query="project_id={project}"),
+        Ask(400, query="sort_key=created_at"),
+    ],
+    "register_resource": [Ask(403, body={"name": "{host}"})],
+    "show_resource": [Ask(), Ask(headers={"If-None-Match": '"0.1.m"'})],
+    "update_resource": [Ask(403, body={"disabled": None}), Ask(403, body={"authorized_projects": ["{project}"]})],
+    "unregister_resource": [_HOST_ONLY],
+    "refresh_resource": [_HOST_ONLY],
+    "list_resource_allocations": [_HOST_ONLY, Ask(403, "lease_id={lease}")],
+    "show_resource_allocations": [_HOST_ONLY, Ask(403, "reservation_id={reservation}")],
+    "list_candidates": [_HOST_ONLY],
+    "list_properties_of_resources": [_HOST_ONLY],
+    "set_property_of_resources": [Ask(403, body={"private": False})],
     "show_calendar": [
         Ask(query="from=2030-04-01T00:00Z&to=%2BP9D"),
         Ask(query="from=2030-04-01T00:00Z&to=%2BP9D&limit=2&with_count=true&fields=blocks"),

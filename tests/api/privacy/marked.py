@@ -171,12 +171,14 @@ def marked(folder: Path) -> Marked:
         **_of(mine, own_feed, own_feed),
         **{"user": "curie", "project": OWN, "name": "gpu", "flavor": "own-1"},
         **{"label": labels[host_id(1)], "host": host_id(1), "floating_ip": address.external_id},
+        **{"kind": "host", "resource": labels[host_id(1)]},
     }
     own |= {f"my_{place}": value for place, value in own.items()}
     other = {
         **_of(theirs, feed, revoked),
         **{"user": f"user-of-{MARK}", "project": OTHER, "name": f"{MARK}_rack", "flavor": f"{MARK}1"},
         **{"label": labels[host_id(RESTRICTED)], "host": host_id(RESTRICTED)},
+        "resource": labels[host_id(RESTRICTED)],
     }
     missing = {place: _unlike(place, value) for place, value in other.items()}
     assert world.now(late).status == "TERMINATING"
@@ -236,7 +238,7 @@ def _of(lease: Lease, feed: Mapping[str, str], read: Mapping[str, str]) -> dict[
 
 def _unlike(place: str, value: str) -> str:
     """Return a value of the same form and length that names nothing."""
-    if place == "label":
+    if place in ("label", "resource"):
         return "h-zzzzzz"
     if MARK in value:
         return value.replace(MARK, "nova")

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resources of every kind, from 1.2 on: what kinds there are, what operators do, and what members see of it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from blazar.model.requests import ResourceChange
+from blazar.model.resource import HOST, ResourceKind
+from blazar.model.resource_kinds import KindShape
+from blazar.resources.kinds import CompleteKind
+from tests.api.conftest import app_of, client_of, token
+from tests.statements import counted
+from tests.world import World
+
+VERSION = {"OpenStack-API-Version": "reservation 1.2"}
+MEMBER = {**VERSION, **token()}
+STRANGER = {**VERSION, **token("frida", "art")}
+
+
+def get(http, path, status=200, headers=VERSION):
+    answer = http.get(f"/v1/resources{path}", headers=headers)
+    assert answer.status_code == status, answer.text
+    return answer
+
+
+def ids(http, query, kind="host", headers=VERSION):
+    return [each["id"] for each in get(http, f"/{kind}?{query}", headers=headers).json["resources"]]
+
+
+@pytest.fixture
+def marked(world) -> World:
+    """Three hosts: one is for physics only, one has a private property, and an address."""
+    change = world.manager.resources.change
+    change(HOST, "1", ResourceChange({"gpu": "A100"}, open_to=("physics",), sets_projects=True))
+    change(HOST, "2", ResourceChange({"gpu": "A100", "rack": "r7"}))
+    change(HOST, "3", ResourceChange({"rack": "r8"}, disabled=True))
+    world.manager.resources.set_property(HOST, "rack", private=True)
+    world.register_addresses(10)
+    return world
+
+
+def test_the_kinds_say_what_they_are_and_how_a_resource_is_registered(http):
+    found = {each["name"]: each for each in get(http, "", headers=MEMBER).json["kinds"]}
+    assert found.keys() == {"host", "floatingip"}
+    host, address = found["host"], found["floatingip"]
+    assert host["resource_types"] == ["flavor:instance", "physical:host", "virtual:instance"]
+    assert (host["has_candidates"], address["has_candidates"]) == (True, False)
+    assert (address["noun"], address["nouns"]) == ("floating IP", "floating IPs")
+    general = {"properties", "disabled", "authorized_projects"}
+    assert host["registration"]["properties"].keys() == {"name", "id", *general}
+    assert address["registration"]["required"] == ["floating_network_id", "floating_ip_address"]
+    assert host["attributes"]["memory_mb"] == {"type": "integer", "description": "MiB"}
+    assert address["parameters"]["virtual:floatingip"]["properties"].keys() >= {"network_id", "amount"}
+    assert host["links"][0]["href"] == "http://localhost/v1/resources/host"
+
+
+def test_an_unknown_kind_is_refused_with_those_that_there_are(http):
+    for headers in (VERSION, MEMBER):
+        (fault,) = get(http, "/rocket", 404, headers).json["errors"]
+        assert (fault["code"], fault["data"]) == ("reservation.kind_not_found", {"kinds": ["floatingip", "host"]})
+
+
+def test_the_same_host_is_served_as_at_os_hosts_with_a_tag_of_its_own(http):
+    for body in ({"properties": {"gpu": "A100"}}, {"disabled": {"reason": "fan", "until": "+P1D"}}):
+        changed = http.put("/v1/resources/host/1", json=body, headers=VERSION)
+        assert changed.status_code == 200, changed.text
+    shown = get(http, "/host/1")
+    assert (shown.json, shown.headers["ETag"]) == (changed.json, changed.headers["ETag"])
+    older = {"OpenStack-API-Version": "reservation 1.1"}
+    host, resource = http.get("/v1/os-hosts/1", headers=older).json["host"], shown.json["resource"]
+    same = ("id", "label", "capacity", "traits", "properties", "disabled", "failure", "authorized_projects")
+    assert {key: host[key] for key in same} == {key: resource[key] for key in same}
+    assert (resource["name"], resource["attributes"]["hypervisor_hostname"]) == ("node-1", "node-1")
+    tag = {**VERSION, "If-Match": http.get("/v1/os-hosts/1", headers=older).headers["ETag"]}
+    assert http.put("/v1/resources/host/1", json={"disabled": None}, headers=tag).status_code == 412
+    assert get(http, "/host/1", 304, {**VERSION, "If-None-Match": shown.headers["ETag"]}).data == b""
+    gone = http.delete("/v1/resources/host/1", headers={**VERSION, "If-Match": shown.headers["ETag"]})
+    assert gone.status_code == 204
+    assert get(http, "/host/1", 404).json["errors"][0]["code"] == "reservation.host_not_found"
+
+
+def test_an_address_is_registered_disabled_and_restricted_as_any_resource(world, http):
+    world.register_addresses(10)
+    body = {
+        "floating_network_id": "public",
+        "floating_ip_address": "203.0.113.11",
+        "properties": {"dns": "web.example"},
+        "authorized_projects": ["physics"],
+    }
+    made = http.post("/v1/resources/floatingip", json=body, headers=VERSION)
+    assert made.status_code == 201, made.text
+    url = made.headers["Location"].removeprefix("http://localhost/v1/resources")
+    changed = http.put(f"/v1/resources{url}", json={"disabled": {"reason": "spam"}}, headers=VERSION)
+    assert changed.json["resource"]["disabled"]["reason"] == "spam"
+    assert ids(http, "property=floating_ip_address:203.0.113.11", "floatingip") == [made.json["resource"]["id"]]
+    seen = get(http, url, headers=MEMBER).json["resource"]
+    assert (seen["attributes"]["floating_ip_address"], seen["properties"]) == ("203.0.113.11", {"dns": "web.example"})
+    assert seen["reservable"] is False
+    assert get(http, url, 404, STRANGER).json["errors"][0]["code"] == "reservation.floating_ip_not_found"
+    assert len(ids(http, "", "floatingip", MEMBER)) == 2
+    assert len(ids(http, "", "floatingip", STRANGER)) == 1
+
+
+def test_operators_filter_by_condition_project_property_text_and_requirement(http, marked):
+    assert ids(http, "condition=disabled") == ["3"]
+    assert ids(http, "condition=ok&sort_dir=desc") == ["2", "1"]
+    assert ids(http, "project_id=physics") == ["1"]
+    assert ids(http, "property=gpu:A100&property=rack:r7") == ["2"]
+    assert ids(http, "property=hypervisor_hostname:node-3") == ["3"]
+    assert ids(http, "text=ODE-2") == ["2"]
+    assert ids(http, "name=in:node-1,node-3&reservable=true") == ["1"]
+    assert ids(http, "requirement=" + quote('["==","$rack","r8"]')) == ["3"]
+    page = get(http, "/host?limit=2&fields=name&with_count=true").json
+    assert (page["count"], [each.keys() for each in page["resources"]]) == (3, [{"id", "name"}] * 2)
+    (following,) = [link["href"] for link in page["links"] if link["rel"] == "next"]
+    (last,) = http.get(following, headers=VERSION).json["resources"]
+    assert last["name"] == "node-3"
+
+
+def test_a_member_sees_what_is_public_of_what_its_project_may_reserve(http, marked):
+    seen = get(http, "/host", headers=MEMBER).json["resources"]
+    labels = [each.label for each in marked.manager.resources.all(HOST)]
+    assert [each["id"] for each in seen] == sorted(labels)
+    assert [each["id"] for each in get(http, "/host", headers=STRANGER).json["resources"]] == sorted(labels[1:])
+    second = get(http, f"/host/{labels[1]}", headers=MEMBER).json["resource"]
+    assert (second["name"], second["properties"]) == (None, {"gpu": "A100"})
+    assert second["attributes"].keys() == {"vcpus", "memory_mb", "local_gb", "availability_zone", "hypervisor_type"}
+    third = get(http, f"/host/{labels[2]}", headers=MEMBER).json["resource"]
+    assert (third["reservable"], third["properties"]) == (False, {})
+    assert get(http, f"/host/{labels[0]}", 404, STRANGER).json["errors"][0]["code"] == "reservation.host_not_found"
+    assert get(http, "/host/1", 404, MEMBER).json["errors"][0]["code"] == "reservation.host_not_found"
+    assert get(http, f"/host/{labels[0]}", 404).json["errors"][0]["code"] == "reservation.host_not_found"
+
+
+def test_a_member_filters_by_what_it_sees_only(http, marked):
+    labels = [each.label for each in marked.manager.resources.all(HOST)]
+    assert ids(http, "text=node", headers=MEMBER) == []
+    assert ids(http, f"text={labels[1]}", headers=MEMBER) == [labels[1]]
+    assert ids(http, "name=node-2", headers=MEMBER) == []
+    assert ids(http, "property=gpu:A100", headers=STRANGER) == [labels[1]]
+    assert ids(http, "reservable=false", headers=MEMBER) == [labels[2]]
+    (hidden,) = get(http, "/host?property=rack:r7", 400, MEMBER).json["errors"]
+    (missing,) = get(http, "/host?property=deck:r7", 400, MEMBER).json["errors"]
+    assert hidden["detail"].replace("rack", "deck") == missing["detail"]
+    page = get(http, "/host?limit=1&with_count=true", headers=STRANGER).json
+    assert (page["count"], len(page["resources"])) == (2, 1)
+
+
+def test_the_tag_of_a_member_changes_only_with_what_it_sees(http, marked):
+    label = marked.manager.resources.one(HOST, "2").label
+    tag = get(http, f"/host/{label}", headers=MEMBER).headers["ETag"]
+    assert tag.startswith("W/")
+    marked.manager.resources.change(HOST, "2", ResourceChange({"rack": "r9"}))
+    known = {**MEMBER, "If-None-Match": tag}
+    assert get(http, f"/host/{label}", 304, known).data == b""
+    marked.manager.resources.change(HOST, "2", ResourceChange({"gpu": "H100"}))
+    assert get(http, f"/host/{label}", 200, known).json["resource"]["properties"] == {"gpu": "H100"}
+
+
+def test_operators_see_allocations_candidates_and_properties_of_any_kind(sqlite):
+    world = World(sqlite, hosts=3, register=False)
+    world.register("node-1")
+    lease = world.lease()
+    http = client_of(app_of(world.manager))
+    (of_one,) = get(http, "/host/allocations").json["allocations"]
+    assert (of_one["resource_id"], of_one["reservations"][0]["lease_id"]) == ("1", lease.id)
+    assert get(http, f"/host/1/allocations?lease_id={lease.id}").json["allocation"] == of_one
+    assert get(http, "/floatingip/allocations").json["allocations"] == []
+    free = get(http, "/host/candidates?registered=false").json["candidates"]
+    assert [(each["name"], each["resource_id"]) for each in free] == [("node-2", None), ("node-3", None)]
+    assert get(http, "/floatingip/candidates").json["candidates"] == []
+    assert http.put("/v1/resources/host/1", json={"properties": {"gpu": "A100"}}, headers=VERSION).status_code == 200
+    url = "/v1/resources/host/properties/gpu"
+    assert http.patch(url, json={"private": True}, headers=VERSION).json["property"]["private"] is True
+    assert get(http, "/host/properties?with_count=true").json["properties"] == [
+        {"name": "gpu", "private": True, "values": ["A100"]}
+    ]
+    assert http.post("/v1/resources/host/1/refresh", headers=VERSION).json["resource"]["name"] == "node-1"
+
+
+def test_nobody_is_told_of_it_before_1_2(http):
+    for version in ("1.0", "1.1"):
+        headers = {"OpenStack-API-Version": f"reservation {version}"}
+        assert http.get("/v1/resources", headers=headers).status_code == 404
+        assert http.post("/v1/resources/host", json={"name": "node-1"}, headers=headers).status_code == 404
+
+
+@pytest.mark.parametrize("hosts", [2, 12])
+def test_the_number_of_statements_does_not_depend_on_the_number_of_resources(sqlite, hosts):
+    world = World(sqlite, hosts=hosts)
+    http = client_of(app_of(world.manager))
+    label = world.manager.resources.one(HOST, "1").label
+
+    def cost(method: str, path: str, headers: dict[str, str] = VERSION, json: Any = None) -> int:
+        with counted(world.engine) as statements:
+            answer = http.open(f"/v1/resources{path}", method=method, headers=headers, json=json)
+        assert answer.status_code in (200, 201, 204), answer.text
+        return statements.count
+
+    cost("GET", "/host")
+    assert cost("GET", "") == 0
+    assert cost("GET", "/host") == cost("GET", "/host", MEMBER) == cost("GET", f"/host/{label}", MEMBER) == 1
+    assert cost("GET", "/host/1") == 2
+    assert cost("GET", "/host/allocations") == 2
+    assert cost("GET", "/host/properties") == 2
+    assert cost("GET", "/host/candidates") == 1
+    tag = {**VERSION, "If-Match": get(http, "/host/1").headers["ETag"]}
+    put = cost("PUT", "/host/1", tag, {"disabled": {"reason": "fan"}})
+    with counted(world.engine) as statements:
+        http.put("/v1/os-hosts/2", json={"disabled": {}}, headers={"OpenStack-API-Version": "reservation 1.1"})
+    assert put == statements.count + 1
+
+
+class Desks:
+    """A kind that describes itself, perhaps wrongly."""
+
+    kind = ResourceKind("desk")
+
+    def __init__(self, shape: object) -> None:
+        self.shape = shape
+
+    def find(self, request: object) -> Any:
+        """Find nothing."""
+
+    def details(self, in_cloud: object) -> Any:
+        """Know nothing."""
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ("a desk", "shape of the kind desk is 'a desk', not a KindShape"),
+        (KindShape("desk", "desks", {"type": "string"}), "that is not the schema of an object"),
+        (KindShape("desk", "desks", {"type": "objekt"}), "a schema that cannot be used: 'objekt' is not valid"),
+        (KindShape("desk", "desks", attributes={"legs": {"minimum": "four"}}), "a schema that cannot be used"),
+        (KindShape("desk", "desks", {"type": "object", "x": {1, 2}}), "a schema that cannot be used"),
+        (
+            KindShape("desk", "desks", {"type": "object", "properties": {"disabled": {}}}),
+            "has the field disabled, which every registration has; rename it",
+        ),
+    ],
+)
+def test_a_kind_that_describes_itself_wrongly_stops_the_start_with_the_reason(shape, words):
+    with pytest.raises(TypeError) as refused:
+        CompleteKind(Desks(shape))
+    assert words in str(refused.value)
+
+
+def test_a_kind_that_says_nothing_of_itself_has_the_words_of_its_name():
+    class Plain:
+        kind = ResourceKind("desk")
+        find = details = Desks.find
+
+    described = CompleteKind(Plain()).described(["lab:desk"])
+    assert (described.shape.noun, described.shape.nouns, described.resource_types) == ("desk", "desks", ("lab:desk",))
