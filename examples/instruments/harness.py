@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from blazar_instruments.api import PART
 from blazar_instruments.kind import Instruments
 from blazar_instruments.simulated import SimulatedControl
 from blazar_instruments.type import LabInstrument
@@ -66,4 +67,5 @@ HARNESS = Harness(
     known='["=", "$model", "confocal"]',
     invalid=(Invalid({"channels": "many"}, "channels"),),
     per_lease={"instrument": 1},
+    part=PART,
 )

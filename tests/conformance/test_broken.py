@@ -299,6 +299,32 @@ def needs_its_ids(site, end):
     return lambda task: end(task) if task.reservation.cloud_ids.values else Done()
 
 
+def breaks_at_one_value(site, parameters):
+    def wrong(given):
+        return 1 / 0 if given.values.get("channels") == "x" else parameters(given)
+
+    return wrong
+
+
+def never_ends(site, end):
+    def wrong(task):
+        end(task)
+        return NotYet(timedelta(minutes=1), "still at it")
+
+    return wrong
+
+
+def starts_where_it_was(site, start):
+    """Start on the first resource that the reservation ever had, as a type that remembers would."""
+    first: dict[str, Any] = {}
+
+    def wrong(task):
+        resource = first.setdefault(task.lease.project_id, task.resources[0])
+        return start(replace(task, resources=(resource,)))
+
+    return wrong
+
+
 MISTAKES: list[tuple[Harness, str, Break, str]] = [
     (INSTRUMENTS, "the_end_leaves_nothing", instead("end", forgets_at_the_end), "after the end the cloud is not"),
     (INSTRUMENTS, "start_twice_is_as_once", instead("start", starts_twice), "after the second start .* 4"),
@@ -330,6 +356,21 @@ MISTAKES: list[tuple[Harness, str, Break, str]] = [
         instead("reservations_in_cloud", lists_nothing),
         "are listed, not",
     ),
+    (
+        INSTRUMENTS,
+        "nothing_that_is_sent_is_an_internal_error",
+        instead("parameters", breaks_at_one_value),
+        "channels = 'x' was answered by 500",
+    ),
+    (INSTRUMENTS, "the_end_leaves_nothing", instead("end", never_ends), "not done after 200 rounds; .* still at it"),
+    (INSTRUMENTS, "a_lease_lives_from_its_creation_to_its_end", instead("end", never_ends), "is TERMINATING, not"),
+    (
+        INSTRUMENTS,
+        "the_next_user_starts_when_the_first_has_left",
+        instead("start", starts_where_it_was),
+        "can use .* is promised",
+    ),
+    (INSTRUMENTS, "a_lease_that_is_deleted_in_use_leaves_nothing", instead("end", forgets_at_the_end), "deletion the"),
     (INSTRUMENTS, "leftovers_are_swept", instead("reservations_in_cloud", lists_nothing), "the sweep does not find"),
     (INSTRUMENTS, "the_cost_of_the_list_does_not_grow", instead("reservations_in_cloud", lists_each), "and 3 for two"),
     (

@@ -7,10 +7,12 @@ own. A check raises ``NotConformant``, an AssertionError, with a sentence that s
 """
 
 from blazar.testing.conformance import (
+    crashes,
     demands,
     ensures,
     failures,
     fences,
+    http,
     kinds,
     life,
     parameters,
@@ -30,7 +32,7 @@ from blazar.testing.conformance.harness import (
     Surroundings,
 )
 
-PARTS = (parameters, demands, ensures, fences, failures, kinds, sweeping, life, visible)
+PARTS = (parameters, demands, ensures, fences, failures, kinds, sweeping, life, crashes, visible, http)
 """The modules of the checks, in the order of a reservation's life."""
 
 __all__ = [

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from blazar.api.parts import BUILTIN
 from blazar.resources.base import (
     Changes,
     ListsReservations,
@@ -61,6 +62,10 @@ STRANGERS = Need("strangers of its harness", lambda t: bool(t.harness.strangers)
 LARGER = Need("larger of its harness", lambda t: t.harness.larger is not None)
 SHRINKS = Need("shrinks of its harness", lambda t: t.harness.larger is not None and t.harness.shrinks)
 FIXED = Need("fixed of its harness", lambda t: bool(t.harness.fixed))
+PART = Need(
+    "part of its harness",
+    lambda t: t.harness.part is not None or any(t.type.resource_type in str(each.reservations) for each in BUILTIN),
+)
 MEASURES = Need("per_lease of its harness", lambda t: bool(t.harness.per_lease))
 
 

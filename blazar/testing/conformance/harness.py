@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
+from blazar.api.routes import Part
 from blazar.clouds.simulated import Faults
 from blazar.model.lease import Json
 from blazar.resources.base import ResourceType, Task
@@ -129,11 +130,12 @@ class Harness:
     * ``fits`` is the number of reservations like ``request`` that all resources together have room for.
     * ``needed`` are parameters that a request must have, ``numbers`` those that are numbers of at least one.
     * ``requirement`` is the parameter that takes a requirement in JSON, and ``known`` a requirement that all meet.
-    * ``derived`` are parameters that are shown and follow from others, so that a new request need not take them.
+    * ``derived`` are parameters that follow from others: a new request need not take them, nor a later API show them.
     * ``invalid`` are values over those of ``request`` that are refused.
     * ``larger`` is a change of ``request`` for which there is room; ``shrinks``: it can be taken back while in use.
     * ``fixed`` are changes that are refused while the reservation is in use.
     * ``per_lease`` is what a lease of ``request`` counts for by the measures of usage enforcement.
+    * ``part`` has the routes and schemas of another package.
     """
 
     name: str
@@ -153,6 +155,7 @@ class Harness:
     shrinks: bool = False
     fixed: tuple[Json, ...] = ()
     per_lease: Json = field(default_factory=dict)
+    part: Part | None = None
 
     def __str__(self) -> str:
         return self.name

@@ -23,14 +23,16 @@ from blazar.testing.conformance.scene import LATER, Scene
 from blazar.testing.conformance.trial import HOUR, Trial
 
 
-def _status(scene: Scene, lease: Lease, wanted: LeaseStatus, when: str) -> Lease:
+def check_status(scene: Scene, lease: Lease, wanted: LeaseStatus, when: str) -> Lease:
+    """Require that a lease has a status; return it as it is by now."""
     found = scene.now(lease)
     reasons = [event.reason for event in found.events if event.reason]
     require(found.status is wanted, f"{when} the lease is {found.status}, not {wanted}: {reasons}.")
     return found
 
 
-def _usable(scene: Scene, lease: Lease, when: str) -> None:
+def check_usable(scene: Scene, lease: Lease, when: str) -> None:
+    """Require that the project of a lease can use what is promised to it."""
     can, should = scene.usable(lease), scene.promised(lease)
     require(can == should, f"{when} {sorted(can)} can be used, and {sorted(should)} is promised.")
 
@@ -53,13 +55,13 @@ def a_lease_lives_from_its_creation_to_its_end(trial: Trial) -> None:
     scene = Scene(trial)
     empty = trial.site.snapshot()
     lease = scene.lease(start=LATER)
-    _status(scene, lease, LeaseStatus.PENDING, "after its creation")
+    check_status(scene, lease, LeaseStatus.PENDING, "after its creation")
     require(not scene.usable(lease), "something can be used before the start.")
     scene.run_to(lease.window.start)
-    _status(scene, lease, LeaseStatus.ACTIVE, "at its start")
-    _usable(scene, lease, "at its start")
+    check_status(scene, lease, LeaseStatus.ACTIVE, "at its start")
+    check_usable(scene, lease, "at its start")
     scene.run_to(lease.window.end)
-    _status(scene, lease, LeaseStatus.TERMINATED, "at its end")
+    check_status(scene, lease, LeaseStatus.TERMINATED, "at its end")
     same(trial, empty, "after the end of the lease")
 
 
@@ -69,8 +71,8 @@ def a_lease_can_start_at_once(trial: Trial) -> None:
     scene = Scene(trial)
     lease = scene.lease()
     scene.run_to(scene.clock.now())
-    _status(scene, lease, LeaseStatus.ACTIVE, "at once")
-    _usable(scene, lease, "at its start")
+    check_status(scene, lease, LeaseStatus.ACTIVE, "at once")
+    check_usable(scene, lease, "at its start")
 
 
 @check()
@@ -117,8 +119,8 @@ def two_reservations_of_a_lease_stand_beside_each_other(trial: Trial) -> None:
     empty = trial.site.snapshot()
     lease = scene.lease(trial.harness.request, trial.harness.request)
     scene.run()
-    _status(scene, lease, LeaseStatus.ACTIVE, "after its start")
-    _usable(scene, lease, "after its start")
+    check_status(scene, lease, LeaseStatus.ACTIVE, "after its start")
+    check_usable(scene, lease, "after its start")
     scene.run_to(lease.window.end)
     same(trial, empty, "after the end")
 
@@ -144,8 +146,8 @@ def an_outage_at_the_start_only_delays_it(trial: Trial) -> None:
     scene.run_to(lease.window.start)
     trial.faults.on_call = None
     scene.run()
-    _status(scene, lease, LeaseStatus.ACTIVE, "some minutes after an outage")
-    _usable(scene, lease, "after an outage")
+    check_status(scene, lease, LeaseStatus.ACTIVE, "some minutes after an outage")
+    check_usable(scene, lease, "after an outage")
 
 
 @check()
@@ -159,7 +161,7 @@ def an_outage_at_the_end_only_delays_it(trial: Trial) -> None:
     scene.run_to(lease.window.end)
     trial.faults.on_call = None
     scene.run()
-    _status(scene, lease, LeaseStatus.TERMINATED, "some minutes after an outage")
+    check_status(scene, lease, LeaseStatus.TERMINATED, "some minutes after an outage")
     same(trial, empty, "after an end with an outage")
 
 
@@ -197,7 +199,7 @@ def a_lease_that_cannot_be_prepared_is_not_made(trial: Trial) -> None:
     # The refused call was not needed.
     trial.faults.on_call = None
     scene.run_to(lease.window.start)
-    _status(scene, lease, LeaseStatus.ACTIVE, "at its start")
+    check_status(scene, lease, LeaseStatus.ACTIVE, "at its start")
 
 
 @check()
@@ -211,7 +213,7 @@ def dates_change_and_resources_stay(trial: Trial) -> None:
     require(scene.promised(lease) == before, f"it had {sorted(before)}, and has {sorted(scene.promised(lease))}.")
     same(trial, cloud, "after a change of dates alone")
     scene.run_to(longer.window.end)
-    _status(scene, lease, LeaseStatus.TERMINATED, "at its new end")
+    check_status(scene, lease, LeaseStatus.TERMINATED, "at its new end")
 
 
 @check(LARGER)
@@ -226,7 +228,7 @@ def a_lease_grows_while_it_is_in_use(trial: Trial) -> None:
     scene.run()
     after = sum(each.count for each in scene.store.calendar.of_lease(lease.id))
     require(after > count, f"{count} was promised, and after the growth {after}.")
-    _usable(scene, lease, "after a growth")
+    check_usable(scene, lease, "after a growth")
     scene.run_to(lease.window.end)
     same(trial, empty, "after the end of a lease that grew")
 
@@ -242,7 +244,7 @@ def a_lease_shrinks_while_it_is_in_use(trial: Trial) -> None:
     scene.run()
     after = sum(each.count for each in scene.store.calendar.of_lease(lease.id))
     require(after < count, f"{count} was promised, and after the change {after}.")
-    _usable(scene, lease, "after it has shrunk")
+    check_usable(scene, lease, "after it has shrunk")
 
 
 @check(FIXED)
@@ -278,11 +280,11 @@ def a_change_that_fails_is_undone(trial: Trial) -> None:
         scene.run()
         require(scene.promised(lease) == before, f"{sorted(scene.promised(lease))} is promised.")
         same(trial, cloud, "after a growth that was refused")
-        _status(scene, lease, LeaseStatus.ACTIVE, "after a growth that was refused")
+        check_status(scene, lease, LeaseStatus.ACTIVE, "after a growth that was refused")
     else:
         trial.faults.on_call = None
         scene.run()
-        _usable(scene, lease, "after a growth")
+        check_usable(scene, lease, "after a growth")
 
 
 @check(POLLS, FAILURES)
@@ -298,8 +300,8 @@ def a_resource_that_fails_is_replaced_before_the_start(trial: Trial) -> None:
     after = scene.promised(lease)
     require(after and not after & before, f"{sorted(before)} has failed, and {sorted(after)} is promised.")
     scene.run_to(lease.window.start)
-    _status(scene, lease, LeaseStatus.ACTIVE, "at its start")
-    _usable(scene, lease, "after it was healed")
+    check_status(scene, lease, LeaseStatus.ACTIVE, "at its start")
+    check_usable(scene, lease, "after it was healed")
 
 
 @check(POLLS)

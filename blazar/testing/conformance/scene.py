@@ -15,6 +15,7 @@ from blazar.manager.service import ManagerService, Plugins
 from blazar.model.lease import Json, Lease
 from blazar.model.requests import NOW, LeaseChange, LeaseRequest, Registration, ReservationChange, ReservationRequest
 from blazar.model.resource import Resource
+from blazar.resources.base import ResourceType
 from blazar.store.store import Store
 from blazar.testing.conformance.trial import HOUR, PROJECT, Trial
 from blazar.testing.databases import new_sqlite
@@ -53,12 +54,15 @@ class Scene:
         self.clock = trial.clock
         self.told = _Told()
         self.store = Store(engine, cleaning_time=cleaning_time)
-        plain, kind = trial.site.type, trial.site.kind
         self.settings = Settings(claim_ttl=timedelta(seconds=30), patience=timedelta(0))
-        plugins = Plugins((plain,), {kind.kind: kind}, self.told, Enforcement(filters))
-        self.manager = ManagerService(self.store, trial.clock, self.settings, plugins)
+        self._enforcement = Enforcement(filters)
+        self.manager = self._manager(trial.site.type)
         if register:
             self.register()
+
+    def take_over(self) -> None:
+        """Go on with another manager on the same database and cloud."""
+        self.manager = self._manager(self.trial.site.another_type())
 
     def register(self) -> tuple[Resource, ...]:
         """Register all resources of the harness."""
@@ -127,6 +131,11 @@ class Scene:
         """Poll as often as it takes for a change to count."""
         for _ in range(self.settings.failures_before_healing):
             self.manager.monitor.run_once()
+
+    def _manager(self, plain: ResourceType) -> ManagerService:
+        kind = self.trial.site.kind
+        plugins = Plugins((plain,), {kind.kind: kind}, self.told, self._enforcement)
+        return ManagerService(self.store, self.clock, self.settings, plugins)
 
     def _run(self) -> None:
         self.manager.engine.run_due()

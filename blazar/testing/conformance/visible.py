@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the calendar promises of a type, and what users see of it: openings, pages, feeds, limits, the API."""
+"""What the calendar promises of a type, and what users see of it: openings, pages, feeds, limits."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 from collections import Counter
-from datetime import datetime, timedelta
-from functools import cache
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from oslo_config import cfg
 
-from blazar.api.app import create_app
-from blazar.api.identity import StandaloneIdentity
-from blazar.api.parts import BUILTIN
-from blazar.api.policy import Policy
-from blazar.api.served import Served
 from blazar.enforcement import Question
 from blazar.enforcement.limits import Limit
 from blazar.model.availability import AvailabilityQuestion
@@ -244,6 +237,18 @@ def a_feed_shows_it(trial: Trial) -> None:
     require(names == [trial.type.resource_type], f"the feed says that the lease reserves {items[0].reserves}.")
 
 
+@check()
+def a_feed_of_free_time_knows_it(trial: Trial) -> None:
+    """A feed of free time of the type has the time in which all is promised, and no other."""
+    scene = Scene(trial)
+    lease = _full(scene)[0]
+    secret = hashlib.sha256(b"secret").hexdigest()
+    owner, name = FeedOwner("curie", PROJECT), trial.type.resource_type
+    scene.manager.feeds.create(FeedRequest(FeedKind.FREE_BUSY, "free", owner, resource_type=name), secret)
+    busy = scene.manager.feeds.content(secret).busy
+    require(busy == (lease.window,), f"{lease.window} is promised, and the feed says {busy}.")
+
+
 class _Seen(Limit):
     """A filter that grants everything and keeps what it was asked."""
 
@@ -310,46 +315,6 @@ def a_reason_for_everybody_has_no_names(trial: Trial) -> None:
 
 class BlazarFailure(RuntimeError):
     """An error that no port says it raises."""
-
-
-@check()
-def the_api_lists_it(trial: Trial) -> None:
-    """A lease of the type can be made over HTTP, is shown with its parameters, and is in the list."""
-    scene = Scene(trial)
-    app = create_app(scene.manager, identity=StandaloneIdentity(), policy=_policy(), served=_served())
-    client = app.test_client()
-    headers = {"X-Auth-Token": f"curie:{PROJECT}", "Content-Type": "application/json"}
-    start = scene.clock.now() + LATER
-    body = {
-        "name": "work",
-        "start_date": _minute(start),
-        "end_date": _minute(start + HOUR),
-        "events": [],
-        "reservations": [{"resource_type": trial.type.resource_type, **trial.harness.request}],
-    }
-    answer = client.post("/v1/leases", headers=headers, data=json.dumps(body))
-    require(answer.status_code == 201, f"POST was answered by {answer.status_code}: {answer.text[:300]}.")
-    made = (answer.json or {})["lease"]
-    shown = made["reservations"][0]
-    kept = scene.manager.leases.one(made["id"]).reservations[0].parameters.values
-    missing = sorted(key for key in kept if key not in shown)
-    require(not missing, f"the API does not show {missing}.")
-    listed = (client.get("/v1/leases", headers=headers).json or {})["leases"]
-    require([each["id"] for each in listed] == [made["id"]], f"the list has {len(listed)} leases.")
-
-
-@cache
-def _served() -> Served:
-    return Served(BUILTIN)
-
-
-@cache
-def _policy() -> Policy:
-    return Policy(parts=BUILTIN)
-
-
-def _minute(instant: datetime) -> str:
-    return instant.strftime("%Y-%m-%d %H:%M")
 
 
 def _rows(scene: Scene, viewer: Viewer) -> list[tuple[str, list[tuple[BlockKind, str | None]]]]:
