@@ -325,6 +325,18 @@ def starts_where_it_was(site, start):
     return wrong
 
 
+def prepares_only_once(site, must_prepare_again):
+    return lambda before, after: False
+
+
+def mends_nothing(site, start):
+    return lambda task: Done() if task.reservation.status == "active" else start(task)
+
+
+def says_nothing_of_attributes(site):
+    site.kind.shape = replace(site.kind.shape, attributes={})
+
+
 MISTAKES: list[tuple[Harness, str, Break, str]] = [
     (INSTRUMENTS, "the_end_leaves_nothing", instead("end", forgets_at_the_end), "after the end the cloud is not"),
     (INSTRUMENTS, "start_twice_is_as_once", instead("start", starts_twice), "after the second start .* 4"),
@@ -426,6 +438,16 @@ MISTAKES: list[tuple[Harness, str, Break, str]] = [
     ),
     (INSTANCES, "an_end_needs_no_stored_ids", instead("end", needs_its_ids), "without stored cloud ids"),
     (INSTANCES, "the_end_leaves_nothing", instead("end", forgets_at_the_end), "after the end the cloud is not"),
+    (
+        INSTANCES,
+        "a_change_before_the_start_is_as_a_new_reservation",
+        instead("must_prepare_again", prepares_only_once),
+        "after {'vcpus': 1} the cloud has flavors",
+    ),
+    (INSTANCES, "a_start_in_use_mends_what_was_deleted_by_hand", instead("start", mends_nothing), r"\[\] can be used"),
+    (INSTANCES, "a_reservation_that_grew_has_all_of_it", instead("start", mends_nothing), "can be used, not"),
+    (INSTANCES, "a_lease_grows_while_it_is_in_use", instead("start", mends_nothing), "after a growth"),
+    (INSTRUMENTS, "its_shape_is_that_of_its_resources", says_nothing_of_attributes, r"\['model'\] have no schema"),
     (ADDRESSES, "end_twice_is_as_once", instead("end", forgets_at_the_end), "floating_ips"),
     (HOSTS, "a_resource_is_prepared_once", instead("enter", always_enters, "kind"), "something of node-1 was missing"),
     (HOSTS, "a_resource_that_leaves_is_as_before", instead("leave", never_leaves, "kind"), "after leave the cloud"),

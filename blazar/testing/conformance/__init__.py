@@ -7,6 +7,7 @@ own. A check raises ``NotConformant``, an AssertionError, with a sentence that s
 """
 
 from blazar.testing.conformance import (
+    changes,
     crashes,
     demands,
     ensures,
@@ -32,7 +33,7 @@ from blazar.testing.conformance.harness import (
     Surroundings,
 )
 
-PARTS = (parameters, demands, ensures, fences, failures, kinds, sweeping, life, crashes, visible, http)
+PARTS = (parameters, demands, ensures, fences, failures, kinds, changes, sweeping, life, crashes, visible, http)
 """The modules of the checks, in the order of a reservation's life."""
 
 __all__ = [

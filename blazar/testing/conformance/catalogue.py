@@ -14,7 +14,7 @@ from blazar.resources.base import (
     Requires,
     SavesWork,
 )
-from blazar.resources.kinds import Enters, ListsCandidates, Polls
+from blazar.resources.kinds import Describes, Enters, ListsCandidates, Polls
 from blazar.testing.conformance.harness import (
     Harness,
     HasAccidents,
@@ -47,6 +47,7 @@ REQUIRES = Need("requirement", lambda t: isinstance(t.site.type, Requires))
 SAVES_WORK = Need("before_end", lambda t: isinstance(t.site.type, SavesWork))
 LISTS = Need("reservations_in_cloud", lambda t: isinstance(t.site.type, ListsReservations))
 ENTERS = Need("enter and leave of its kind", lambda t: isinstance(t.site.kind, Enters))
+DESCRIBES = Need("shape of its kind", lambda t: isinstance(t.site.kind, Describes))
 POLLS = Need("poll of its kind", lambda t: isinstance(t.site.kind, Polls))
 CANDIDATES = Need("candidates of its kind", lambda t: isinstance(t.site.kind, ListsCandidates))
 USERS = Need("use of its site", lambda t: isinstance(t.site, HasUsers))

@@ -221,7 +221,7 @@ def an_end_after_everything_was_deleted_by_hand(trial: Trial) -> None:
     """An end succeeds although somebody has deleted by hand what was made, and leaves nothing."""
     empty = _empty(trial)
     task = trial.in_use()
-    _wreck(trial, task)
+    wreck(trial, task)
     trial.ended(task)
     same(trial, empty, "after the end of what was deleted by hand")
 
@@ -230,7 +230,7 @@ def an_end_after_everything_was_deleted_by_hand(trial: Trial) -> None:
 def a_start_after_everything_was_deleted_by_hand(trial: Trial) -> None:
     """A start makes again what somebody has deleted by hand before it."""
     task = trial.prepared(trial.task())
-    _wreck(trial, task)
+    wreck(trial, task)
     started = trial.started(task)
     require(
         trial.usable(started) == held(task), f"{sorted(trial.usable(started))} can be used, not {sorted(held(task))}."
@@ -297,7 +297,7 @@ def a_reservation_that_grew_has_all_of_it(trial: Trial) -> None:
     """After a change in use the project has what is promised after the change, and its end leaves nothing."""
     empty = _empty(trial)
     small = trial.in_use()
-    large = _grown(trial, small)
+    large = grown(trial, small)
     large = trial.started(large)
     require(
         trial.usable(large) == held(large), f"{sorted(trial.usable(large))} can be used, not {sorted(held(large))}."
@@ -311,7 +311,7 @@ def a_growth_that_is_undone_leaves_no_more_than_before(trial: Trial) -> None:
     """A growth that was made and then undone leaves what was before, and returns the rest."""
     small = trial.in_use()
     before = trial.site.snapshot()
-    large = trial.started(_grown(trial, small))
+    large = trial.started(grown(trial, small))
     surplus = tuple(r for r in large.resources if r.id not in small.counts)
     trial.done(lambda each: trial.type.restore(each, surplus), small)
     same(trial, before, "after an undone growth")
@@ -345,12 +345,13 @@ def _empty(trial: Trial) -> Json:
     return trial.site.snapshot()
 
 
-def _wreck(trial: Trial, task: Task) -> None:
+def wreck(trial: Trial, task: Task) -> None:
+    """Let somebody delete by hand what a reservation has."""
     if isinstance(trial.site, HasAccidents):
         trial.site.wreck(task.reservation.id)
 
 
-def _grown(trial: Trial, small: Task) -> Task:
+def grown(trial: Trial, small: Task) -> Task:
     """Return a reservation in use with the parameters and the resources after its growth."""
     larger = trial.harness.larger or {}
     after = changed(trial, small, larger)

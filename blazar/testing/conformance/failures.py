@@ -10,7 +10,7 @@ from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable
 from blazar.model.lease import Json
 from blazar.resources.base import Task, Unusable
 from blazar.testing.conformance.catalogue import CHANGES, LARGER, LISTS, PREPARES, USERS, check, require
-from blazar.testing.conformance.ensures import _grown, differences, held, use
+from blazar.testing.conformance.ensures import differences, grown, held, use
 from blazar.testing.conformance.trial import Trial
 
 Step = Callable[[Trial, Task], Task | None]
@@ -79,7 +79,7 @@ def _clean(trial: Trial, arrange: Callable[[Trial], Task], step: Step) -> Json:
     return whole.site.snapshot()
 
 
-def _retried(trial: Trial, arrange: Callable[[Trial], Task], step: Step, error: Callable[[], BaseException]) -> None:
+def retried(trial: Trial, arrange: Callable[[Trial], Task], step: Step, error: Callable[[], BaseException]) -> None:
     """Require that after a failure at any call and a retry the cloud is as after one run without failures."""
     wanted = _clean(trial, arrange, step)
     for point in points(trial, arrange, step, error):
@@ -119,7 +119,7 @@ def _used(trial: Trial) -> Task:
 
 
 def _grown_in_use(trial: Trial) -> Task:
-    return _grown(trial, trial.in_use())
+    return grown(trial, trial.in_use())
 
 
 def _prepare(trial: Trial, task: Task) -> Task:
@@ -134,62 +134,63 @@ def _end(trial: Trial, task: Task) -> None:
     trial.ended(task)
 
 
-def _restore(trial: Trial, task: Task) -> None:
+def undo(trial: Trial, task: Task) -> None:
+    """Undo a change of a reservation that got no other resources by it."""
     trial.done(lambda each: trial.type.restore(each, ()), task)
 
 
 @check(PREPARES)
 def prepare_is_finished_after_an_outage_at_any_call(trial: Trial) -> None:
     """A prepare that failed at any call is finished by the next one."""
-    _retried(trial, _new, _prepare, unavailable)
+    retried(trial, _new, _prepare, unavailable)
 
 
-@check(PREPARES)
+@check(PREPARES, slow=True)
 def prepare_is_finished_after_a_crash_at_any_call(trial: Trial) -> None:
     """A prepare whose manager was killed at any call is finished by the next manager."""
-    _retried(trial, _new, _prepare, Killed)
+    retried(trial, _new, _prepare, Killed)
 
 
 @check()
 def start_is_finished_after_an_outage_at_any_call(trial: Trial) -> None:
     """A start that failed at any call is finished by the next one."""
-    _retried(trial, _prepared, _start, unavailable)
+    retried(trial, _prepared, _start, unavailable)
 
 
-@check()
+@check(slow=True)
 def start_is_finished_after_a_crash_at_any_call(trial: Trial) -> None:
     """A start whose manager was killed at any call is finished by the next manager."""
-    _retried(trial, _prepared, _start, Killed)
+    retried(trial, _prepared, _start, Killed)
 
 
 @check()
 def end_is_finished_after_an_outage_at_any_call(trial: Trial) -> None:
     """An end that failed at any call is finished by the next one."""
-    _retried(trial, _in_use, _end, unavailable)
+    retried(trial, _in_use, _end, unavailable)
 
 
-@check()
+@check(slow=True)
 def end_is_finished_after_a_crash_at_any_call(trial: Trial) -> None:
     """An end whose manager was killed at any call is finished by the next manager."""
-    _retried(trial, _in_use, _end, Killed)
+    retried(trial, _in_use, _end, Killed)
 
 
 @check(USERS, slow=True)
 def end_of_what_is_used_is_finished_after_an_outage_at_any_call(trial: Trial) -> None:
     """An end of a reservation with users on it that failed at any call is finished by the next one."""
-    _retried(trial, _used, _end, unavailable)
+    retried(trial, _used, _end, unavailable)
 
 
 @check(slow=True)
 def an_undo_is_finished_after_an_outage_at_any_call(trial: Trial) -> None:
     """An undo of a change that failed at any call is finished by the next one."""
-    _retried(trial, _in_use, _restore, unavailable)
+    retried(trial, _in_use, undo, unavailable)
 
 
 @check(CHANGES, LARGER, slow=True)
 def a_growth_is_finished_after_an_outage_at_any_call(trial: Trial) -> None:
     """A growth in use that failed at any call is finished by the next start."""
-    _retried(trial, _grown_in_use, _start, unavailable)
+    retried(trial, _grown_in_use, _start, unavailable)
 
 
 @check(CHANGES, LARGER, slow=True)
@@ -210,7 +211,7 @@ def an_end_after_half_a_start_leaves_nothing(trial: Trial) -> None:
     _ended(trial, _prepared, _start, unavailable)
 
 
-@check()
+@check(slow=True)
 def an_end_after_a_refused_start_leaves_nothing(trial: Trial) -> None:
     """An end after a start that the cloud refused at any call leaves nothing."""
     _ended(trial, _prepared, _start, refused)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from flask.testing import FlaskClient
+from jsonschema import Draft202012Validator
 
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
@@ -16,13 +17,18 @@ from blazar.api.policy import Policy
 from blazar.api.routes import Part
 from blazar.api.served import Served
 from blazar.model.lease import Json
-from blazar.testing.conformance.catalogue import INVALID, PART, check, require
+from blazar.testing.conformance.catalogue import DESCRIBES, INVALID, PART, check, require
+from blazar.testing.conformance.ensures import same
 from blazar.testing.conformance.parameters import HUGE, NOT_NUMBERS, STRANGE
 from blazar.testing.conformance.scene import LATER, OTHERS, Scene
 from blazar.testing.conformance.trial import HOUR, PROJECT, Trial
 
-FORMATS = {"1.0": "%Y-%m-%d %H:%M", "1.1": "%Y-%m-%dT%H:%M:%SZ"}
+_RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
+FORMATS = {"1.0": "%Y-%m-%d %H:%M", "1.1": _RFC_3339, "1.2": _RFC_3339}
 """The microversions that are tried, with the format of their dates."""
+
+OPERATOR = "admin:admin:admin"
+MEMBER = f"curie:{PROJECT}"
 
 
 _MADE: dict[str, tuple[Served, Policy]] = {}
@@ -58,15 +64,29 @@ class _Client:
         answer = self._client.post("/v1/leases", headers=_headers(version), data=json.dumps(body))
         return answer.status_code, answer.json
 
-    def get(self, path: str, version: str = "1.0", project: str = PROJECT) -> tuple[int, Any]:
+    def get(self, path: str, version: str = "1.0", token: str = MEMBER) -> tuple[int, Any]:
         """Read something; return status and answer."""
-        answer = self._client.get(path, headers=_headers(version, project))
+        answer = self._client.get(path, headers=_headers(version, token))
         return answer.status_code, answer.json
 
+    def register(self, values: Json) -> tuple[int, Any]:
+        """Send a request of an operator to register a resource; return status and answer."""
+        answer = self._client.post(self.resources, headers=_headers("1.2", OPERATOR), data=json.dumps(values))
+        return answer.status_code, answer.json
 
-def _headers(version: str, project: str = PROJECT) -> dict[str, str]:
+    def unregister(self, resource_id: str) -> int:
+        """Send a request of an operator to unregister a resource; return the status."""
+        return self._client.delete(f"{self.resources}/{resource_id}", headers=_headers("1.2", OPERATOR)).status_code
+
+    @property
+    def resources(self) -> str:
+        """The path of the resources of the kind."""
+        return f"/v1/resources/{self._scene.trial.kind.kind}"
+
+
+def _headers(version: str, token: str = MEMBER) -> dict[str, str]:
     named = {"OpenStack-API-Version": f"reservation {version}", "Content-Type": "application/json"}
-    return {"X-Auth-Token": f"curie:{project}", **named}
+    return {"X-Auth-Token": token, **named}
 
 
 def _date(instant: datetime, version: str) -> str:
@@ -99,9 +119,9 @@ def other_projects_do_not_see_it(trial: Trial) -> None:
     client = _Client(scene)
     made = client.post(trial.harness.request)[1]["lease"]
     for version in FORMATS:
-        status, answer = client.get(f"/v1/leases/{made['id']}", version, OTHERS)
+        status, answer = client.get(f"/v1/leases/{made['id']}", version, f"frida:{OTHERS}")
         require(status in (403, 404), f"at {version} another project gets {status}: {str(answer)[:200]}.")
-        listed = client.get("/v1/leases", version, OTHERS)[1]["leases"]
+        listed = client.get("/v1/leases", version, f"frida:{OTHERS}")[1]["leases"]
         require(not listed, f"at {version} the list of another project has it.")
 
 
@@ -120,7 +140,7 @@ def a_mistake_is_answered_as_one(trial: Trial) -> None:
     require(trial.site.snapshot() == before, "something was made in the cloud.")
 
 
-@check()
+@check(slow=True)
 def nothing_that_is_sent_is_an_internal_error(trial: Trial) -> None:
     """Whatever is sent as a parameter, the answer is a lease or 4xx, and never an internal error."""
     scene = Scene(trial)
@@ -148,3 +168,81 @@ def the_document_describes_it(trial: Trial) -> None:
     text = json.dumps(own)
     missing = [key for key in trial.parameters().values if f'"{key}"' not in text]
     require(not missing, f"the schemas that name {name} do not have {missing}.")
+
+
+@check()
+def operators_register_its_resources_over_http(trial: Trial) -> None:
+    """Operators register resources at /v1/resources, see them there, and unregister them."""
+    first = trial.another().site.snapshot()
+    scene = Scene(trial, register=False)
+    client = _Client(scene)
+    made = []
+    for values in trial.harness.registrations:
+        status, answer = client.register(values)
+        require(status == 201, f"{dict(values)!r} was answered by {status}: {str(answer)[:200]}.")
+        made.append(answer["resource"])
+    listed = client.get(client.resources, "1.2", OPERATOR)[1]["resources"]
+    same_ids = {each["id"] for each in listed} == {each["id"] for each in made}
+    require(same_ids, f"{len(made)} were registered, and {len(listed)} are listed.")
+    for each in made:
+        status = client.unregister(each["id"])
+        require(status == 204, f"unregistering {each['name']} was answered by {status}.")
+    same(trial, first, "after all resources were unregistered")
+
+
+@check()
+def a_malformed_registration_over_http_is_4xx(trial: Trial) -> None:
+    """Whatever an operator sends to register, the answer is a resource or 4xx, and never an internal error."""
+    scene = Scene(trial, register=False)
+    client = _Client(scene)
+    plain = trial.harness.registrations[0]
+    for field in (*plain, "no_such_field"):
+        for value in (*NOT_NUMBERS, *STRANGE, *HUGE[:1]):
+            status, answer = client.register({**plain, field: value})
+            shown = f"{field} = {value!r}"[:60]
+            require(status < 500, f"{shown} was answered by {status}: {str(answer)[:200]}.")
+            if status == 201:
+                client.unregister(answer["resource"]["id"])
+
+
+@check()
+def its_kind_is_listed_with_the_type(trial: Trial) -> None:
+    """The list of kinds has the kind, with the type that reserves it, and words for its resources."""
+    kinds = _Client(Scene(trial)).get("/v1/resources", "1.2")[1]["kinds"]
+    found = [each for each in kinds if each["name"] == trial.kind.kind]
+    require(len(found) == 1, f"the kind is {len(found)} times among {[each['name'] for each in kinds]}.")
+    types = found[0]["resource_types"]
+    require(trial.type.resource_type in types, f"the kind is said to be reserved by {types}.")
+    require(found[0]["noun"] and found[0]["nouns"], "the kind has no words for its resources.")
+
+
+@check()
+def members_see_only_what_is_public(trial: Trial) -> None:
+    """Members see of a resource the attributes that its kind calls public, and a name only if it is named."""
+    scene = Scene(trial)
+    client, shape = _Client(scene), trial.kind.shape
+    names = {each.name for each in scene.manager.resources.all(trial.kind.kind)}
+    for each in client.get(client.resources, "1.2")[1]["resources"]:
+        shown = sorted(each["attributes"].keys() - set(shape.public))
+        require(not shown, f"members see {shown}, which the kind does not call public.")
+        require(shape.named or not names & {each["id"], each["name"]}, f"members see the name {each['name']}.")
+        require(not {"failure", "disabled"} & each.keys(), "members see why a resource is out of use.")
+
+
+@check(DESCRIBES)
+def its_shape_is_that_of_its_resources(trial: Trial) -> None:
+    """The schemas of a kind are true: of what registers a resource, and of the attributes that it has."""
+    shape = trial.kind.shape
+    registration = Draft202012Validator(dict(shape.registration))
+    for values in trial.harness.registrations:
+        wrong = [error.message for error in registration.iter_errors(dict(values))]
+        require(not wrong, f"the schema of registrations refuses {dict(values)!r}: {wrong}.")
+    for each in trial.resources:
+        unknown = sorted(each.attributes.keys() - shape.attributes.keys())
+        require(not unknown, f"the attributes {unknown} have no schema.")
+        for key, value in each.attributes.items():
+            schema: Any = shape.attributes[key]
+            wrong = [error.message for error in Draft202012Validator(schema).iter_errors(value)]
+            require(not wrong, f"the attribute {key} is not as its schema says: {wrong}.")
+    missing = sorted({*shape.public, *shape.shown} - shape.attributes.keys())
+    require(not missing, f"{missing} are public, and have no schema.")

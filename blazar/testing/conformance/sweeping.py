@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from blazar.resources.base import Task
 from blazar.testing.conformance.catalogue import ACCIDENTS, LISTS, PREPARES, USERS, check, require
-from blazar.testing.conformance.ensures import _wreck, differences, same, use
+from blazar.testing.conformance.ensures import differences, same, use, wreck
 from blazar.testing.conformance.scene import LATER, Scene
 from blazar.testing.conformance.trial import Trial
 
@@ -69,7 +69,7 @@ def the_list_changes_nothing(trial: Trial) -> None:
 def what_was_deleted_by_hand_ends_and_is_not_listed(trial: Trial) -> None:
     """After the end of what was deleted by hand nothing is listed."""
     task = trial.in_use()
-    _wreck(trial, task)
+    wreck(trial, task)
     trial.ended(task)
     require(not _listed(trial), f"{sorted(_listed(trial))} are listed.")
 
