@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from blazarclient.library.decoding import decode
+from blazarclient.library.kinds import Resources, kinds
 from blazarclient.library.leases import Date, Leases, written
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
@@ -32,9 +33,11 @@ from blazarclient.library.values import (
     Feed,
     Host,
     Info,
+    Kind,
     Lease,
     Opening,
     Property,
+    RegisteredResource,
     Reservation,
 )
 
@@ -49,10 +52,12 @@ __all__ = [
     "FloatingIp",
     "Host",
     "Info",
+    "Kind",
     "Lease",
     "Opening",
     "Promised",
     "Property",
+    "RegisteredResource",
     "Reservation",
     "Reservations",
 ]
@@ -71,6 +76,14 @@ class Reservations:
         self.hosts = Hosts(self.transport)
         self.floating_ips = FloatingIps(self.transport)
         self.feeds = Feeds(self.transport)
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of resources that the service has. UnsupportedVersion below 1.2."""
+        return kinds(self.transport)
+
+    def resources(self, kind: str) -> Resources:
+        """Return what can be done with the resources of a kind, such as ``host``; it needs 1.2 of the service."""
+        return Resources(self.transport, kind)
 
     def availability(
         self,

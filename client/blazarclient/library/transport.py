@@ -151,11 +151,13 @@ class Transport:
                 self._sleep(wait * (1 + 0.2 * self._dice()))
         raise AssertionError("the last try returns or raises")
 
-    def pages(self, path: str, *keys: str, query: Mapping[str, Any] | None = None) -> Iterator[Any]:
+    def pages(
+        self, path: str, *keys: str, query: Mapping[str, Any] | None = None, microversion: str = MICROVERSION
+    ) -> Iterator[Any]:
         """Yield the items of a list, reading its pages one by one; ``keys``: where an answer has the list."""
         asked = {name: value for name, value in (query or {}).items() if value is not None}
         while True:
-            answer = self.ask("GET", path, query=asked)
+            answer = self.ask("GET", path, query=asked, microversion=microversion)
             yield from answer.items(*keys)
             marker = self.next_marker(answer)
             if marker is None:

@@ -169,6 +169,55 @@ class Host:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RegisteredResource:
+    """A registered resource of any kind, from 1.2 on.
+
+    Members see a label as the ``id`` where names are for operators (``name`` is None), and public attributes only.
+    """
+
+    id: str
+    kind: str = ""
+    label: str | None = None
+    name: str | None = None
+    attributes: Json = field(default_factory=dict, hash=False)
+    capacity: Mapping[str, int] = field(default_factory=dict, hash=False)
+    traits: tuple[str, ...] = ()
+    properties: Json = field(default_factory=dict, hash=False)
+    reservable: bool = True
+    disabled: Disabled | None = None
+    failure: Failure | None = None
+    authorized_projects: tuple[str, ...] | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    etag: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of resource; ``registration`` and the others are JSON schemas, by attribute and by resource type."""
+
+    name: str
+    noun: str = ""
+    nouns: str = ""
+    resource_types: tuple[str, ...] = ()
+    registration: Json = field(default_factory=dict, hash=False)
+    attributes: Json = field(default_factory=dict, hash=False)
+    parameters: Json = field(default_factory=dict, hash=False)
+    has_candidates: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """What the cloud has to register; ``resource_id`` is None if it is not registered."""
+
+    id: str
+    name: str
+    state: str | None = None
+    servers: int | None = None
+    resource_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Hypervisor:
     """A host of the cloud; ``host_id`` is that of the registered host, None if it is not registered."""
 

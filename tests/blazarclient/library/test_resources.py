@@ -118,3 +118,37 @@ def test_info_tells_the_clock_of_the_service(reservations, stub):
     stub.says(Says(200, {"info": {"now": AS_OF, "allowed": ["blazar:leases:get"]}}))
     info = reservations.info()
     assert (info.now, info.allowed) == (NOON, ("blazar:leases:get",))
+
+
+VERSION_1_2 = {"OpenStack-API-Version": "reservation 1.2"}
+
+
+def test_resources_of_any_kind_are_asked_for_at_1_2(reservations, stub):
+    telescope = {"id": "t-1", "kind": "telescope", "name": "hale", "capacity": {"NIGHT": 2}}
+    telescopes = reservations.resources("telescope")
+    stub.says(Says(200, {"resource": telescope}, {**VERSION_1_2, "ETag": '"0.x.2"'}))
+    assert telescopes.refresh("t-1").etag == '"0.x.2"'
+    assert telescopes.change("t-1", properties={"site": None}, if_match='"0.x.2"').capacity == {"NIGHT": 2}
+    assert telescopes.enable("t-1").name == "hale"
+    assert [(asked.method, asked.path) for asked in stub.asked] == [
+        ("POST", "/v1/resources/telescope/t-1/refresh"),
+        ("PUT", "/v1/resources/telescope/t-1"),
+        ("PUT", "/v1/resources/telescope/t-1"),
+    ]
+    assert {asked.headers["OpenStack-API-Version"] for asked in stub.asked} == {"reservation 1.2"}
+    stub.says(Says(200, {"allocations": [{"resource_id": "t-1", "reservations": []}]}, VERSION_1_2))
+    assert [each.resource_id for each in telescopes.promised(lease_id="l")] == ["t-1"]
+    stub.says(Says(200, {"candidates": [{"id": "t-2", "name": "keck", "state": "up"}]}, VERSION_1_2))
+    assert [each.name for each in telescopes.candidates(registered=False)] == ["keck"]
+    stub.says(Says(204, None, VERSION_1_2))
+    telescopes.delete("t-1")
+    stub.says(Says(200, {"property": {"name": "site", "private": True}}, VERSION_1_2))
+    telescopes.set_private("site", True)
+    assert stub.asked[-1].body == {"private": True}
+
+
+def test_a_resource_that_several_have_the_name_of_is_not_chosen(reservations, stub):
+    two = [{"id": number, "kind": "telescope", "name": "hale"} for number in ("t-1", "t-2")]
+    stub.says(Says(200, {"resources": two}, VERSION_1_2))
+    with pytest.raises(exception.NoUniqueMatch, match="Several resources are called hale"):
+        reservations.resources("telescope").find("hale")

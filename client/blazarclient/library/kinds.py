@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resources of any kind, at microversion 1.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from blazarclient.exception import NotFound, NoUniqueMatch
+from blazarclient.library.decoding import decode
+from blazarclient.library.registered import Registered
+from blazarclient.library.supply import Promised
+from blazarclient.library.transport import Repeated, Transport, exactly, part_of_path
+from blazarclient.library.values import Candidate, Kind, RegisteredResource
+
+MICROVERSION = "1.2"
+
+
+def kinds(transport: Transport) -> tuple[Kind, ...]:
+    """Return the kinds of resources that the service has."""
+    answer = transport.ask("GET", "/resources", microversion=MICROVERSION)
+    return tuple(decode(Kind, item) for item in answer.items("kinds"))
+
+
+class Resources(Registered[RegisteredResource]):
+    """Registered resources of one kind.
+
+    Filters of lists: ``name``, ``label``, ``reservable``, ``condition`` (``ok``, ``disabled``, ``failed``),
+    ``project_id``, ``property`` (``name:value``, one or several), ``requirement``, ``text``, ``sort_key`` and
+    ``sort_dir``.
+    """
+
+    def __init__(self, transport: Transport, kind: str) -> None:
+        super().__init__(
+            transport, f"/resources/{part_of_path(kind)}", ("resource", "resources"), RegisteredResource, MICROVERSION
+        )
+        self._kind = kind
+
+    def register(
+        self, given: Mapping[str, Any], *, properties: Mapping[str, Any] | None = None, **more: Any
+    ) -> RegisteredResource:
+        """Register the resource that ``given`` names, by the fields that the kind's ``registration`` describes.
+
+        Conflict if it is registered, or in use; ``disabled`` and ``authorized_projects`` may be given, too.
+        """
+        return self._registered({**given, "properties": dict(properties or {}), **more})
+
+    def find(self, name_or_id: str) -> RegisteredResource:
+        """Return the resource of this name, or id. NotFound; NoUniqueMatch."""
+        found = list(self.list(name=exactly(name_or_id), limit=2))
+        if len(found) > 1:
+            raise NoUniqueMatch(f"Several resources are called {name_or_id}; give an id")
+        try:
+            return self.get(found[0].id if found else name_or_id)
+        except NotFound as error:
+            if error.fault is not None and error.fault.code == "reservation.kind_not_found":
+                raise
+            raise NotFound(f"There is no {self._kind} {name_or_id}") from None
+
+    def list(
+        self,
+        /,
+        *,
+        fields: Sequence[str] | None = None,
+        limit: int | None = None,
+        property: str | Sequence[str] = (),
+        **filters: Any,
+    ) -> Iterator[RegisteredResource]:
+        """Yield the resources, reading page by page; ``property`` is one ``name:value``, or several."""
+        wanted = [property] if isinstance(property, str) else list(property)
+        filters["property"] = Repeated(wanted) if wanted else None
+        return super().list(fields=fields, limit=limit, **filters)
+
+    def refresh(self, resource_id: str) -> RegisteredResource:
+        """Have the service read the cloud's data about a resource again, and return it."""
+        return self._decoded(self._ask("POST", f"{self._path(resource_id)}/refresh", repeatable=True))
+
+    def promised(self, /, **filters: Any) -> Iterator[Promised]:
+        """Yield what is promised of each resource, page by page. Filters: ``lease_id``, ``reservation_id``."""
+        path = f"{self._base}/allocations"
+        for item in self._transport.pages(path, "allocations", query=filters, microversion=MICROVERSION):
+            yield decode(Promised, item)
+
+    def candidates(self, *, registered: bool | None = None) -> Iterator[Candidate]:
+        """Yield what the cloud has to register, registered or not; nothing where the kind cannot tell."""
+        path, query = f"{self._base}/candidates", {"registered": registered}
+        for item in self._transport.pages(path, "candidates", query=query, microversion=MICROVERSION):
+            yield decode(Candidate, item)
+
+    def set_private(self, property_name: str, private: bool) -> None:
+        """Have a property shown to operators only, or to all."""
+        path = f"{self._base}/properties/{part_of_path(property_name)}"
+        self._ask("PATCH", path, body={"private": private}, repeatable=True)
