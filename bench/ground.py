@@ -18,13 +18,14 @@ from sqlalchemy.engine import Engine
 from bench.kinds import FLAVOR, KINDS, Kind
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
+from blazar.clouds.ports import Segment
 from blazar.clouds.simulated import Durations, Faults, MemoryStorage, SimulatedCloud, of_size
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
-from blazar.model.resource import FLOATING_IP, HOST, ResourceDetails, ResourceInventory
+from blazar.model.resource import FLOATING_IP, HOST, NETWORK, ResourceDetails, ResourceInventory
 from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
 from blazar.resources.floating_ips.kind import FloatingIps
@@ -33,6 +34,9 @@ from blazar.resources.hosts.kind import Hosts
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration
 from blazar.resources.hosts.registration import attributes_of as attributes_of_host
+from blazar.resources.networks.kind import NetworkSegments
+from blazar.resources.networks.registration import attributes_of as attributes_of_segment
+from blazar.resources.networks.registration import name_of as segment_name
 from blazar.store import resource_queries
 from blazar.store.engine import WRITES, connect
 from blazar.store.migrate import upgrade
@@ -123,7 +127,11 @@ class Ground:
             settings or Settings(),
             Plugins(
                 types=tuple(each.make(cloud, host_settings) for each in KINDS.values()),
-                kinds={HOST: Hosts(registration), FLOATING_IP: FloatingIps(AddressRegistration(cloud.network))},
+                kinds={
+                    HOST: Hosts(registration),
+                    FLOATING_IP: FloatingIps(AddressRegistration(cloud.network)),
+                    NETWORK: NetworkSegments(cloud.segments),
+                },
                 notifier=Quiet(),
             ),
         )
@@ -137,6 +145,8 @@ class Ground:
                 self._register(self._hosts(registration))
             case "floatingip":
                 self._register(self._addresses(size))
+            case "network":
+                self._register(self._segments(size))
         self.filled = 0
 
     def _hosts(self, registration: HostRegistration) -> Iterator[Found]:
@@ -145,6 +155,12 @@ class Ground:
         for hypervisor in hypervisors:
             self.simulated.placement.create_reservation_provider(hypervisor.hypervisor_hostname)
             yield hypervisor.id, hypervisor.hypervisor_hostname, details[hypervisor.hypervisor_hostname]
+
+    def _segments(self, count: int) -> Iterator[Found]:
+        for number in range(1, count + 1):
+            segment = Segment("vxlan", None, number)
+            details = ResourceDetails(attributes_of_segment(segment), ResourceInventory())
+            yield str(uuid.uuid4()), segment_name(segment), details
 
     def _addresses(self, count: int) -> Iterator[Found]:
         for number in range(count):

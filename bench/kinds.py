@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from blazar.clouds.ports import Cloud, Flavor
 from blazar.model.amounts import Amounts
-from blazar.model.resource import FLOATING_IP, HOST, ResourceKind
+from blazar.model.resource import FLOATING_IP, HOST, NETWORK, ResourceKind
 from blazar.resources.base import ResourceType
 from blazar.resources.floating_ips.type import VirtualFloatingIp
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
+from blazar.resources.networks.type import NetworkReservation
 
 Room = Mapping[str, object]
 
@@ -119,6 +120,17 @@ KINDS: Mapping[str, Kind] = {
             make=lambda cloud, settings: VirtualFloatingIp(cloud, before_end=settings.before_end),
             resources=FLOATING_IP,
             lists={"addresses": "/v1/floatingips"},
+        ),
+        Kind(
+            "network",
+            filled={"network_name": "bench"},
+            starts={"network_name": "bench"},
+            creates={"create 1 network": {"network_name": "bench"}},
+            # One is all that a reservation can ask for: it fits at once.
+            searches=lambda hosts, free: {"network_name": "bench"},
+            make=lambda cloud, settings: NetworkReservation(cloud, before_end=settings.before_end),
+            resources=NETWORK,
+            lists={"segments": "/v1/networks"},
         ),
     )
 }

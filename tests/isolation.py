@@ -15,7 +15,7 @@ HOST_RESERVATION = {
     "hypervisor_properties": "",
     "resource_properties": "",
 }
-LEASE = {"name": "work", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 12:00", "events": []}
+LEASE = {"name": "own plan", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 12:00", "events": []}
 NEW = {**LEASE, "reservations": [HOST_RESERVATION]}
 
 ON_A_LEASE = [
@@ -69,6 +69,21 @@ ON_ADDRESSES = [
     ("DELETE", "/floatingips/{address}", None, (204, 403, 403, 403, 403, 403, 401)),
 ]
 """Method, path, body, and the status that each of ``WHO`` gets, in version 1: addresses are everybody's to see."""
+
+_FOR_OPERATORS = (403, 403, 403, 403, 403, 401)
+ON_NETWORKS = [
+    ("GET", "/networks", None, (200, *_FOR_OPERATORS)),
+    ("GET", "/networks/{segment}", None, (200, *_FOR_OPERATORS)),
+    ("GET", "/networks/0", None, (404, *_FOR_OPERATORS)),
+    ("POST", "/networks", {"colour": "red"}, (400, *_FOR_OPERATORS)),
+    ("PUT", "/networks/{segment}", {"colour": "red"}, (200, *_FOR_OPERATORS)),
+    ("DELETE", "/networks/{segment}", None, (200, *_FOR_OPERATORS)),
+    ("GET", "/networks/allocations", None, (200, *_FOR_OPERATORS)),
+    ("GET", "/networks/{segment}/allocation", None, (200, *_FOR_OPERATORS)),
+    ("GET", "/networks/properties", None, (200, *_FOR_OPERATORS)),
+    ("PATCH", "/networks/properties/none", {"private": False}, (404, *_FOR_OPERATORS)),
+]
+"""The same of network segments, which are for operators."""
 
 FREE = {"reservations": [{"resource_type": "physical:host", "min": 1}], "duration": "PT1H"}
 SINCE_1_1 = [

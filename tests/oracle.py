@@ -7,17 +7,21 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from blazar.clouds.ports import Flavor, Server
+from blazar.clouds.ports import Flavor, Segment, Server
 from blazar.clouds.simulated import SimulatedCloud, State
 from blazar.model.lease import EventStatus, Lease, LeaseStatus, Reservation
 from blazar.model.resource import HOST
 from blazar.resources.floating_ips.registration import BLAZAR, mark, name_of
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
+from blazar.resources.networks.registration import name_of as segment_name
 from blazar.store.store import Store
 from tests.promises import check_promises
 
 PHYSICAL_HOST = "physical:host"
 ADDRESS = "virtual:floatingip"
+NETWORK = "network"
+BESIDE_HOSTS = (ADDRESS, NETWORK)
+"""Types that have nothing on hosts."""
 ZONES = ("az-1", "az-2")
 SETTLED = frozenset({LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.TERMINATED})
 
@@ -54,7 +58,7 @@ def check_cloud(
     aggregates = {a.name: a for a in state.aggregates.values()}
     assert len(aggregates) == len(state.aggregates), "an aggregate is there twice"
     everything = [(lease, r) for lease in leases for r in lease.reservations]
-    on_hosts = [(lease, r) for lease, r in everything if r.resource_type != ADDRESS]
+    on_hosts = [(lease, r) for lease, r in everything if r.resource_type not in BESIDE_HOSTS]
     hosts = [(lease, r) for lease, r in on_hosts if r.resource_type == PHYSICAL_HOST]
     servers = [(lease, r) for lease, r in on_hosts if r.resource_type != PHYSICAL_HOST]
     names = {"freepool", *ZONES, *(r.id for _, r in on_hosts)}
@@ -100,6 +104,7 @@ def check_cloud(
         at_home = server.host in held or resource_class(reservation_id) in theirs
         assert at_home or server.host in everybody - registered, f"a server is left over: {server}"
     check_addresses(store, state, [each for each in everything if each[1].resource_type == ADDRESS])
+    check_networks(store, state, [each for each in everything if each[1].resource_type == NETWORK])
 
 
 def check_flavors(state: State, servers: Collection[Reservation], offered: Collection[Flavor]) -> None:
@@ -129,6 +134,25 @@ def check_addresses(store: Store, state: State, reservations: Iterable[tuple[Lea
     found = [(name_of(f.network_id, f.address), f.project_id, frozenset(f.tags)) for f in state.floating_ips.values()]
     assert len(found) == len(set(found)), "a floating IP is there twice"
     assert set(found) == wanted, f"floating IPs are left over, or missing: {set(found) ^ wanted}"
+
+
+def check_networks(store: Store, state: State, reservations: Iterable[tuple[Lease, Reservation]]) -> None:
+    """Check that projects have the networks of their active leases, on the promised segments, and no others."""
+    wanted = {
+        (name, lease.project_id, frozenset((BLAZAR, mark(reservation.id))))
+        for lease, reservation in reservations
+        if lease.status is LeaseStatus.ACTIVE
+        for name in promised(store, lease, reservation)
+    }
+    found = [
+        (segment_name(Segment(n.network_type, n.physical_network, n.segment_id)), n.project_id, frozenset(n.tags))
+        for n in state.networks.values()
+        if n.network_type
+    ]
+    assert len(found) == len(set(found)), "a network is there twice"
+    assert set(found) == wanted, f"networks are left over, or missing: {set(found) ^ wanted}"
+    left = {port.network_id for port in state.ports.values()} - state.networks.keys()
+    assert not left, f"ports are on networks that are gone: {left}"
 
 
 def promised(store: Store, lease: Lease, reservation: Reservation) -> dict[str, int]:

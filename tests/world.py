@@ -31,7 +31,7 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import FLOATING_IP, HOST, Resource, ResourceKind
+from blazar.model.resource import FLOATING_IP, HOST, NETWORK, Resource, ResourceKind
 from blazar.resources.base import ResourceType
 from blazar.resources.floating_ips.kind import FloatingIps
 from blazar.resources.floating_ips.registration import AddressRegistration
@@ -43,6 +43,8 @@ from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
 from blazar.resources.kinds import Uses
+from blazar.resources.networks.kind import NetworkSegments
+from blazar.resources.networks.type import NetworkReservation
 from blazar.store.store import Store
 from blazar.testing.clock import NOON as NOON
 from blazar.testing.clock import ManualClock
@@ -69,13 +71,18 @@ def _addresses(cloud: Cloud, settings: HostSettings) -> ResourceType:
     return VirtualFloatingIp(cloud, before_end=settings.before_end)
 
 
-TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, _addresses)
+def _networks(cloud: Cloud, settings: HostSettings) -> ResourceType:
+    return NetworkReservation(cloud, before_end=settings.before_end)
+
+
+TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, _addresses, _networks)
 
 
 def kinds_of(cloud: Cloud, settings: HostSettings) -> Mapping[ResourceKind, Any]:
     """Return our own kinds of resource, on this cloud."""
     hosts = Hosts(HostRegistration(cloud, settings.aggregates))
-    return {HOST: hosts, FLOATING_IP: FloatingIps(AddressRegistration(cloud.network))}
+    addresses = FloatingIps(AddressRegistration(cloud.network))
+    return {HOST: hosts, FLOATING_IP: addresses, NETWORK: NetworkSegments(cloud.segments)}
 
 
 class World:
@@ -163,6 +170,10 @@ class World:
             self.manager.resources.register(FLOATING_IP, address_request("public", f"203.0.113.{number}"))
             for number in numbers
         ]
+
+    def register_segments(self, *numbers: int) -> list[Resource]:
+        """Register VLANs of physnet1 with these ids."""
+        return [self.manager.resources.register(NETWORK, segment_request(number)) for number in numbers]
 
     def lease(
         self,
@@ -262,6 +273,14 @@ def address_request(network_id: object, address: object) -> Registration:
     return Registration({"floating_network_id": network_id, "floating_ip_address": address})
 
 
+def segment_request(
+    segment_id: object, *, physical: object = "physnet1", kind: object = "vlan", capabilities: Mapping[str, str] = {}
+) -> Registration:
+    """Ask to register a segment."""
+    given = {"network_type": kind, "physical_network": physical, "segment_id": segment_id}
+    return Registration(given, capabilities)
+
+
 def a_host(
     minimum: int = 1, maximum: int | None = None, needs: object = "", before_end: str = "default"
 ) -> ReservationRequest:
@@ -327,6 +346,11 @@ def addresses(
         required = [f"203.0.113.{item}" if isinstance(item, int) else item for item in required]
     values = {"network_id": network, "amount": amount, "required_floatingips": required, "before_end": before_end}
     return ReservationRequest("virtual:floatingip", values)
+
+
+def a_network(name: object = "lab", *, needs: object = "", **more: Any) -> ReservationRequest:
+    """Ask for a network."""
+    return ReservationRequest("network", {"network_name": name, "resource_properties": needs, **more})
 
 
 WorldMaker = Callable[..., World]

@@ -16,6 +16,7 @@ from blazar.api.feeds import routes as feeds
 from blazar.api.kinds import instances
 from blazar.api.kinds.floating_ips import routes as floating_ips
 from blazar.api.kinds.hosts import routes as hosts
+from blazar.api.kinds.networks import routes as networks
 from blazar.api.leases import routes as leases
 from blazar.api.resources import routes as resources
 from blazar.api.routes import Part
@@ -30,6 +31,7 @@ BUILTIN: tuple[Part, ...] = (
     hosts.PART,
     instances.PART,
     floating_ips.PART,
+    networks.PART,
     resources.PART,
     calendar.PART,
     feeds.PART,

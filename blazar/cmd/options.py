@@ -159,6 +159,7 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
             "virtual.instance.plugin",
             "flavor.instance.plugin",
             "virtual.floatingip.plugin",
+            "network.plugin",
         ],
         help="Resource types to enable, by entry point name.",
     ),

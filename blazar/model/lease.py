@@ -21,6 +21,7 @@ SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
     "physical:host": (),
     "virtual:instance": _OF_INSTANCES,
     "flavor:instance": _OF_INSTANCES,
+    "network": ("network_id",),
 }
 """Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""
 

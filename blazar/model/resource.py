@@ -23,17 +23,21 @@ It is a word for one resource, as ``telescope``; the plural adds an s.
 
 HOST = ResourceKind("host")
 FLOATING_IP = ResourceKind("floatingip")
-KINDS = (HOST, FLOATING_IP)
+NETWORK = ResourceKind("network")
+KINDS = (HOST, FLOATING_IP, NETWORK)
 """Our own kinds; they are served whatever resource types are enabled, because API 1.0 has their routes."""
 
 RESERVED_NAMES = frozenset({"id", "reservable", "created_at", "updated_at"})
 """Properties that every resource has; they override attributes and capabilities of these names."""
 
-_NOUNS = {FLOATING_IP: "floating IP"}
+_NOUNS = {FLOATING_IP: "floating IP", NETWORK: "network segment"}
 _UNKNOWN = {
     HOST: "Host with {{'host_id': '{id}'}} not found; see the list of hosts for their ids",
     FLOATING_IP: "Floating IP {id} not found.",
+    NETWORK: "Object with {{'network_id': '{id}'}} not found; see the list of networks for their ids",
 }
+
+_CODES = {HOST: "host_not_found", FLOATING_IP: "floating_ip_not_found", NETWORK: "network_not_found"}
 
 
 def noun(kind: ResourceKind) -> str:
@@ -44,7 +48,7 @@ def noun(kind: ResourceKind) -> str:
 def unknown(kind: ResourceKind, external_id: str) -> NotFound:
     """Return the error for a resource that is not registered, in the words that clients of each kind expect."""
     text = _UNKNOWN.get(kind, "no {kind} {id} is registered; see the list of {kind}s for their ids")
-    code = {HOST: "host_not_found", FLOATING_IP: "floating_ip_not_found"}.get(kind, "resource_not_found")
+    code = _CODES.get(kind, "resource_not_found")
     return NotFound(text.format(kind=noun(kind), id=external_id[:80]), code=code)
 
 

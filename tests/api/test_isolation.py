@@ -13,7 +13,7 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.api.parts import BUILTIN
 from blazar.api.policy import Policy
 from blazar.api.served import Served
-from blazar.model.resource import FLOATING_IP, HOST
+from blazar.model.resource import FLOATING_IP, HOST, NETWORK
 from tests.api.conftest import client_of, token
 from tests.isolation import (
     NEW,
@@ -21,6 +21,7 @@ from tests.isolation import (
     ON_ADDRESSES,
     ON_FEEDS,
     ON_HOSTS,
+    ON_NETWORKS,
     QUERIES,
     SEEN,
     SINCE_1_1,
@@ -60,7 +61,10 @@ def as_operators_see_it(http, lease: dict) -> dict:
 def test_the_tables_cover_every_route_that_needs_a_token():
     tables = (
         *((method, root + path) for root, method, path, *_ in (*ON_A_LEASE, *ON_HOSTS)),
-        *((method, f"/v1{path}") for method, path, *_ in (*ON_ADDRESSES, *SINCE_1_1, *SINCE_1_2, *ON_FEEDS)),
+        *(
+            (method, f"/v1{path}")
+            for method, path, *_ in (*ON_ADDRESSES, *ON_NETWORKS, *SINCE_1_1, *SINCE_1_2, *ON_FEEDS)
+        ),
     )
     for row in Served(BUILTIN).routes:
         url = re.sub(r"\{\w+\}", "[^/]+", row.url)
@@ -75,7 +79,7 @@ def test_leases(http, lease, root, method, path, body, statuses, number):
     answer = http.open(url, method=method, json=body, headers=TOKENS[WHO[number]])
     assert answer.status_code == statuses[number], answer.text
     if statuses[number] >= 400:
-        assert "work" not in answer.text
+        assert "own plan" not in answer.text
         assert as_operators_see_it(http, lease) == lease
         assert len(http.get("/v1/leases").json["leases"]) == 1
 
@@ -87,7 +91,7 @@ def test_what_came_with_1_1(http, lease, method, path, body, statuses, number):
     answer = http.open("/v1" + path.format(lease=lease["id"]), method=method, json=body, headers=headers)
     assert answer.status_code == statuses[number], answer.text
     if WHO[number] not in ("admin", "member", "reader"):
-        assert "work" not in answer.text
+        assert "own plan" not in answer.text
         # What the caller has sent may come back.
         assert lease["id"] not in answer.text or lease["id"] in answer.request.path
 
@@ -120,6 +124,18 @@ def test_readers_see_addresses_and_only_operators_change_them(http, world, metho
     answer = http.open(url, method=method, json=body, headers=TOKENS[WHO[number]])
     assert answer.status_code == statuses[number], answer.text
     assert world.manager.resources.all(FLOATING_IP) == (() if answer.status_code == 204 else (address,))
+
+
+@pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
+@pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_NETWORKS)
+def test_network_segments_are_for_operators(http, world, method, path, body, statuses, number):
+    (segment,) = world.register_segments(101)
+    url = "/v1" + path.format(segment=segment.external_id)
+    answer = http.open(url, method=method, json=body, headers=TOKENS[WHO[number]])
+    assert answer.status_code == statuses[number], answer.text
+    kept = [(each.external_id, dict(each.capabilities)) for each in world.manager.resources.all(NETWORK)]
+    if WHO[number] != "admin":
+        assert kept == [(segment.external_id, {})]
 
 
 @both
@@ -170,7 +186,7 @@ def test_a_relaxed_get_rule_does_not_allow_changes(world, root):
     assert http.get(url, headers=frida).status_code == 200
     for refused in (http.put(url, json={"name": "hers"}, headers=frida), http.delete(url, headers=frida)):
         assert refused.status_code == 403
-    assert lease_in(http.get(url, headers=frida).json)["name"] == "work"
+    assert lease_in(http.get(url, headers=frida).json)["name"] == "own plan"
 
 
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)

@@ -18,6 +18,7 @@ STANDS_FOR = {
     "host_id": "1",
     "name": "gpu",
     "floating_ip_id": "0b1c2d3e-1111-4222-8333-444455556666",
+    "network_id": "0b1c2d3e-1111-4222-8333-444455556666",
 }
 
 

@@ -82,8 +82,8 @@ def test_leases(
         service.call("admin", "DELETE", f"/leases/{lease_in(answer.body)['id']}")
     assert answer.status == statuses[number], answer.body
     if answer.status >= 400:
-        assert "work" not in str(answer.body)
-        assert service.lease(lease, "admin")["name"] == "work"
+        assert "own plan" not in str(answer.body)
+        assert service.lease(lease, "admin")["name"] == "own plan"
 
 
 @pytest.mark.parametrize("who", WHO)

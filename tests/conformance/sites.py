@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
 
-from blazar.clouds.ports import Cloud, Flavor
+from blazar.clouds.ports import Cloud, Flavor, Segment, SegmentNetwork
 from blazar.clouds.simulated import Durations, MemoryStorage, SimulatedCloud, State
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.resources.base import ResourceType, Task
@@ -21,6 +21,9 @@ from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
 from blazar.resources.kinds import Kind
+from blazar.resources.networks.kind import NetworkSegments
+from blazar.resources.networks.registration import name_of as segment_name
+from blazar.resources.networks.type import NetworkReservation
 from blazar.testing.conformance import Harness, Invalid, Surroundings
 from tests.world import of_hosts
 
@@ -56,7 +59,10 @@ class Simulated:
         # Providers without capacity stay on purpose when a host leaves, and images are for users to keep.
         del whole["providers"], whole["images"], whole["last_aggregate"]
         whole["inventories"] = {name: totals for name, totals in whole["inventories"].items() if totals}
-        for part in ("aggregates", "servers", "groups", "floating_ips"):
+        networks = {each["id"]: each["name"] for each in whole["networks"].values()}
+        for port in whole["ports"].values():
+            port.update(network_id=networks.get(port["network_id"]), device_id="")
+        for part in ("aggregates", "servers", "groups", "floating_ips", "networks", "ports", "routers"):
             plain = [_plain(each, groups) for each in whole[part].values()]
             whole[part] = sorted(plain, key=repr)
         whole["flavors"] = {key: _plain(each, groups) for key, each in whole["flavors"].items()}
@@ -157,6 +163,37 @@ class Addresses(Simulated):
     def recover(self, name: str) -> None:
         with self.cloud.change_state() as state:
             del state.ports[self._port]
+
+
+class Networks(Simulated):
+    """Segments of networks."""
+
+    def usable(self, reservation_id: str) -> Collection[str]:
+        return [segment_name(each) for found in self._networks(reservation_id) for each in found.segments]
+
+    def use(self, task: Task) -> None:
+        users = self.cloud.network_users
+        for found in self._networks(task.reservation.id):
+            users.port(found.id, "compute:nova")
+            users.subnet(found.id)
+
+    def wreck(self, reservation_id: str) -> None:
+        with self.cloud.change_state() as state:
+            for found in self._networks(reservation_id):
+                del state.networks[found.id]
+                for key in [key for key, port in state.ports.items() if port.network_id == found.id]:
+                    del state.ports[key]
+
+    def fail(self, name: str) -> None:
+        number = int(name.split()[1])
+        self._stranger = self.cloud.network_users.network(Segment("vlan", "physnet1", number), project_id="art").id
+
+    def recover(self, name: str) -> None:
+        with self.cloud.change_state() as state:
+            del state.networks[self._stranger]
+
+    def _networks(self, reservation_id: str) -> tuple[SegmentNetwork, ...]:
+        return self.cloud.network_users.calls.segment_networks(tag=mark(reservation_id))
 
 
 def _plain(each: dict[str, Any], groups: dict[str, str]) -> dict[str, Any]:
@@ -330,4 +367,44 @@ ADDRESSES = Harness(
     per_lease={"floatingip": 1},
 )
 
-OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES)
+_VLAN = {"network_type": "vlan", "physical_network": "physnet1"}
+NETWORKS = Harness(
+    name="network",
+    build=lambda around: Networks(around, NetworkReservation, lambda cloud: NetworkSegments(cloud.segments), _cloud()),
+    registrations=tuple({**_VLAN, "segment_id": number} for number in range(101, 105)),
+    strangers=(
+        {**_VLAN, "segment_id": 5000},
+        {"network_type": "vlan", "segment_id": 101},
+        {"network_type": "vxlan", "physical_network": "physnet1", "segment_id": 101},
+    ),
+    request={
+        "network_name": "lab",
+        "network_description": "",
+        "network_properties": "",
+        "resource_properties": "",
+        "before_end": "default",
+    },
+    others=(
+        {
+            "network_name": "lab",
+            "network_description": "for the course",
+            "network_properties": '[">=", "$segment_id", "1"]',
+            "resource_properties": '["==", "$physical_network", "physnet1"]',
+            "before_end": "none",
+        },
+        {"network_name": "lab"},
+    ),
+    fits=4,
+    needed=("network_name",),
+    requirement="resource_properties",
+    known='[">=", "$segment_id", "1"]',
+    invalid=(
+        Invalid({"network_name": ""}, "network_name"),
+        Invalid({"network_description": []}, "network_description"),
+        Invalid({"before_end": "snapshot"}, "before_end"),
+    ),
+    fixed=({"network_name": "other"}, {"network_description": "other"}),
+    per_lease={"network": 1},
+)
+
+OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES, NETWORKS)

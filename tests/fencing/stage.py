@@ -97,6 +97,7 @@ class Photo:
     hosts: dict[str, frozenset[str]]
     access: dict[str, frozenset[str]]
     addresses: dict[str, tuple[str, str | None]]
+    networks: dict[str, frozenset[str]]
 
 
 class Stage:
@@ -140,7 +141,10 @@ class Stage:
         manager.outbox.run_due()
 
     def use(self, lease: Lease, *, most: int = 9) -> list[str]:
-        """Boot servers wherever an active lease lets its project, or attach an address; return the servers' ids."""
+        """Boot servers wherever an active lease lets its project, attach an address, build on a network.
+
+        Return the servers' ids.
+        """
         booted = []
         for reservation in lease.reservations:
             match reservation.resource_type:
@@ -153,6 +157,10 @@ class Stage:
                 case "virtual:floatingip":
                     for found in self.cloud.network.floating_ips(tag=mark(reservation.id))[:1]:
                         self.cloud.users.attach(found.id)
+                case "network":
+                    for network in self.cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
+                        self.cloud.network_users.port(network.id, "compute:nova")
+                        self.cloud.network_users.router(network.id)
                 case _:
                     with suppress(BlazarError):
                         for _ in range(most):
@@ -173,7 +181,13 @@ class Stage:
             hosts = {a.name: frozenset(a.hosts) for a in state.aggregates.values() if a.name in ids}
             access = {f.id: frozenset(f.projects) for f in state.flavors.values() if f.id in ids}
             found = {f.address: (f.project_id, f.port_id) for f in state.floating_ips.values()}
-        return Photo(servers, hosts, access, {a: (p, port) for a, (p, port) in found.items() if p in projects})
+            networks = {
+                n.id: frozenset(port.id for port in state.ports.values() if port.network_id == n.id)
+                for n in state.networks.values()
+                if n.project_id in projects
+            }
+        addresses = {a: (p, port) for a, (p, port) in found.items() if p in projects}
+        return Photo(servers, hosts, access, addresses, networks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +209,12 @@ class Template:
 
 
 def template(folder: Path) -> Template:
-    """Return a stage before the curtain: hosts and addresses registered, one host in use by others."""
+    """Return a stage before the curtain: hosts, addresses and segments registered, one host in use by others."""
     database = folder / "template.sqlite"
     engine = new_sqlite(database)
     world = World(engine, hosts=3, state=of_size(4), settings=SETTINGS)
     world.register_addresses(10, 11)
+    world.register_segments(101, 102)
     for flavor in OFFERED:
         world.simulated.operators.offer_flavor(flavor)
     beside = world.lease(a_host(), project=BESIDE, end=NOON + timedelta(days=2))

@@ -12,7 +12,7 @@ from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest
 from blazar.model.resource import HOST
 from tests.fencing.stage import MINUTE, Stage, Turn
-from tests.world import NOON, a_host, addresses, flavored, instances
+from tests.world import NOON, a_host, a_network, addresses, flavored, instances
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +193,7 @@ ROOMS: dict[str, Callable[..., ReservationRequest]] = {
     "instances": lambda amount=2, **more: instances(amount, vcpus=4, **{"affinity": True, **more}),
     "flavors": lambda amount=2, **more: flavored(amount, "small", **{"affinity": True, **more}),
     "addresses": addresses,
+    "networks": a_network,
 }
 """A reservation of every type, by a name for the tests."""
 
@@ -226,16 +227,16 @@ def stories() -> dict[str, Story]:
             ]
             larger = {"vcpus": 6} if kind == "instances" else {"flavor_id": "large"}
             told += [_changed("change before the start", rooms, before_the_start=True, **larger)]
-        else:
+        elif kind == "addresses":
             told += [
                 _changed("grow", rooms, amount=2),
                 _changed("shrink", lambda: addresses(2), amount=1),
             ]
-        if kind != "addresses":
+        if kind not in ("addresses", "networks"):
             saved = lambda rooms=rooms: rooms(before_end="snapshot")  # noqa: E731
             told.append(_event("snapshot", saved, EventType.BEFORE_END, LeaseStatus.ACTIVE))
         else:
-            # The next user of the address keeps it from being made once more.
+            # The next user of the address or segment keeps it from being made once more.
             told = [replace(story, turns=(*story.turns, Turn.GONE)) for story in told]
         found |= {f"{kind}: {story.name}": story for story in told}
     return found

@@ -12,8 +12,8 @@ from blazar.model.requests import ReservationRequest
 from blazar.model.resource import KINDS
 from tests.fencing.stage import BESIDE, MINUTE, OFFERED, OTHERS, PAUSE, Photo, Stage, Template, Turn, staged
 from tests.fencing.stories import Story
-from tests.oracle import ADDRESS, PHYSICAL_HOST, check_at_rest
-from tests.world import NOON, a_host, addresses, instances
+from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, check_at_rest
+from tests.world import NOON, a_host, a_network, addresses, instances
 
 
 def next_rooms(story: Story, cross: bool) -> list[ReservationRequest]:
@@ -21,6 +21,8 @@ def next_rooms(story: Story, cross: bool) -> list[ReservationRequest]:
     kind = story.rooms().resource_type
     if kind == ADDRESS:
         return [addresses(2)]
+    if kind == NETWORK:
+        return [a_network(), a_network()]
     if (kind == PHYSICAL_HOST) != cross:
         return [a_host(2)]
     return [instances(2, vcpus=9, affinity=False)]
@@ -119,7 +121,7 @@ def pass_time(story: Story, stage: Stage, turn: Turn, *, cross: bool) -> None:
     stage.next = stage.now_of(stage.next.id)
     assert stage.next.status is LeaseStatus.ACTIVE, f"the next lease does not start: {stage.next.events}"
     booted = stage.use(stage.next)
-    assert booted or stage.next.reservations[0].resource_type == ADDRESS
+    assert booted or stage.next.reservations[0].resource_type in BESIDE_HOSTS
 
 
 def check_untouched(stage: Stage) -> None:
@@ -156,7 +158,7 @@ def check_usable(stage: Stage) -> None:
     """Check that each project with an active lease with room for a server can boot one."""
     for lease in stage.store.leases.of_project(None):
         if lease.status is LeaseStatus.ACTIVE and all(
-            r.resource_type not in (PHYSICAL_HOST, ADDRESS) for r in lease.reservations
+            r.resource_type not in (PHYSICAL_HOST, *BESIDE_HOSTS) for r in lease.reservations
         ):
             has = [s for s in stage.cloud.operators.list_servers() if s.project_id == lease.project_id]
             room = sum(a.count for a in stage.store.calendar.of_lease(lease.id))

@@ -43,6 +43,8 @@ POINTS = [
     ("instances: create", Turn.TAKEN_OVER, "create_flavor", "before"),
     ("flavors: change before the start", Turn.DELETED, "create_flavor", "before"),
     ("addresses: start", Turn.GONE, "create_floating_ip", "before"),
+    ("networks: start", Turn.GONE, "create_segment_network", "before"),
+    ("networks: end", Turn.ENDS, "delete_port", "before"),
 ]
 
 

@@ -27,7 +27,7 @@ from blazar.model.requests import NOW, LeaseChange, ReservationChange, Reservati
 from blazar.store import tables
 from tests.promises import check_promises
 from tests.tables import new_sqlite
-from tests.world import World, a_host, addresses, flavored, instances
+from tests.world import World, a_host, a_network, addresses, flavored, instances
 
 HOSTS = 4
 SIZES = st.sampled_from([1, 3, 8, 16, 31])
@@ -60,6 +60,10 @@ KINDS: Mapping[str, Kind] = {
         changes(amount=AMOUNTS, flavor_id=FLAVORS, affinity=AFFINITIES),
     ),
     "virtual:floatingip": Kind(st.builds(addresses, st.integers(1, 3)), changes(amount=AMOUNTS)),
+    "network": Kind(
+        st.builds(a_network, needs=st.sampled_from(["", '[">", "$segment_id", "101"]'])),
+        changes(network_description=st.sampled_from(["", "for all"]), before_end=st.sampled_from(["none", "default"])),
+    ),
 }
 """Every type that there is; another one is one more line."""
 
@@ -79,6 +83,7 @@ class Mixed(RuleBasedStateMachine):
         self.engine = new_sqlite(Path(self.folder.name) / "blazar.sqlite")
         self.world = World(self.engine, hosts=HOSTS)
         self.world.register_addresses(*range(10, 14))
+        self.world.register_segments(101, 102, 103)
         for flavor in OFFERED:
             self.world.simulated.operators.offer_flavor(flavor)
         for room in shared:
@@ -92,6 +97,7 @@ class Mixed(RuleBasedStateMachine):
         assert not any(self.world.store.calendar.live(kind) for kind in resource.KINDS)
         assert self.world.pool() == {f"node-{number}" for number in range(1, HOSTS + 1)}
         assert self.world.reservation_aggregates() == []
+        assert self.world.simulated.network_users.calls.segment_networks(tag="blazar") == ()
         self.engine.dispose()
         self.folder.cleanup()
 

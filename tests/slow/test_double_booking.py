@@ -27,8 +27,9 @@ from blazar.model.resource import HOST
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
+from tests.oracle import BESIDE_HOSTS
 from tests.promises import check_promises
-from tests.world import NOON, ManualClock, World, a_host, addresses, flavored, instances
+from tests.world import NOON, ManualClock, World, a_host, a_network, addresses, flavored, instances
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +50,7 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: instances(dice.randint(1, 3), vcpus=dice.choice((4, 8, 15)), affinity=False),
     lambda dice: flavored(dice.randint(1, 3), dice.choice(OFFERED).id, affinity=dice.choice((None, True, False))),
     lambda dice: addresses(dice.randint(1, 3)),
+    lambda dice: a_network(),
 )
 """What the processes ask for when all types race for the same hosts and addresses: a line or more a type."""
 
@@ -91,6 +93,7 @@ def racers(database_url: str, tmp_path: Path) -> Iterator[tuple[World, list[Conn
     cloud_file = tmp_path / "cloud.json"
     world = a_world(database_url, cloud_file, register=True)
     world.register_addresses(*ADDRESSES)
+    world.register_segments(101, 102)
     for flavor in OFFERED:
         world.simulated.operators.offer_flavor(flavor)
     world.engine.dispose()
@@ -233,7 +236,8 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
         held = Counter(a.reservation_id for a in world.store.calendar.of_lease(one.id) for _ in range(a.count))
         for reservation in one.reservations:
             wanted = reservation.parameters.values
-            least, most = wanted.get("min", wanted.get("amount")), wanted.get("max", wanted.get("amount"))
+            amount = wanted.get("amount", 1)
+            least, most = wanted.get("min", amount), wanted.get("max", amount)
             assert least <= held[reservation.id] <= most, one
     only_theirs_is_in_the_cloud(world, leases)
     for one in leases:
@@ -243,9 +247,9 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
 
 
 def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None:
-    """Those who lost a race have left nothing behind, and nobody has an address before its start."""
+    """Those who lost a race have left nothing behind, and nobody has an address or network before its start."""
     everything = [r for lease in leases for r in lease.reservations]
-    on_hosts = [r for r in everything if r.resource_type != "virtual:floatingip"]
+    on_hosts = [r for r in everything if r.resource_type not in BESIDE_HOSTS]
     servers = [r for r in on_hosts if r.resource_type != "physical:host"]
     with world.simulated.inspect() as state:
         aggregates = sorted(a.name for a in state.aggregates.values())
@@ -259,3 +263,4 @@ def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None
         grouped = sorted(flavor_name(r.id) for r in servers if r.parameters.values["affinity"] is not None)
         assert sorted(group.name for group in state.groups.values()) == grouped
         assert state.floating_ips == {}
+        assert not any(network.network_type for network in state.networks.values())

@@ -37,7 +37,7 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import FLOATING_IP, HOST
+from blazar.model.resource import FLOATING_IP, HOST, NETWORK
 from blazar.resources.floating_ips.registration import mark
 from blazar.resources.hosts.options import HostSettings
 from blazar.store.engine import connect
@@ -50,12 +50,14 @@ from tests.world import (
     TYPES,
     RecordingNotifier,
     a_host,
+    a_network,
     address_request,
     addresses,
     flavored,
     host_request,
     instances,
     kinds_of,
+    segment_request,
 )
 
 pytestmark = pytest.mark.slow
@@ -65,6 +67,7 @@ HOSTS = 16
 LIMIT = 11
 """Hosts that all of them together may have at a time, so that servers always find room on the others."""
 ADDRESSES = range(10, 26)
+SEGMENTS = range(101, 113)
 OFFERED = tuple(
     Flavor(name, f"c1.{name}", vcpus, 2048, 10, extra_specs={"quota:cpu_shares": "100"}, public=True)
     for name, vcpus in (("small", 1), ("large", 4))
@@ -85,6 +88,7 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
         before_end=dice.choice(("snapshot", "none")),
     ),
     lambda dice: addresses(dice.randint(1, 3)),
+    lambda dice: a_network(network_description="work"),
 )
 """What users ask for, type by type."""
 
@@ -93,6 +97,7 @@ GROWTH: dict[str, Callable[[random.Random], dict[str, object]]] = {
     "virtual:instance": lambda dice: {"amount": dice.randint(1, 5)},
     "flavor:instance": lambda dice: {"amount": dice.randint(1, 5)},
     "virtual:floatingip": lambda dice: {"amount": dice.randint(1, 4)},
+    "network": lambda dice: {"before_end": dice.choice(("none", "default"))},
 }
 """What users change, by type."""
 
@@ -189,7 +194,9 @@ def one_wish(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random
 
 
 def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
-    """Boot servers into a reservation, as many as there is a host or one slot for; attach one of its addresses."""
+    """Boot servers into a reservation, as many as there is a host or one slot for; attach one of its
+    addresses, build on its network.
+    """
     match reservation.resource_type:
         case "physical:host":
             for aggregate in cloud.compute.aggregates():
@@ -198,6 +205,10 @@ def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
         case "virtual:floatingip":
             for found in cloud.network.floating_ips(tag=mark(reservation.id))[:1]:
                 cloud.users.attach(found.id)
+        case "network":
+            for network in cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
+                cloud.network_users.port(network.id, "compute:nova")
+                cloud.network_users.router(network.id)
         case _:
             cloud.users.boot_reserved(reservation.id, project_id="physics", user_id="curie")
 
@@ -220,6 +231,8 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_nothing_is_lost(po
         first.resources.register(HOST, host_request(name=f"node-{number}", id=None, capabilities={}))
     for number in ADDRESSES:
         first.resources.register(FLOATING_IP, address_request("public", f"203.0.113.{number}"))
+    for number in SEGMENTS:
+        first.resources.register(NETWORK, segment_request(number))
     for flavor in OFFERED:
         simulated(cloud_file).operators.offer_flavor(flavor)
     engine.dispose()

@@ -21,7 +21,7 @@ from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
 from tests.soak.plan import OFFERED
 from tests.soak.watch import Watch
-from tests.world import a_host, addresses, flavored, instances
+from tests.world import a_host, a_network, addresses, flavored, instances
 
 PROJECTS = ("physics", "chemistry", "biology", "history")
 MOST = 6
@@ -121,6 +121,7 @@ class User(threading.Thread):
                 lambda: instances(dice.randint(1, 3), vcpus=dice.randint(1, 6), affinity=affinity, before_end=saved),
                 lambda: flavored(dice.randint(1, 3), dice.choice(OFFERED).id, affinity=affinity, before_end=saved),
                 lambda: addresses(dice.randint(1, 3)),
+                lambda: a_network(network_description="work"),
             )
         )()
         return {"resource_type": asked.resource_type, **asked.parameters}
@@ -175,6 +176,8 @@ class User(threading.Thread):
                 changed |= {"min": least, "max": dice.randint(least, 3)}
             case "virtual:floatingip":
                 changed |= {"amount": dice.randint(1, 4)}
+            case "network":
+                changed |= {"before_end": dice.choice(("none", "default"))}
             case "virtual:instance" if lease["status"] == "PENDING" and dice.random() < 0.5:
                 changed |= {"vcpus": dice.randint(1, 6)}
             case "flavor:instance" if lease["status"] == "PENDING" and dice.random() < 0.5:
@@ -235,6 +238,12 @@ class User(threading.Thread):
                 with suppress(NotFound):
                     for found in self._cloud.network.floating_ips(tag=mark(reservation.id))[:1]:
                         self._cloud.users.attach(found.id)
+                return []
+            case "network":
+                with suppress(NotFound):
+                    for network in self._cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
+                        self._cloud.network_users.port(network.id, "compute:nova")
+                        self._cloud.network_users.router(network.id)
                 return []
             case _:
                 try:

@@ -32,7 +32,7 @@ from blazar.store.store import Store
 from tests.conftest import RABBITMQ, fresh_database
 from tests.oracle import check_at_rest
 from tests.soak.clients import OPERATOR, Api, User
-from tests.soak.plan import ADDRESSES, HOSTS, OFFERED, Plan
+from tests.soak.plan import ADDRESSES, HOSTS, OFFERED, SEGMENTS, Plan
 from tests.soak.processes import manage, serve
 from tests.soak.watch import Watch
 
@@ -295,11 +295,14 @@ def _wait(until: float, watch: Watch) -> None:
 
 
 def _register(admin: Api) -> None:
-    """Register hosts and addresses; nobody troubles the managers yet."""
+    """Register hosts, addresses and segments; nobody troubles the managers yet."""
     wanted = [("/v1/os-hosts", {"name": f"node-{n}"}) for n in range(1, HOSTS + 1)]
     wanted += [
         ("/v1/floatingips", {"floating_network_id": "public", "floating_ip_address": f"203.0.113.{n}"})
         for n in ADDRESSES
+    ]
+    wanted += [
+        ("/v1/networks", {"network_type": "vlan", "physical_network": "physnet1", "segment_id": n}) for n in SEGMENTS
     ]
     for path, body in wanted:
         status = 0

@@ -16,7 +16,7 @@ from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatu
 from blazar.model.resource import KINDS
 from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
-from tests.oracle import ADDRESS, PHYSICAL_HOST
+from tests.oracle import ADDRESS, NETWORK, PHYSICAL_HOST
 from tests.promises import check
 from tests.soak.plan import Plan
 
@@ -147,6 +147,11 @@ class Watch(threading.Thread):
                 self.found(
                     f"reservation {reservation.id} of lease {lease.id} has {has} addresses instead of {len(held)}"
                 )
+            return
+        if reservation.resource_type == NETWORK:
+            has = sum(mark(reservation.id) in found.tags for found in state.networks.values())
+            if has != len(held):
+                self.found(f"{named} has {has} networks instead of {len(held)}")
             return
         pool = next((a for a in state.aggregates.values() if a.name == reservation.id), None)
         hosts = set(pool.hosts) if pool else set()

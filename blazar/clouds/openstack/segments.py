@@ -42,6 +42,7 @@ class OpenStackSegments:
 
     def __init__(self, access: Access) -> None:
         self._neutron = access.network
+        self._access = access
 
     def segment_networks(
         self,
@@ -73,6 +74,10 @@ class OpenStackSegments:
         except NotFound:
             return None
         return tuple(_range(item) for item in found)
+
+    def own_project(self) -> str:
+        """Return the id of the project of the service user."""
+        return self._access.check()
 
     def create_segment_network(
         self, segment: Segment, *, name: str, project_id: str, description: str

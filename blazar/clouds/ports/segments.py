@@ -128,6 +128,9 @@ class Segments(Protocol):
     def segment_ranges(self, network_type: str) -> tuple[SegmentRange, ...] | None:
         """Return the ranges of a type; None if the cloud does not say (without the extension). Slow for VXLAN."""
 
+    def own_project(self) -> str:
+        """Return the id of the project of the service user."""
+
     def create_segment_network(
         self, segment: Segment, *, name: str, project_id: str, description: str
     ) -> SegmentNetwork:

@@ -26,6 +26,9 @@ from blazar.model.reasons import Cause, ReasonCode
 
 _LAST_VLAN = 4094
 
+OWN_PROJECT = "service"
+"""The project of the service user."""
+
 
 class SimulatedSegments(SimulatedService):
     """Implements the segments port; rules as in Neutron 29."""
@@ -59,6 +62,11 @@ class SimulatedSegments(SimulatedService):
                 for r in state.ranges
                 if r.network_type == network_type
             )
+
+    def own_project(self) -> str:
+        """Return the id of the project of the service user."""
+        with self._calls.reading("own_project"):
+            return OWN_PROJECT
 
     def create_segment_network(
         self, segment: Segment, *, name: str, project_id: str, description: str

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blazar.context import current
 from blazar.manager.common.claims import Claim
@@ -19,8 +19,8 @@ from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.flags import change_notification, failed, flagged
 from blazar.manager.lease.replanning import Replanner, ToReplace
 from blazar.model.errors import ClaimLost, CloudUnavailable, Conflict
-from blazar.model.lease import Event, Lease, ReservationStatus
-from blazar.resources.base import NotYet, Task, Unusable
+from blazar.model.lease import Content, Event, Lease, Reservation, ReservationStatus
+from blazar.resources.base import Done, NotYet, Task, Unusable
 from blazar.resources.complete import CompleteType
 
 LOG = logging.getLogger(__name__)
@@ -118,7 +118,20 @@ class StartReplacements:
         return lease, saved
 
 
-def start_and_wait(kind: CompleteType, task: Task) -> None:
+@dataclass(frozen=True, slots=True)
+class StartedInUse:
+    """A reservation in use after a start: the resources that cannot be assigned, and cloud ids to store, if given."""
+
+    unassigned: frozenset[int]
+    cloud_ids: Content | None = None
+
+    def noted_on(self, reservation: Reservation) -> Reservation:
+        """Return the reservation with what the start has found out."""
+        cloud_ids = reservation.cloud_ids if self.cloud_ids is None else self.cloud_ids
+        return replace(reservation, unassigned=self.unassigned, cloud_ids=cloud_ids)
+
+
+def start_and_wait(kind: CompleteType, task: Task) -> Done:
     """Assign resources, waiting until they are ready as long as the deadline allows. CloudUnavailable, Unusable."""
     while isinstance(progress := kind.start(task), NotYet):
         left, pause = current().remaining(), progress.after.total_seconds()
@@ -127,6 +140,7 @@ def start_and_wait(kind: CompleteType, task: Task) -> None:
                 f"the new resources are not ready: {progress.reason}; retry later", cause=progress.cause
             )
         time.sleep(pause)
+    return progress
 
 
 def without(task: Task, ids: frozenset[int]) -> Task:
@@ -138,8 +152,8 @@ def without(task: Task, ids: frozenset[int]) -> Task:
     )
 
 
-def start_in_use(runtime: Runtime, task: Task, held: Collection[int] = ()) -> frozenset[int]:
-    """Ensure that a reservation in use has its resources assigned; return those that cannot be assigned.
+def start_in_use(runtime: Runtime, task: Task, held: Collection[int] = ()) -> StartedInUse:
+    """Ensure that a reservation in use has its resources assigned; return which of them cannot be assigned.
 
     Resources left out before that have not recovered stay left out. Unusable if a resource that the reservation has
     not ``held`` cannot be assigned, Conflict if one after the other fails; they are marked as failed, so that they are
@@ -149,14 +163,14 @@ def start_in_use(runtime: Runtime, task: Task, held: Collection[int] = ()) -> fr
     out = task.reservation.unassigned & frozenset(r.id for r in task.resources if r.failure)
     for _ in range(MOST_TURNS):
         try:
-            start_and_wait(kind, without(task, out))
+            done = start_and_wait(kind, without(task, out))
         except Unusable as error:
             runtime.store.resources.set_failed(kind.kind, error.reasons, at=runtime.clock.now())
             if not error.reasons.keys() <= set(held) - out:
                 raise
             out |= error.reasons.keys()
             continue
-        return out
+        return StartedInUse(out, done.cloud_ids)
     raise Conflict(f"several resources of reservation {task.reservation.id} failed during the exchange; retry later")
 
 

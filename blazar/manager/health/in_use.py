@@ -6,13 +6,12 @@ finished or undone.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import partial
 
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_change import CloudChanges
-from blazar.manager.events.starting import start_in_use
+from blazar.manager.events.starting import StartedInUse, start_in_use
 from blazar.manager.health.healing_decisions import Decided, HealingDecisions
 from blazar.manager.health.missing import report_flags
 from blazar.manager.lease import lifecycle
@@ -57,7 +56,7 @@ class InUse:
     def _carry_out(self, decided: Decided, updating: Lease, reservation_ids: Collection[str], claim: Claim) -> None:
         event = lifecycle.update_of(updating)
         plan = decided.plan
-        started: dict[str, frozenset[int]] = {}
+        started: dict[str, StartedInUse] = {}
         with self._changes.undone_on_failure(updating, event, claim):
             for task in self._runtime.tasks(updating, plan.allocations):
                 if task.reservation.id in reservation_ids:
@@ -69,7 +68,7 @@ class InUse:
         def write(current: Lease) -> Lease:
             settled = lifecycle.settle(current, next(e for e in current.events if e.id == event.id), now=now)
             noted = lifecycle.with_reservations(
-                settled, [replace(r, unassigned=started[r.id]) for r in settled.reservations if r.id in started]
+                settled, [started[r.id].noted_on(r) for r in settled.reservations if r.id in started]
             )
             tasks = self._runtime.tasks(noted, plan.allocations)
             after = flagged(noted, plan.allocations, tasks, changed=decided.replanned, now=now)
@@ -78,8 +77,8 @@ class InUse:
         saved = self._changes.finish(updating, event.id, claim, write, what="healed")
         report_flags(self._runtime, decided.snapshot.lease, saved)
 
-    def _assigned(self, task: Task, held: Collection[int]) -> frozenset[int]:
-        """Ensure that a reservation in use has its resources assigned; return those that cannot be assigned.
+    def _assigned(self, task: Task, held: Collection[int]) -> StartedInUse:
+        """Ensure that a reservation in use has its resources assigned; return which of them cannot be assigned.
 
         Conflict if one of these is new.
         """

@@ -92,9 +92,9 @@ def _each_replaced(trial: Trial, values: tuple[object, ...]) -> None:
 
 @check()
 def its_name_is_that_of_a_type(trial: Trial) -> None:
-    """The name of a type is one word with a colon, which a path and a database column can hold."""
+    """The name of a type is one word, perhaps with a colon, which a path and a database column can hold."""
     name = trial.type.resource_type
-    fits = isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_.-]*:[a-z][a-z0-9_.-]*", name) and len(name) <= 66
+    fits = isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_.-]*(:[a-z][a-z0-9_.-]*)?", name) and len(name) <= 66
     require(fits, f"its name is {name!r}.")
 
 

@@ -46,6 +46,7 @@ _USE = an_object(
         "scheduler_hints": {"type": "object"},
         "flavor_id": TEXT_OR_NULL,
         "server_group_id": TEXT_OR_NULL,
+        "network_id": TEXT_OR_NULL,
         "addresses": a_list(TEXT),
     }
 )
@@ -67,6 +68,7 @@ _RESERVATION_EXAMPLE: Json = {
         "scheduler_hints": {"reservation": RESERVATION_ID},
         "flavor_id": None,
         "server_group_id": None,
+        "network_id": None,
         "addresses": [],
     },
     "created_at": "2030-03-30T11:22:33Z",

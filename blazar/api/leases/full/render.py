@@ -23,7 +23,7 @@ from blazar.resources.floating_ips.registration import address_in
 
 MOST_PARTS = 100
 """More events and conditions than this are not shown."""
-_REQUIREMENTS = ("hypervisor_properties", "resource_properties")
+_REQUIREMENTS = ("hypervisor_properties", "network_properties", "resource_properties")
 _OF_FLAVOR = "flavor:instance"
 _AMOUNTS = ("min", "amount")
 """The parameters that say how many units are needed."""
@@ -126,6 +126,7 @@ def _use(value: Reservation, held: list[HeldResource]) -> Json:
         "scheduler_hints": {"reservation": value.id} if by_hint else {},
         "flavor_id": value.cloud_ids.values.get("flavor_id"),
         "server_group_id": value.cloud_ids.values.get("server_group_id"),
+        "network_id": value.cloud_ids.values.get("network_id"),
         "addresses": sorted(address_in(each.name) for each in held if each.kind == FLOATING_IP and not each.released),
     }
 

@@ -35,7 +35,7 @@ from blazar.model.requests import (
 from blazar.model.requirements import parse_requirement
 from blazar.resources.parameters import check_unnamed
 
-_REQUIREMENTS = ("hypervisor_properties", "resource_properties")
+_REQUIREMENTS = ("hypervisor_properties", "network_properties", "resource_properties")
 _NOTHING: Mapping[str, Any] = {}
 _PARTS = {"reservations": frozenset({"reservations", "conditions"}), "events": frozenset({"events", "conditions"})}
 _EVENTS = _PARTS["events"] | {"before_end_date"}

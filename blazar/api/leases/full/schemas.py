@@ -37,6 +37,8 @@ _ADDRESSES: Json = {
     "items": {"type": "string", "maxLength": 64, "description": "an IP address"},
     "description": "a list of addresses",
 }
+_DESCRIPTION: Json = {"type": "string", "maxLength": 255, "description": "a text of at most 255 characters"}
+_NETWORK_NAME: Json = {**_DESCRIPTION, "minLength": 1, "description": "a name of 1 to 255 characters"}
 
 _COMMON: Json = {"before_end": _ACTION}
 FIELDS: Json = {
@@ -58,6 +60,13 @@ FIELDS: Json = {
     },
     "flavor:instance": {"flavor_id": _ID, "amount": _AMOUNT, "affinity": _AFFINITY, **_COMMON},
     "virtual:floatingip": {"network_id": _ID, "amount": _AMOUNT, "required_floatingips": _ADDRESSES, **_COMMON},
+    "network": {
+        "network_name": _NETWORK_NAME,
+        "network_description": _DESCRIPTION,
+        "network_properties": _REQUIREMENT,
+        "resource_properties": _REQUIREMENT,
+        **_COMMON,
+    },
 }
 """The fields of each of our types."""
 _REQUIRED: Json = {
@@ -65,12 +74,14 @@ _REQUIRED: Json = {
     "virtual:instance": ["amount", "vcpus", "memory_mb", "disk_gb"],
     "flavor:instance": ["flavor_id", "amount"],
     "virtual:floatingip": ["network_id", "amount"],
+    "network": ["network_name"],
 }
 DEFAULTS: Json = {
     "physical:host": {"hypervisor_properties": [], "resource_properties": []},
     "virtual:instance": {"affinity": None, "resource_properties": []},
     "flavor:instance": {"affinity": None},
     "virtual:floatingip": {"required_floatingips": []},
+    "network": {"network_description": "", "network_properties": [], "resource_properties": []},
 }
 _TYPE: Json = {
     "type": "string",

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Creates the networks of reservations, finds them, and deletes them.
+
+The network of a reservation is recognized by the id that was recorded, by the reservation's tag, or by the description
+that it is created with: tags are set by a later call, its users can change both, and a crash may happen between any
+two steps. No other network is changed, whatever its segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from blazar.clouds.ports import Segment, SegmentInUse, SegmentNetwork, Segments
+from blazar.model.errors import CloudUnavailable, Conflict, NotFound
+from blazar.model.reasons import ReasonCode
+from blazar.model.resource import Resource
+from blazar.resources.base import Task, Unusable
+from blazar.resources.networks.registration import BLAZAR, mark, occupied, reservations_of, segment_of
+from blazar.resources.networks.teardown import Teardown
+
+NETWORK_ID = "network_id"
+
+
+class NetworkAssignment:
+    """Ensures the networks of reservations."""
+
+    def __init__(self, segments: Segments) -> None:
+        self._segments = segments
+        self._teardown = Teardown(segments)
+
+    def ensure(self, task: Task, resource: Resource, *, name: str, description: str) -> SegmentNetwork:
+        """Ensure that the project has the network of the reservation on a segment, with tags; return it.
+
+        Unusable if somebody else's network is on the segment; Conflict if the project may have no more networks.
+        """
+        segment = segment_of(resource.attributes)
+        found = self._found_on(task, segment) or self._created(task, resource, segment, name)
+        wanted = {BLAZAR, mark(task.reservation.id)}
+        try:
+            if not wanted <= found.tags:
+                self._segments.tag_network(found.id, found.tags | wanted)
+            if found.description == mark(task.reservation.id):
+                self._segments.describe_network(found.id, description)
+        except NotFound as error:
+            # Its user deleted it; a retry creates it again.
+            raise CloudUnavailable(f"network {found.id} was deleted while it was being created") from error
+        return found
+
+    def remove(self, task: Task, *, but: str | None = None) -> Collection[str]:
+        """Delete the networks of the reservation, except the one with this id; return the ids of those left."""
+        return [found.id for found in self._ours(task) if found.id != but and not self._teardown.clear(found.id)]
+
+    def is_used(self, task: Task) -> bool:
+        """Return whether there is anything on the network of the reservation that users have made."""
+        return any(self._segments.ports_on(found.id) or self._segments.cidrs(found.id) for found in self._ours(task))
+
+    def reservations(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the ids of the reservations that have networks: those that are tagged, or not tagged yet."""
+        registered = {segment_of(resource.attributes) for resource in resources}
+        found = self._segments.segment_networks()
+        ours = (n for n in found if BLAZAR in n.tags or registered & frozenset(n.segments))
+        return frozenset(id_ for network in ours for id_ in reservations_of(network))
+
+    def _created(self, task: Task, resource: Resource, segment: Segment, name: str) -> SegmentNetwork:
+        self._check_free(resource, segment)
+        project = task.lease.project_id
+        try:
+            return self._segments.create_segment_network(
+                segment, name=name, project_id=project, description=mark(task.reservation.id)
+            )
+        except SegmentInUse as error:
+            # Perhaps a call of an earlier attempt took effect late.
+            if (late := self._found_on(task, segment)) is not None:
+                return late
+            self._check_free(resource, segment)
+            raise CloudUnavailable(f"{resource.name} was in use a moment ago") from error
+        except Conflict as error:
+            if error.cause.code is not ReasonCode.QUOTA_EXCEEDED:
+                raise
+            sentence = "may have no more networks; delete one, or ask for a larger quota"
+            raise Conflict(
+                f"project {project} {sentence} ({error.message})",
+                public=f"the project {sentence}",
+                cause=error.cause,
+            ) from error
+
+    def _check_free(self, resource: Resource, segment: Segment) -> None:
+        for found in self._segments.segment_networks(segment=segment):
+            raise Unusable({resource.id: occupied(resource, found)})
+
+    def _found_on(self, task: Task, segment: Segment) -> SegmentNetwork | None:
+        return next((network for network in self._ours(task) if segment in network.segments), None)
+
+    def _ours(self, task: Task) -> tuple[SegmentNetwork, ...]:
+        recorded, sign = task.reservation.cloud_ids.values.get(NETWORK_ID), mark(task.reservation.id)
+        found = [*self._segments.segment_networks(tag=sign), *self._segments.segment_networks(description=sign)]
+        if isinstance(recorded, str):
+            found += self._segments.segment_networks(id=recorded)
+        by_id = {network.id: network for network in found if network.project_id == task.lease.project_id}
+        return tuple(by_id.values())

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""network: a segment, on which the project gets a network for as long as the lease lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+from oslo_config import cfg
+
+from blazar.clouds.ports import Cloud
+from blazar.model.demand import Demand
+from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources
+from blazar.model.lease import Content, Json, ReservationStatus
+from blazar.model.requirements import Requirement, keys, matches
+from blazar.model.resource import NETWORK, RESERVED_NAMES, Resource
+from blazar.resources.actions import BEFORE_END, RECHECK_LATER, action_of, checked_action, updated, with_action
+from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task
+from blazar.resources.hosts.options import HostSettings
+from blazar.resources.networks.assignment import NETWORK_ID, NetworkAssignment
+from blazar.resources.networks.registration import ATTRIBUTES
+from blazar.resources.parameters import quoted, requirement_of, requirement_text, stored_maybe_text, stored_text
+
+RESOURCE_TYPE = "network"
+
+NAME, DESCRIPTION = "network_name", "network_description"
+REQUIREMENTS = ("network_properties", "resource_properties")
+LONGEST = 255
+"""Maximum characters of a name and of a description in Neutron."""
+
+_EMAIL = "email"
+"""The action of older clients for the notification alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkParameters:
+    """The parameters of a reservation of a network, named as in the API."""
+
+    network_name: str
+    network_description: str
+    network_properties: str | None
+    resource_properties: str | None
+    before_end: str
+
+    @classmethod
+    def checked(cls, given: Json) -> NetworkParameters:
+        """Return the parameters of a request that has all of them; InvalidInput names the field."""
+        action = checked_action({BEFORE_END: str(Action.NOTIFICATION)} if given[BEFORE_END] == _EMAIL else given)
+        if action in (Action.SNAPSHOT, Action.MIGRATION):
+            raise InvalidInput(
+                f"{BEFORE_END} is {action!r}, which saves servers, and networks have none; use 'notification' or "
+                f"'none'",
+                pointer=f"/{BEFORE_END}",
+            )
+        name = given[NAME]
+        if not isinstance(name, str) or not name.strip() or len(name) > LONGEST:
+            raise InvalidInput(
+                f"{NAME} is {quoted(name)}; give a name for the network, of 1 to {LONGEST} characters",
+                pointer=f"/{NAME}",
+            )
+        network, resource = (requirement_text(given[field], field) for field in REQUIREMENTS)
+        return cls(name, _description(given[DESCRIPTION]), network, resource, action)
+
+    @classmethod
+    def of(cls, content: Content) -> NetworkParameters:
+        """Return the parameters that a reservation keeps."""
+        return cls(
+            stored_text(content, NAME),
+            stored_text(content, DESCRIPTION, ""),
+            stored_maybe_text(content, "network_properties"),
+            stored_maybe_text(content, "resource_properties"),
+            stored_text(content, BEFORE_END, "default"),
+        )
+
+    @property
+    def content(self) -> Content:
+        """Return the parameters as a reservation keeps them."""
+        return Content(asdict(self))
+
+    @property
+    def requirement(self) -> Requirement:
+        """Return what a segment must have."""
+        return requirement_of(network_properties=self.network_properties, resource_properties=self.resource_properties)
+
+
+class NetworkReservation:
+    """The resource type ``network``."""
+
+    resource_type = RESOURCE_TYPE
+    kind = NETWORK
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
+        """Return the type as configured; the default action is that of hosts."""
+        return cls(cloud, before_end=HostSettings.configured(conf).before_end)
+
+    def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
+        self._before_end = before_end
+        self._assignment = NetworkAssignment(cloud.segments)
+
+    def parameters(self, given: Given) -> Content:
+        """Return name, description, both requirements and ``before_end``; other keys are left out."""
+        if NAME not in given.values:
+            raise InvalidInput(
+                f"Missing parameter {NAME} (a network reservation needs a name for the network; {DESCRIPTION} and "
+                f"{' and '.join(REQUIREMENTS)} may be left out)"
+            )
+        defaults = {DESCRIPTION: "", **dict.fromkeys(REQUIREMENTS, ""), BEFORE_END: "default"}
+        return NetworkParameters.checked({**defaults, **with_action(given.values)}).content
+
+    def changed(self, current: Content, change: Given) -> Content:
+        """Return the current parameters, updated with the known ones of ``change``."""
+        return NetworkParameters.checked(updated(asdict(NetworkParameters.of(current)), change)).content
+
+    def action(self, parameters: Content) -> Action:
+        """Return the action before the end; a default that saves servers becomes a notification."""
+        action = action_of(NetworkParameters.of(parameters).before_end, self._before_end)
+        return Action.NOTIFICATION if action.saves_work else action
+
+    def requirement(self, parameters: Content) -> Requirement:
+        """Return what a segment must have."""
+        return NetworkParameters.of(parameters).requirement
+
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
+        """Return a demand for one whole segment that meets both requirements."""
+        requirement = self.requirement(parameters)
+        unknown = sorted(keys(requirement) - known - ATTRIBUTES - RESERVED_NAMES)
+        if unknown:
+            raise InvalidInput(
+                f"{' or '.join(REQUIREMENTS)} asks for {', '.join('$' + key for key in unknown)}, which no network "
+                f"segment has; use $network_type, $physical_network, $segment_id or one of their capabilities",
+                code="unknown_property",
+                pointer=f"/{REQUIREMENTS[-1]}",
+            )
+        return Demand(kind=self.kind, min_count=1, max_count=1, requirement=requirement)
+
+    def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
+        """Return the demand after a change; a reservation in use keeps its segment, and its network its name."""
+        fresh, held = self.demand(parameters, known=known), frozenset(task.counts)
+        if task.reservation.status is ReservationStatus.PENDING:
+            return replace(fresh, preferred=held)
+        before, after = NetworkParameters.of(task.reservation.parameters), NetworkParameters.of(parameters)
+        for field in (NAME, DESCRIPTION):
+            if getattr(before, field) != getattr(after, field):
+                raise Conflict(
+                    f"{field} of reservation {task.reservation.id} cannot be changed while it is in use; change the "
+                    f"network itself",
+                    pointer=f"/{field}",
+                )
+        if not all(matches(fresh.requirement, resource.properties) for resource in task.resources):
+            raise NotEnoughResources(
+                f"reservation {task.reservation.id} is in use on a segment that would no longer match; it keeps its "
+                f"segment while it is active"
+            )
+        return replace(fresh, pinned=held)
+
+    def in_use(self, task: Task) -> Mapping[int, int]:
+        """Return a count of 1 for the segment if users have built on its network."""
+        used = self._assignment.is_used(task)
+        return dict.fromkeys((resource.id for resource in task.resources), 1) if used else {}
+
+    def start(self, task: Task) -> Progress:
+        """Ensure that the project has exactly the network of the reservation, on its segment."""
+        wanted = NetworkParameters.of(task.reservation.parameters)
+        network = None
+        for resource in task.resources:
+            network = self._assignment.ensure(
+                task, resource, name=wanted.network_name, description=wanted.network_description
+            )
+        if network is None:
+            return Done()
+        left = self._assignment.remove(task, but=network.id)
+        return _not_yet(left) if left else Done(Content({NETWORK_ID: network.id}))
+
+    def end(self, task: Task) -> Progress:
+        """Ensure that no network of the reservation is left; those of others on the same segment stay."""
+        left = self._assignment.remove(task)
+        return _not_yet(left) if left else Done()
+
+    def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the reservations that have networks, recognized by tag or description."""
+        return self._assignment.reservations(resources)
+
+
+def _description(given: object) -> str:
+    if not isinstance(given, str | int | float | None):
+        raise InvalidInput(f"{DESCRIPTION} is {quoted(given)}; give a string", pointer=f"/{DESCRIPTION}")
+    text = "" if given is None else str(given)
+    if len(text) > LONGEST:
+        raise InvalidInput(
+            f"{DESCRIPTION} has {len(text)} characters; give at most {LONGEST}", pointer=f"/{DESCRIPTION}"
+        )
+    return text
+
+
+def _not_yet(left: Collection[str]) -> NotYet:
+    return NotYet(RECHECK_LATER, f"network {', '.join(sorted(left))} still has ports that have to leave first")
