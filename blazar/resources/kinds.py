@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Protocol, runtime_checkable
 
 from jsonschema import Draft202012Validator
@@ -270,9 +271,7 @@ def _shape(plain: Kind) -> KindShape:
     if not isinstance(shape, KindShape):
         raise TypeError(f"shape of the kind {kind} is {shape!r:.80}, not a KindShape")
     try:
-        json.dumps([dict(shape.registration), dict(shape.attributes)])
-        for schema in (shape.registration, *shape.attributes.values()):
-            Draft202012Validator.check_schema(schema)  # type: ignore[arg-type]
+        _check_schemas(json.dumps([dict(shape.registration), *dict(shape.attributes).values()]))
     except (SchemaError, TypeError, ValueError) as error:
         reason = " ".join(str(getattr(error, "message", error)).split())
         raise TypeError(f"shape of the kind {kind} has a schema that cannot be used: {reason:.200}") from error
@@ -282,6 +281,13 @@ def _shape(plain: Kind) -> KindShape:
     if taken := sorted(fields.keys() & set(GENERAL_FIELDS)):
         raise TypeError(f"shape of the kind {kind} has the field {taken[0]}, which every registration has; rename it")
     return shape
+
+
+@cache
+def _check_schemas(text: str) -> None:
+    """Raise SchemaError if one of a JSON list of schemas is none. It takes long, so the same are checked once."""
+    for schema in json.loads(text):
+        Draft202012Validator.check_schema(schema)
 
 
 CAPABILITIES: tuple[type, ...] = (Enters, Refreshes)
