@@ -31,11 +31,13 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import FLOATING_IP, HOST, NETWORK, Resource, ResourceKind
+from blazar.model.resource import FLOATING_IP, GENERIC, HOST, NETWORK, Resource, ResourceKind
 from blazar.resources.base import ResourceType
 from blazar.resources.floating_ips.kind import FloatingIps
 from blazar.resources.floating_ips.registration import AddressRegistration
 from blazar.resources.floating_ips.type import VirtualFloatingIp
+from blazar.resources.generic.kind import GenericResources
+from blazar.resources.generic.type import Generic
 from blazar.resources.hosts.kind import Hosts
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration
@@ -75,14 +77,22 @@ def _networks(cloud: Cloud, settings: HostSettings) -> ResourceType:
     return NetworkReservation(cloud, before_end=settings.before_end)
 
 
-TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, _addresses, _networks)
+def _things(cloud: Cloud, settings: HostSettings) -> ResourceType:
+    return Generic(cloud.hooks, before_end=settings.before_end)
+
+
+TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, _addresses, _networks, _things)
 
 
 def kinds_of(cloud: Cloud, settings: HostSettings) -> Mapping[ResourceKind, Any]:
     """Return our own kinds of resource, on this cloud."""
     hosts = Hosts(HostRegistration(cloud, settings.aggregates))
-    addresses = FloatingIps(AddressRegistration(cloud.network))
-    return {HOST: hosts, FLOATING_IP: addresses, NETWORK: NetworkSegments(cloud.segments)}
+    return {
+        HOST: hosts,
+        FLOATING_IP: FloatingIps(AddressRegistration(cloud.network)),
+        NETWORK: NetworkSegments(cloud.segments),
+        GENERIC: GenericResources(cloud.hooks),
+    }
 
 
 class World:
@@ -174,6 +184,12 @@ class World:
     def register_segments(self, *numbers: int) -> list[Resource]:
         """Register VLANs of physnet1 with these ids."""
         return [self.manager.resources.register(NETWORK, segment_request(number)) for number in numbers]
+
+    def register_thing(self, name: str = "microscope-1", **more: Any) -> Resource:
+        """Register a thing with a hook."""
+        given = {"name": name, "class": "microscope", "hook_url": f"https://lab.example/{name}", **more}
+        capabilities = given.pop("capabilities", {})
+        return self.manager.resources.register(GENERIC, Registration(given, capabilities))
 
     def lease(
         self,
@@ -351,6 +367,17 @@ def addresses(
 def a_network(name: object = "lab", *, needs: object = "", **more: Any) -> ReservationRequest:
     """Ask for a network."""
     return ReservationRequest("network", {"network_name": name, "resource_properties": needs, **more})
+
+
+def things(minimum: int = 1, maximum: int | None = None, **more: Any) -> ReservationRequest:
+    """Ask for whole things of a class."""
+    most = minimum if maximum is None else maximum
+    return ReservationRequest("generic", {"class": "microscope", "min": minimum, "max": most, **more})
+
+
+def units(amount: object = 1, **more: Any) -> ReservationRequest:
+    """Ask for units of one thing of a class."""
+    return ReservationRequest("generic", {"class": "microscope", "amount": amount, **more})
 
 
 WorldMaker = Callable[..., World]

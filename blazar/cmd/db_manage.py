@@ -16,10 +16,12 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from blazar import RELEASE
+from blazar.clouds.hooks import signing
 from blazar.cmd import config
 from blazar.model.clock import Clock, SystemClock
-from blazar.model.errors import BlazarError, InvalidInput
+from blazar.model.errors import BlazarError, InvalidInput, NotFound
 from blazar.model.lease import Lease
+from blazar.model.resource import GENERIC
 from blazar.store import migrate
 from blazar.store.engine import connect
 from blazar.store.store import Store
@@ -74,14 +76,22 @@ def _parser() -> argparse.ArgumentParser:
     purge.add_argument("--before", type=_date, required=True, help="ended or deleted before this date (YYYY-MM-DD)")
     purge.add_argument("--dry-run", action="store_true", help="only print the number of leases")
     purge.add_argument("--batch", type=_count, default=500, help="leases per transaction, 1 to 10000 (default 500)")
+    hooks = add(
+        "hook-secrets", _hook_secrets, "Print the secrets with which calls to the hook of a resource are signed."
+    )
+    hooks.add_argument("resource", help="name or id of a generic resource")
     return parser
+
+
+def _conf(options: argparse.Namespace) -> cfg.ConfigOpts:
+    folders = [word for folder in options.config_dir or () for word in ("--config-dir", folder)]
+    return config.load(folders, program="blazar-db-manage", files=options.config_file)
 
 
 def _url(options: argparse.Namespace) -> str:
     if options.database_url:
         return str(options.database_url)
-    folders = [word for folder in options.config_dir or () for word in ("--config-dir", folder)]
-    conf = config.load(folders, program="blazar-db-manage", files=options.config_file)
+    conf = _conf(options)
     if not conf.database.connection:
         raise InvalidInput(
             "no database is configured; set connection in [database] of blazar.conf, or pass --database-url"
@@ -161,6 +171,22 @@ def _purge(engine: Engine, options: argparse.Namespace) -> int:
         total.update(done)
     print(f"{_told(total)} deleted")
     return 0
+
+
+def _hook_secrets(engine: Engine, options: argparse.Namespace) -> int:
+    masters = _conf(options).generic.master_secrets
+    if not masters:
+        raise InvalidInput(
+            "[generic] master_secrets is not set in blazar.conf; secrets of resources are derived from it"
+        )
+    signing.check_masters(masters)
+    _check_newest(engine)
+    for resource in Store(engine).resources.of_kind(GENERIC):
+        if options.resource in (resource.external_id, resource.name):
+            for secret in signing.secrets_of(masters, resource.external_id):
+                print(secret)
+            return 0
+    raise NotFound(f"no generic resource {options.resource} is registered")
 
 
 def _told(counts: Mapping[str, int]) -> str:

@@ -20,6 +20,7 @@ from oslo_config import cfg
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.access import POOL, ServiceUser
 from blazar.clouds.openstack.options import credentials
@@ -88,7 +89,7 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     if stopping.is_set():
         return
     process.allow_open_files(OPEN_FILES)
-    cloud = open_cloud(access, az_aware=conf.nova.az_aware)
+    cloud = open_cloud(access, az_aware=conf.nova.az_aware, hooks=HttpHooks.configured(conf))
     _look_around(cloud, conf)
     clock = DatabaseClock(tables, SystemClock())
     clock.synchronize()

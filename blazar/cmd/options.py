@@ -10,6 +10,7 @@ from oslo_config import cfg, types
 
 from blazar.clouds.openstack import options as cloud
 from blazar.enforcement import builtin_options
+from blazar.resources.generic import options as generic
 from blazar.resources.hosts import options as hosts
 
 DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
@@ -160,6 +161,7 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
             "flavor.instance.plugin",
             "virtual.floatingip.plugin",
             "network.plugin",
+            "generic.plugin",
         ],
         help="Resource types to enable, by entry point name.",
     ),
@@ -381,6 +383,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "cloud": cloud.CLOUD_OPTIONS,
     "database": DATABASE_OPTIONS,
     "enforcement": ENFORCEMENT_OPTIONS,
+    generic.SECTION: generic.GENERIC_OPTIONS,
     "glance": cloud.GLANCE_OPTIONS,
     "manager": MANAGER_OPTIONS,
     "neutron": cloud.NEUTRON_OPTIONS,

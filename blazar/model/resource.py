@@ -24,13 +24,14 @@ It is a word for one resource, as ``telescope``; the plural adds an s.
 HOST = ResourceKind("host")
 FLOATING_IP = ResourceKind("floatingip")
 NETWORK = ResourceKind("network")
+GENERIC = ResourceKind("generic")
 KINDS = (HOST, FLOATING_IP, NETWORK)
 """Our own kinds; they are served whatever resource types are enabled, because API 1.0 has their routes."""
 
 RESERVED_NAMES = frozenset({"id", "reservable", "created_at", "updated_at"})
 """Properties that every resource has; they override attributes and capabilities of these names."""
 
-_NOUNS = {FLOATING_IP: "floating IP", NETWORK: "network segment"}
+_NOUNS = {FLOATING_IP: "floating IP", NETWORK: "network segment", GENERIC: "generic resource"}
 _UNKNOWN = {
     HOST: "Host with {{'host_id': '{id}'}} not found; see the list of hosts for their ids",
     FLOATING_IP: "Floating IP {id} not found.",

@@ -56,7 +56,9 @@ class Action(StrEnum):
 class Task:
     """One reservation to act on, with the resources that are promised to it.
 
-    ``counts`` is the count on each, by calendar id; ``in_use`` the count in use, None if it was not read.
+    ``counts`` is the count on each, by calendar id; ``in_use`` the count in use, None if it was not read. For a type
+    that ``ReadsHistory``: ``former`` are the resources that the reservation had in its window and has no more, and
+    ``turns`` says by calendar id how often each was assigned to it, or its count changed, since the lease began.
     """
 
     lease: Lease
@@ -64,6 +66,8 @@ class Task:
     resources: tuple[Resource, ...]
     counts: Mapping[int, int] = field(default_factory=dict)
     in_use: Mapping[int, int] | None = None
+    former: tuple[Resource, ...] = ()
+    turns: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +220,18 @@ class Restores(Protocol):
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Undo a failed change: ensure the reservation as in ``task``, and that the ``surplus`` resources are
         returned."""
+
+
+@runtime_checkable
+class ReadsHistory(Protocol):
+    """A type whose cloud cannot be asked what a reservation has: it is told what the reservation had before.
+
+    Without it tasks have no ``former`` resources and no ``turns``: those cost a statement.
+    """
+
+    @property
+    def reads_history(self) -> bool:
+        """Return whether tasks need them."""
 
 
 @runtime_checkable

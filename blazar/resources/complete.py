@@ -24,6 +24,7 @@ from blazar.resources.base import (
     NotYet,
     Prepares,
     Progress,
+    ReadsHistory,
     ReportsUse,
     Requires,
     Resolves,
@@ -41,6 +42,7 @@ class CompleteType:
     def __init__(self, plain: ResourceType) -> None:
         self.resource_type = plain.resource_type
         self.kind: ResourceKind = plain.kind
+        self.reads_history = isinstance(plain, ReadsHistory) and plain.reads_history
         self._plain = plain
         # Asked once: the check of a protocol looks at every member.
         self._resolves = plain if isinstance(plain, Resolves) else None

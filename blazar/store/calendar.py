@@ -250,6 +250,25 @@ class CalendarStore:
                 found[reservation_id].add(resource_id)
         return {reservation_id: frozenset(ids) for reservation_id, ids in found.items()}
 
+    def turns(self, lease_id: str) -> Mapping[str, Mapping[int, int]]:
+        """Return how often each resource was assigned to each reservation of a lease, or its count changed.
+
+        By reservation and calendar id; what was released before it began does not count. One statement.
+        """
+        query = (
+            sa.select(allocations.c.reservation_id, allocations.c.resource_id, sa.func.count())
+            .where(
+                allocations.c.lease_id == lease_id,
+                sa.or_(allocations.c.released_at.is_(None), allocations.c.released_at >= allocations.c.starts_at),
+            )
+            .group_by(allocations.c.reservation_id, allocations.c.resource_id)
+        )
+        found: dict[str, dict[int, int]] = defaultdict(dict)
+        with self._transactions.reading() as connection:
+            for reservation_id, resource_id, count in connection.execute(query):
+                found[reservation_id][resource_id] = count
+        return found
+
     def resource_names(self, reservation_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         """Return the names of the resources that reservations have, by reservation; those with none are left out."""
         found: dict[str, set[str]] = defaultdict(set)

@@ -10,7 +10,7 @@ from blazar.clouds.openstack.network import OpenStackNetwork
 from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.openstack.segments import OpenStackSegments
 from blazar.clouds.openstack.servers import OpenStackServers
-from blazar.clouds.ports import Cloud
+from blazar.clouds.ports import Cloud, Hooks, NoHooks
 
 __all__ = ["Access", "Credentials", "OpenStackCompute", "open_cloud"]
 
@@ -24,11 +24,12 @@ class OpenStackCompute(OpenStackAggregates, OpenStackServers, OpenStackFlavors):
         OpenStackFlavors.__init__(self, access)
 
 
-def open_cloud(access: Access, *, az_aware: bool = True) -> Cloud:
-    """Return a ``Cloud`` of OpenStack adapters, without calling any service."""
+def open_cloud(access: Access, *, az_aware: bool = True, hooks: Hooks | None = None) -> Cloud:
+    """Return a ``Cloud`` of OpenStack adapters, without calling any service; by default no ``hooks`` are called."""
     return Cloud(
         compute=OpenStackCompute(access, az_aware=az_aware),
         placement=OpenStackPlacement(access),
         network=OpenStackNetwork(access),
         segments=OpenStackSegments(access),
+        hooks=hooks or NoHooks(),
     )

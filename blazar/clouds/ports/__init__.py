@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import compute, network, placement, segments
+from blazar.clouds.ports import compute, hooks, network, placement, segments
 from blazar.clouds.ports.compute import (
     Aggregate,
     Aggregates,
@@ -32,6 +32,7 @@ from blazar.clouds.ports.compute import (
     ServerGroups,
     Servers,
 )
+from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookCall, HookResult, Hooks, NoHooks
 from blazar.clouds.ports.network import FloatingIp, Network, NetworkInfo, Subnet
 from blazar.clouds.ports.others import OtherPorts
 from blazar.clouds.ports.placement import Placement, ReservedCapacity
@@ -56,6 +57,11 @@ __all__ = [
     "Flavor",
     "Flavors",
     "FloatingIp",
+    "HookAction",
+    "HookAnswer",
+    "HookCall",
+    "HookResult",
+    "Hooks",
     "Hypervisor",
     "Hypervisors",
     "Image",
@@ -65,6 +71,7 @@ __all__ = [
     "Migrations",
     "Network",
     "NetworkInfo",
+    "NoHooks",
     "OtherPorts",
     "Placement",
     "Port",
@@ -84,16 +91,17 @@ __all__ = [
     "Trunk",
 ]
 
-CHANGES = compute.CHANGES | placement.CHANGES | network.CHANGES | segments.CHANGES
+CHANGES = compute.CHANGES | placement.CHANGES | network.CHANGES | segments.CHANGES | hooks.CHANGES
 """The calls of all ports that change the cloud."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """The services of one cloud."""
+    """The services of one cloud, and the hooks of things outside of it."""
 
     compute: Compute
     placement: Placement
     network: Network
     segments: Segments
+    hooks: Hooks = field(default_factory=NoHooks)
     others: OtherPorts = field(default_factory=OtherPorts)

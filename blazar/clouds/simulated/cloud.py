@@ -11,6 +11,7 @@ from blazar.clouds.ports import Cloud, OtherPorts
 from blazar.clouds.simulated.aggregates import SimulatedAggregates
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.flavors import SimulatedFlavors
+from blazar.clouds.simulated.hooks import SimulatedHooks
 from blazar.clouds.simulated.network import SimulatedNetwork
 from blazar.clouds.simulated.network_users import NetworkUsers
 from blazar.clouds.simulated.operators import Operators
@@ -50,6 +51,7 @@ class SimulatedCloud:
         self.placement = SimulatedPlacement(calls, clock, self.durations)
         self.network = SimulatedNetwork(calls, clock, self.durations)
         self.segments = SimulatedSegments(calls, clock, self.durations)
+        self.hooks = SimulatedHooks(calls, clock, self.durations)
         self.users = Users(storage, clock)
         self.operators = Operators(storage, clock)
         self.network_users = NetworkUsers(storage, clock)
@@ -64,6 +66,7 @@ class SimulatedCloud:
             placement=self.placement,
             network=self.network,
             segments=self.segments,
+            hooks=self.hooks,
             others=self._others,
         )
 

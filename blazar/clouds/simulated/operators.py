@@ -10,7 +10,7 @@ from dataclasses import asdict
 from blazar.clouds.ports import Flavor, Image, Server
 from blazar.clouds.simulated.network import existing_network, is_taken
 from blazar.clouds.simulated.servers import image_of, server_of
-from blazar.clouds.simulated.state import FlavorState, HostState, PortState, State
+from blazar.clouds.simulated.state import FlavorState, HostState, PortState, State, ThingState
 from blazar.clouds.simulated.storage import StateStorage
 from blazar.model.clock import Clock
 from blazar.model.errors import Conflict, NotFound
@@ -109,6 +109,12 @@ class Operators:
                 return
             network.subnets[0].pools = pools if pools is not None else network.subnets[0].pools
             network.subnets[0].gateway = gateway or network.subnets[0].gateway
+
+    def break_thing(self, thing_id: str, failure: str | None = None, *, unusable: str | None = None) -> None:
+        """Let a thing with a hook fail, or refuse to be handed over (None: be as usual)."""
+        with self._storage.open(to_change=True) as state:
+            thing = state.things.setdefault(thing_id, ThingState())
+            thing.failure, thing.unusable = failure, unusable
 
 
 def _host(state: State, name: str) -> HostState:

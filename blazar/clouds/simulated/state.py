@@ -245,12 +245,28 @@ class FloatingIpState:
 
 
 @dataclass(slots=True)
+class ThingState:
+    """A thing with a hook: the number that each reservation has of it, and why it has failed or cannot be used.
+
+    ``ready_at`` are the instants (ISO 8601) at which what calls began is complete, by message id; ``heard`` are the
+    latest messages that were completed.
+    """
+
+    users: dict[str, int] = field(default_factory=dict)
+    failure: str | None = None
+    unusable: str | None = None
+    ready_at: dict[str, str] = field(default_factory=dict)
+    heard: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class State:
     """The whole state of a cloud.
 
     ``providers`` has the reservation providers by hypervisor hostname, ``inventories`` their totals by class.
     ``ranges`` is None in a cloud without the extension for ranges of segments; ``most_networks`` is the quota of each
     project, None without a limit.
+    ``things`` are those with a hook, by id.
     """
 
     hosts: dict[str, HostState] = field(default_factory=dict)
@@ -271,6 +287,7 @@ class State:
     physical_networks: list[str] = field(default_factory=lambda: ["physnet1", "physnet2"])
     ranges: list[RangeState] | None = None
     most_networks: int | None = None
+    things: dict[str, ThingState] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``from_json`` takes."""
@@ -299,6 +316,7 @@ class State:
             physical_networks=list(data.get("physical_networks", ("physnet1", "physnet2"))),
             ranges=[RangeState(**value) for value in data["ranges"]] if data.get("ranges") is not None else None,
             most_networks=data.get("most_networks"),
+            things={key: ThingState(**value) for key, value in data.get("things", {}).items()},
         )
 
     def occupants(self, service_name: str, now: datetime) -> list[ServerState]:

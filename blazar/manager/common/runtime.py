@@ -50,11 +50,34 @@ class Runtime:
 
     def tasks(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Task, ...]:
         """Return the reservations of a lease, each with the resources of its part of the allocations."""
-        resources = self.store.resources.by_ids({a.resource_id for a in allocations}) if allocations else {}
-        return tasks_of(lease, allocations, resources)
+        history = self.history(lease)
+        ids = {a.resource_id for a in allocations}.union(*history.values())
+        resources = self.store.resources.by_ids(ids) if ids else {}
+        return tasks_of(lease, allocations, resources, history)
+
+    def reads_history(self, lease: Lease) -> bool:
+        """Return whether a type of a reservation of a lease must know its history."""
+        return any(self._reads_history(reservation) for reservation in lease.reservations)
+
+    def _reads_history(self, reservation: Reservation) -> bool:
+        known = self.types.get(reservation.resource_type)
+        return known is not None and known.reads_history
+
+    def history(self, lease: Lease) -> History:
+        """Return the history of the reservations whose types must know it; no statement if there are none."""
+        if not self.reads_history(lease):
+            return {}
+        used = self.store.calendar.turns(lease.id)
+        return {r.id: used.get(r.id, {}) for r in lease.reservations if self._reads_history(r)}
 
 
-def tasks_of(lease: Lease, allocations: Collection[Allocation], resources: Mapping[int, Resource]) -> tuple[Task, ...]:
+History = Mapping[str, Mapping[int, int]]
+"""How often each resource was assigned to each reservation, by its id and calendar id."""
+
+
+def tasks_of(
+    lease: Lease, allocations: Collection[Allocation], resources: Mapping[int, Resource], history: History | None = None
+) -> tuple[Task, ...]:
     """Return the reservations of a lease, each with the resources of its part of the allocations."""
     tasks = []
     for reservation in lease.reservations:
@@ -62,5 +85,8 @@ def tasks_of(lease: Lease, allocations: Collection[Allocation], resources: Mappi
         for allocation in allocations:
             if allocation.reservation_id == reservation.id:
                 counts[allocation.resource_id] += allocation.count
-        tasks.append(Task(lease, reservation, tuple(resources[id_] for id_ in counts), counts))
+        turns = (history or {}).get(reservation.id, {})
+        former = tuple(resources[id_] for id_ in sorted(turns.keys() - counts.keys()))
+        held = tuple(resources[id_] for id_ in counts)
+        tasks.append(Task(lease, reservation, held, counts, former=former, turns=turns))
     return tuple(tasks)

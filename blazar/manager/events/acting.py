@@ -96,8 +96,15 @@ class Actions:
         # All resources that it ever held: leftovers may be on any of these.
         held = self._runtime.store.calendar.ever_assigned(lease.id)
         resources = self._runtime.store.resources.by_ids(frozenset().union(*held.values()))
+        history = self._runtime.history(lease)
         tasks = [
-            Task(lease, r, tuple(resources[id_] for id_ in sorted(held.get(r.id, ())))) for r in lease.reservations
+            Task(
+                lease,
+                r,
+                tuple(resources[id_] for id_ in sorted(held.get(r.id, ()))),
+                turns=history.get(r.id, {}),
+            )
+            for r in lease.reservations
         ]
         return self._result(tasks, CompleteType.end, then=ReservationStatus.DELETED, tolerant=False)
 

@@ -84,7 +84,8 @@ class ReadAhead:
     def tasks(self, lease: Lease) -> tuple[Task, ...]:
         """Return the reservations of a lease with its resources; they are read if more than its claim was written."""
         found = self._found()
-        if found is None or (found.lease.id, found.lease.revision + 1) != (lease.id, lease.revision):
+        stale = found is None or (found.lease.id, found.lease.revision + 1) != (lease.id, lease.revision)
+        if found is None or stale or self._runtime.reads_history(lease):
             return self._runtime.tasks(lease, self._runtime.store.calendar.of_lease(lease.id))
         return tasks_of(lease, found.allocations, found.resources)
 

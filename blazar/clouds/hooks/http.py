@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hooks over HTTP. A receiver is trusted as little as possible.
+
+Each call has a connection of its own, to an address that was checked right before, and one deadline for everything:
+however slowly bytes arrive, the connection is cut then. Redirects are not followed, proxies not used, little is read.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from urllib.parse import SplitResult
+
+from oslo_config import cfg
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
+
+from blazar import __version__
+from blazar.clouds.hooks import signing
+from blazar.clouds.hooks.addresses import Allowed
+from blazar.clouds.hooks.answers import MOST_BYTES, answer_of
+from blazar.clouds.hooks.options import SECTION
+from blazar.clouds.ports.hooks import HookAnswer, HookCall
+from blazar.context import check_change, current
+from blazar.model.clock import zulu
+from blazar.model.errors import CloudRefused, CloudUnavailable, InvalidInput
+
+HEALTH_SECONDS = 5.0
+"""The time limit for a question about health: many may have to be asked in a minute."""
+
+
+class HttpHooks:
+    """Calls hooks over HTTP."""
+
+    def __init__(
+        self,
+        masters: Sequence[str],
+        allowed: Allowed,
+        *,
+        timeout: float = 15.0,
+        cafile: str | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        signing.check_masters(masters)
+        self._masters = tuple(masters)
+        self._allowed = allowed
+        self._timeout = timeout
+        self._cafile = cafile
+        self._now = now
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts) -> HttpHooks:
+        """Return the adapter as configured; InvalidInput names the option."""
+        options = conf[SECTION]
+        allowed = Allowed.of(options.allowed_hosts, options.allowed_networks, http=options.allow_http)
+        return cls(options.master_secrets, allowed, timeout=options.timeout, cafile=conf.cafile)
+
+    def check_hook(self, url: str) -> None:
+        """Raise InvalidInput if calls to this URL are not allowed, or could not be signed."""
+        if not self._masters:
+            raise InvalidInput(
+                "hook_url: calls of hooks are signed, and [generic] master_secrets is not set in blazar.conf"
+            )
+        self._allowed.check_url(url)
+
+    def call_hook(self, call: HookCall) -> HookAnswer:
+        """Hand over, take back, or announce the end."""
+        return self._post(call, min(self._timeout, check_change() or self._timeout))
+
+    def ask_hook(self, call: HookCall) -> HookAnswer:
+        """Ask for the health of a thing."""
+        left = current().remaining()
+        return self._post(call, min(HEALTH_SECONDS, self._timeout if left is None else left))
+
+    def _post(self, call: HookCall, seconds: float) -> HookAnswer:
+        try:
+            self.check_hook(call.url)
+            parts = self._allowed.check_url(call.url)
+        except InvalidInput as error:
+            # The operator has changed the options since it was registered.
+            raise CloudRefused(error.message) from error
+        body = json.dumps({"type": str(call.action), "timestamp": zulu(call.at), "data": call.data}).encode()
+        secrets = [signing.derived(master, call.thing_id) for master in self._masters]
+        signed = signing.headers(secrets, message_id=call.message_id, timestamp=int(self._now()), body=body)
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Connection": "close",
+            "User-Agent": f"blazar/{__version__}",
+            **signed,
+        }
+        try:
+            status, retry_after, text = self._exchanged(parts, headers, body, seconds)
+        except _NotAllowed as error:
+            raise CloudRefused(str(error)) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            # Without the library's own message, which may have the URL.
+            raise CloudUnavailable(f"its hook {_why(error)}") from None
+        return answer_of(status, retry_after, text, datetime.fromtimestamp(self._now(), UTC))
+
+    def _exchanged(
+        self, parts: SplitResult, headers: dict[str, str], body: bytes, seconds: float
+    ) -> tuple[int, str | None, bytes | None]:
+        """Return status, ``Retry-After`` and body (None if not whole or too long) of an answer that came in time."""
+        deadline = time.monotonic() + seconds
+        host, port = str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
+        raw = self._connected(host, port, deadline)
+        with _cut_at(raw, deadline) as late, closing(self._wrapped(raw, parts.scheme, host)) as wire:
+            connection = http.client.HTTPConnection(host, port)
+            connection.sock = wire
+            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            connection.request("POST", path, body, {"Host": parts.netloc, **headers})
+            response = connection.getresponse()
+            if late.is_set():
+                # The end of a connection looks like the end of the headers.
+                raise TimeoutError("the answer took too long")
+            text: bytes | None = None
+            # The status says what was done, even if the rest is missing.
+            with suppress(OSError, http.client.HTTPException, ValueError):
+                text = response.read(MOST_BYTES + 1)
+                if len(text) > MOST_BYTES or response.length:
+                    text = None
+            return response.status, response.getheader("Retry-After"), text
+
+    def _connected(self, host: str, port: int, deadline: float) -> socket.socket:
+        """Return a connection to the first address of a host that answers, if every address of it is allowed."""
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        for *_, place in found:
+            address = ipaddress.ip_address(str(place[0]).partition("%")[0])
+            if (obstacle := self._allowed.obstacle(host, address)) is not None:
+                raise _NotAllowed(f"its hook is not called: {obstacle}")
+        failure: OSError = TimeoutError("no time is left")
+        for family, kind, protocol, _, place in found:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            wire = socket.socket(family, kind, protocol)
+            try:
+                wire.settimeout(left)
+                wire.connect(place)
+            except OSError as error:
+                wire.close()
+                failure = error
+                continue
+            return wire
+        raise failure
+
+    def _wrapped(self, raw: socket.socket, scheme: str, host: str) -> socket.socket:
+        if scheme == "http":
+            return raw
+        try:
+            return ssl.create_default_context(cafile=self._cafile or DEFAULT_CA_BUNDLE_PATH).wrap_socket(
+                raw, server_hostname=host
+            )
+        except BaseException:
+            raw.close()
+            raise
+
+
+class _NotAllowed(Exception):
+    """The operator does not allow calls to an address."""
+
+
+@contextmanager
+def _cut_at(raw: socket.socket, deadline: float) -> Iterator[threading.Event]:
+    """Shut a connection down at the deadline, whatever is being waited for; an error after that is a TimeoutError."""
+    late = threading.Event()
+    # A handle of our own: TLS takes over the one that it wraps.
+    handle = raw.dup()
+
+    def cut() -> None:
+        late.set()
+        with suppress(OSError):
+            handle.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(max(0.0, deadline - time.monotonic()), cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    except (OSError, http.client.HTTPException) as error:
+        if late.is_set():
+            raise TimeoutError("the answer took too long") from error
+        raise
+    finally:
+        timer.cancel()
+        timer.join()
+        handle.close()
+
+
+def _why(error: Exception) -> str:
+    match error:
+        case ssl.SSLError():
+            return "has a certificate that cannot be trusted, or TLS fails"
+        case TimeoutError():
+            return "did not answer in time"
+        case OSError():
+            return "cannot be reached"
+    return f"gave an answer that is not HTTP ({type(error).__name__})"

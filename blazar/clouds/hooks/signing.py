@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Secrets of hooks, and signatures as in Standard Webhooks 1.0.0.
+
+No secret is stored. The operator configures master secrets, and the secret of each thing is derived from them and the
+thing's id: whoever reads the database can forge nothing, and the receiver of one thing cannot forge calls to another.
+With several master secrets every call is signed with all, so that one can be replaced without a gap.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from collections.abc import Mapping, Sequence
+
+from blazar.model.errors import InvalidInput
+
+LABEL = b"blazar hook of thing 1:"
+"""Separates these secrets from anything else that might be derived from a master secret."""
+
+SHORTEST_MASTER = 32
+
+PREFIX = "whsec_"
+
+
+def check_masters(masters: Sequence[str]) -> None:
+    """Raise InvalidInput if a master secret is too short; it is not repeated."""
+    for number, master in enumerate(masters, start=1):
+        if len(master) < SHORTEST_MASTER:
+            raise InvalidInput(
+                f"[generic] master_secrets: number {number} has {len(master)} characters, and at least "
+                f"{SHORTEST_MASTER} are needed; make one by: openssl rand -base64 32"
+            )
+
+
+def derived(master: str, thing_id: str) -> bytes:
+    """Return the secret of a thing: HMAC-SHA256 of its id, 32 bytes."""
+    return hmac.digest(master.encode(), LABEL + thing_id.encode(), "sha256")
+
+
+def as_text(secret: bytes) -> str:
+    """Return a secret as receivers are given it."""
+    return PREFIX + base64.b64encode(secret).decode()
+
+
+def secrets_of(masters: Sequence[str], thing_id: str) -> tuple[str, ...]:
+    """Return the secrets of a thing as its receiver is given them, that of the first master secret first."""
+    return tuple(as_text(derived(master, thing_id)) for master in masters)
+
+
+def headers(secrets: Sequence[bytes], *, message_id: str, timestamp: int, body: bytes) -> Mapping[str, str]:
+    """Return the headers of a signed message; the timestamp is of this attempt."""
+    if "." in message_id:
+        raise ValueError(f"the id {message_id!r} has a full stop, which parts the signed text")
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    signatures = (base64.b64encode(hmac.digest(secret, signed, "sha256")).decode() for secret in secrets)
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
+    }

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages to hooks: their ids and contents. Pure.
+
+The id of a message is ``RESERVATION:RESOURCE:ACTION:GENERATION``. All of it is derived from what is stored, so that it
+is the same at every retry, by any manager, also after a crash. The generation is another one if the same action is
+needed again: the resource was replaced and is back, the number of units has changed, or a later end is announced.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from blazar.clouds.ports import HookAction, HookCall
+from blazar.model.clock import zulu
+from blazar.model.lease import EventType, Json, Lease
+from blazar.model.resource import Resource
+from blazar.resources.actions import asked_at
+from blazar.resources.base import Task
+from blazar.resources.generic.parameters import CAPACITY, CLASS, HOOK_URL, GenericParameters
+
+NOBODY = "none"
+"""Stands for the reservation in the id of a question about health."""
+
+
+def start(task: Task, resource: Resource) -> HookCall:
+    """Return the message that hands a resource over, or changes the number of its units."""
+    amount = amount_of(task, resource)
+    generation = f"{task.turns.get(resource.id, 1)}-{amount}"
+    return _call(task, resource, HookAction.START, generation, _due(task.lease, EventType.START), amount)
+
+
+def end(task: Task, resource: Resource) -> HookCall:
+    """Return the message that takes a resource back."""
+    deletion = task.lease.event(EventType.DELETE)
+    at = _due(task.lease, EventType.END) if deletion is None else deletion.created_at
+    generation = str(task.turns.get(resource.id, 1))
+    return _call(task, resource, HookAction.END, generation, at, amount_of(task, resource))
+
+
+def before_end(task: Task, resource: Resource) -> HookCall:
+    """Return the message that announces the end."""
+    due = asked_at(task) or _due(task.lease, EventType.BEFORE_END)
+    generation = f"{task.turns.get(resource.id, 1)}-{int(due.timestamp())}"
+    return _call(task, resource, HookAction.BEFORE_END, generation, due, amount_of(task, resource))
+
+
+def health(resource: Resource, at: datetime) -> HookCall:
+    """Return the question about the health of a resource."""
+    message_id = f"{NOBODY}:{resource.external_id}:health:{int(at.timestamp())}"
+    return HookCall(
+        resource.external_id, url_of(resource), message_id, HookAction.HEALTH, at, {"resource": _about(resource)}
+    )
+
+
+def amount_of(task: Task, resource: Resource) -> int:
+    """Return the number of units that a reservation has of a resource: all, if it has the whole resource."""
+    if GenericParameters.of(task.reservation.parameters).amount is None:
+        return int(resource.attributes[CAPACITY] or 1)
+    return task.counts.get(resource.id, 0)
+
+
+def url_of(resource: Resource) -> str:
+    """Return the URL of the hook of a resource."""
+    return str(resource.attributes[HOOK_URL])
+
+
+def _call(task: Task, resource: Resource, action: HookAction, generation: str, at: datetime, amount: int) -> HookCall:
+    lease, reservation = task.lease, task.reservation
+    word = action.value.partition(".")[2]
+    data = {
+        "reservation_id": reservation.id,
+        "lease_id": lease.id,
+        "project_id": lease.project_id,
+        "user_id": lease.user_id,
+        "start": zulu(lease.window.start),
+        "end": zulu(lease.window.end),
+        "amount": amount,
+        "resource": _about(resource),
+    }
+    message_id = f"{reservation.id}:{resource.external_id}:{word}:{generation}"
+    return HookCall(resource.external_id, url_of(resource), message_id, action, at, data)
+
+
+def _about(resource: Resource) -> Json:
+    return {"id": resource.external_id, "name": resource.name, "class": resource.attributes[CLASS]}
+
+
+def _due(lease: Lease, event_type: EventType) -> datetime:
+    event = lease.event(event_type)
+    if event is not None and event.time is not None:
+        return event.time
+    return lease.window.start if event_type is EventType.START else lease.window.end

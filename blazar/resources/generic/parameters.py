@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of a reservation of generic resources."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import Content, Json
+from blazar.model.requirements import Membership, Requirement, all_of, keys
+from blazar.resources.actions import BEFORE_END, checked_action
+from blazar.resources.base import Action
+from blazar.resources.parameters import (
+    quoted,
+    requirement_of,
+    requirement_text,
+    stored_maybe_text,
+    stored_number,
+    stored_text,
+    whole_number,
+)
+
+CLASS, CAPACITY, HOOK_URL, NAME = "class", "capacity", "hook_url", "name"
+"""What operators register of a thing."""
+
+MIN, MAX, AMOUNT, PROPERTIES = "min", "max", "amount", "resource_properties"
+
+ASKED_FOR = frozenset({"id", CLASS, CAPACITY})
+"""Properties that requirements may name, beside those that operators set; never the URL of a hook."""
+
+_WORD = re.compile(r"[a-z0-9][a-z0-9:_.-]{0,63}")
+
+
+def class_name(value: object) -> str:
+    """Return the name of a class; InvalidInput if it is none."""
+    if not isinstance(value, str) or not _WORD.fullmatch(value):
+        raise InvalidInput(
+            f"class is {quoted(value)}; give the name of a class of resources, such as 'microscope': at most 64 "
+            f"characters of a-z 0-9 : _ . -",
+            pointer="/class",
+        )
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class GenericParameters:
+    """The parameters of a reservation: ``least`` to ``most`` whole things, or an ``amount`` of the units of one."""
+
+    class_name: str
+    least: int | None
+    most: int | None
+    amount: int | None
+    resource_properties: str | None
+    before_end: str
+
+    @classmethod
+    def checked(cls, given: Json) -> GenericParameters:
+        """Return the parameters of a request; InvalidInput names the field."""
+        if CLASS not in given:
+            raise InvalidInput(
+                "Missing parameter class (a generic reservation needs the class of the resources, and either min and "
+                "max, for whole ones, or amount, for units of one that others share)"
+            )
+        named = class_name(given[CLASS])
+        shared = given.get(AMOUNT) is not None
+        whole = given.get(MIN) is not None or given.get(MAX) is not None
+        if shared == whole:
+            raise InvalidInput(
+                "give either min and max, the number of whole resources, or amount, the number of units of one that "
+                "others share",
+                pointer=f"/{AMOUNT if shared else MIN}",
+            )
+        action = checked_action({BEFORE_END: given.get(BEFORE_END, "default")})
+        if action in (Action.SNAPSHOT, Action.MIGRATION):
+            raise InvalidInput(
+                f"{BEFORE_END} is {action!r}, which saves servers, and there are none; use 'notification' or 'none'",
+                pointer=f"/{BEFORE_END}",
+            )
+        wanted = requirement_text(given.get(PROPERTIES), PROPERTIES)
+        if shared:
+            amount = whole_number(given[AMOUNT], AMOUNT, least=1, what="a whole number of units")
+            return cls(named, None, None, amount, wanted, action)
+        least = whole_number(_one_of(given, MIN, MAX), MIN, least=1, what="a whole number of resources")
+        most = whole_number(_one_of(given, MAX, MIN), MAX, least=1, what="a whole number of resources")
+        if most < least:
+            raise InvalidInput(f"max is {most}, less than min, which is {least}; give a larger max", pointer=f"/{MAX}")
+        return cls(named, least, most, None, wanted, action)
+
+    @classmethod
+    def of(cls, content: Content) -> GenericParameters:
+        """Return the parameters that a reservation keeps."""
+        shared = AMOUNT in content.values
+        return cls(
+            stored_text(content, CLASS),
+            None if shared else stored_number(content, MIN),
+            None if shared else stored_number(content, MAX),
+            stored_number(content, AMOUNT) if shared else None,
+            stored_maybe_text(content, PROPERTIES),
+            stored_text(content, BEFORE_END, "default"),
+        )
+
+    @property
+    def content(self) -> Content:
+        """Return the parameters as a reservation keeps them, and as the API shows them."""
+        counts = {MIN: self.least, MAX: self.most} if self.amount is None else {AMOUNT: self.amount}
+        rest = {PROPERTIES: self.resource_properties, BEFORE_END: self.before_end}
+        return Content({CLASS: self.class_name, **counts, **rest})
+
+    @property
+    def requirement(self) -> Requirement:
+        """Return what a resource must have: the class, and the properties."""
+        return all_of(Membership(CLASS, (self.class_name,)), self._properties)
+
+    @property
+    def is_any_of_class(self) -> bool:
+        """Return whether any resource of the class will do."""
+        return not keys(self._properties)
+
+    @property
+    def _properties(self) -> Requirement:
+        return requirement_of(**{PROPERTIES: self.resource_properties})
+
+
+def _one_of(given: Json, name: str, other: str) -> object:
+    """Return one of min and max; the other where only that is given."""
+    return given[other] if given.get(name) is None else given[name]
