@@ -187,9 +187,7 @@ class World:
 
     def register_thing(self, name: str = "microscope-1", **more: Any) -> Resource:
         """Register a thing with a hook."""
-        given = {"name": name, "class": "microscope", "hook_url": f"https://lab.example/{name}", **more}
-        capabilities = given.pop("capabilities", {})
-        return self.manager.resources.register(GENERIC, Registration(given, capabilities))
+        return self.manager.resources.register(GENERIC, thing_request(name, **more))
 
     def lease(
         self,
@@ -295,6 +293,12 @@ def segment_request(
     """Ask to register a segment."""
     given = {"network_type": kind, "physical_network": physical, "segment_id": segment_id}
     return Registration(given, capabilities)
+
+
+def thing_request(name: str, *, capabilities: Mapping[str, str] | None = None, **more: Any) -> Registration:
+    """Ask to register a thing with a hook."""
+    usual = {"name": name, "class": "microscope", "hook_url": f"https://lab.example/{name}"}
+    return Registration({**usual, **more}, capabilities or {})
 
 
 def a_host(

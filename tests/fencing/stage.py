@@ -161,6 +161,8 @@ class Stage:
                     for network in self.cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
                         self.cloud.network_users.port(network.id, "compute:nova")
                         self.cloud.network_users.router(network.id)
+                case "generic":
+                    pass
                 case _:
                     with suppress(BlazarError):
                         for _ in range(most):
@@ -215,6 +217,8 @@ def template(folder: Path) -> Template:
     world = World(engine, hosts=3, state=of_size(4), settings=SETTINGS)
     world.register_addresses(10, 11)
     world.register_segments(101, 102)
+    for name in ("microscope-1", "microscope-2"):
+        world.register_thing(name)
     for flavor in OFFERED:
         world.simulated.operators.offer_flavor(flavor)
     beside = world.lease(a_host(), project=BESIDE, end=NOON + timedelta(days=2))

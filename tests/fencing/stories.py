@@ -12,7 +12,7 @@ from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest
 from blazar.model.resource import HOST
 from tests.fencing.stage import MINUTE, Stage, Turn
-from tests.world import NOON, a_host, a_network, addresses, flavored, instances
+from tests.world import NOON, a_host, a_network, addresses, flavored, instances, things
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +194,7 @@ ROOMS: dict[str, Callable[..., ReservationRequest]] = {
     "flavors": lambda amount=2, **more: flavored(amount, "small", **{"affinity": True, **more}),
     "addresses": addresses,
     "networks": a_network,
+    "things": things,
 }
 """A reservation of every type, by a name for the tests."""
 
@@ -227,15 +228,17 @@ def stories() -> dict[str, Story]:
             ]
             larger = {"vcpus": 6} if kind == "instances" else {"flavor_id": "large"}
             told += [_changed("change before the start", rooms, before_the_start=True, **larger)]
+        elif kind == "things":
+            told += [_changed("grow", rooms, min=2, max=2)]
         elif kind == "addresses":
             told += [
                 _changed("grow", rooms, amount=2),
                 _changed("shrink", lambda: addresses(2), amount=1),
             ]
-        if kind not in ("addresses", "networks"):
+        if kind in ("hosts", "instances", "flavors"):
             saved = lambda rooms=rooms: rooms(before_end="snapshot")  # noqa: E731
             told.append(_event("snapshot", saved, EventType.BEFORE_END, LeaseStatus.ACTIVE))
-        else:
+        elif kind != "things":
             # The next user of the address or segment keeps it from being made once more.
             told = [replace(story, turns=(*story.turns, Turn.GONE)) for story in told]
         found |= {f"{kind}: {story.name}": story for story in told}

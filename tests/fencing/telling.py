@@ -12,8 +12,8 @@ from blazar.model.requests import ReservationRequest
 from blazar.model.resource import KINDS
 from tests.fencing.stage import BESIDE, MINUTE, OFFERED, OTHERS, PAUSE, Photo, Stage, Template, Turn, staged
 from tests.fencing.stories import Story
-from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, check_at_rest
-from tests.world import NOON, a_host, a_network, addresses, instances
+from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, THING, check_at_rest
+from tests.world import NOON, a_host, a_network, addresses, instances, things
 
 
 def next_rooms(story: Story, cross: bool) -> list[ReservationRequest]:
@@ -23,6 +23,8 @@ def next_rooms(story: Story, cross: bool) -> list[ReservationRequest]:
         return [addresses(2)]
     if kind == NETWORK:
         return [a_network(), a_network()]
+    if kind == THING:
+        return [things(2)]
     if (kind == PHYSICAL_HOST) != cross:
         return [a_host(2)]
     return [instances(2, vcpus=9, affinity=False)]

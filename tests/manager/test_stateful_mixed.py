@@ -27,7 +27,7 @@ from blazar.model.requests import NOW, LeaseChange, ReservationChange, Reservati
 from blazar.store import tables
 from tests.promises import check_promises
 from tests.tables import new_sqlite
-from tests.world import World, a_host, a_network, addresses, flavored, instances
+from tests.world import World, a_host, a_network, addresses, flavored, instances, things, units
 
 HOSTS = 4
 SIZES = st.sampled_from([1, 3, 8, 16, 31])
@@ -64,6 +64,10 @@ KINDS: Mapping[str, Kind] = {
         st.builds(a_network, needs=st.sampled_from(["", '[">", "$segment_id", "101"]'])),
         changes(network_description=st.sampled_from(["", "for all"]), before_end=st.sampled_from(["none", "default"])),
     ),
+    "generic": Kind(
+        st.one_of(st.builds(things, st.integers(1, 2), st.integers(2, 3)), st.builds(units, AMOUNTS)),
+        changes(amount=AMOUNTS, min=AMOUNTS, max=AMOUNTS),
+    ),
 }
 """Every type that there is; another one is one more line."""
 
@@ -84,6 +88,8 @@ class Mixed(RuleBasedStateMachine):
         self.world = World(self.engine, hosts=HOSTS)
         self.world.register_addresses(*range(10, 14))
         self.world.register_segments(101, 102, 103)
+        for number, capacity in enumerate((1, 1, 4)):
+            self.world.register_thing(f"microscope-{number}", capacity=capacity)
         for flavor in OFFERED:
             self.world.simulated.operators.offer_flavor(flavor)
         for room in shared:
@@ -94,7 +100,9 @@ class Mixed(RuleBasedStateMachine):
             return
         self.world.run_to(self.world.clock.now() + timedelta(days=2))
         assert {lease.status for lease in self.world.manager.leases.all(None)} <= {LeaseStatus.TERMINATED}
-        assert not any(self.world.store.calendar.live(kind) for kind in resource.KINDS)
+        assert not any(self.world.store.calendar.live(kind) for kind in (*resource.KINDS, resource.GENERIC))
+        with self.world.simulated.inspect() as state:
+            assert not any(thing.users for thing in state.things.values())
         assert self.world.pool() == {f"node-{number}" for number in range(1, HOSTS + 1)}
         assert self.world.reservation_aggregates() == []
         assert self.world.simulated.network_users.calls.segment_networks(tag="blazar") == ()

@@ -37,7 +37,7 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import FLOATING_IP, HOST, NETWORK
+from blazar.model.resource import FLOATING_IP, GENERIC, HOST, NETWORK
 from blazar.resources.floating_ips.registration import mark
 from blazar.resources.hosts.options import HostSettings
 from blazar.store.engine import connect
@@ -58,6 +58,9 @@ from tests.world import (
     instances,
     kinds_of,
     segment_request,
+    thing_request,
+    things,
+    units,
 )
 
 pytestmark = pytest.mark.slow
@@ -89,6 +92,7 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     ),
     lambda dice: addresses(dice.randint(1, 3)),
     lambda dice: a_network(network_description="work"),
+    lambda dice: units(dice.randint(1, 3)) if dice.random() < 0.5 else things(1, dice.randint(1, 2)),
 )
 """What users ask for, type by type."""
 
@@ -98,6 +102,7 @@ GROWTH: dict[str, Callable[[random.Random], dict[str, object]]] = {
     "flavor:instance": lambda dice: {"amount": dice.randint(1, 5)},
     "virtual:floatingip": lambda dice: {"amount": dice.randint(1, 4)},
     "network": lambda dice: {"before_end": dice.choice(("none", "default"))},
+    "generic": lambda dice: {"amount": dice.randint(1, 4), "min": 1, "max": dice.randint(1, 3)},
 }
 """What users change, by type."""
 
@@ -209,6 +214,8 @@ def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
             for network in cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
                 cloud.network_users.port(network.id, "compute:nova")
                 cloud.network_users.router(network.id)
+        case "generic":
+            pass
         case _:
             cloud.users.boot_reserved(reservation.id, project_id="physics", user_id="curie")
 
@@ -233,6 +240,8 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_nothing_is_lost(po
         first.resources.register(FLOATING_IP, address_request("public", f"203.0.113.{number}"))
     for number in SEGMENTS:
         first.resources.register(NETWORK, segment_request(number))
+    for number in range(8):
+        first.resources.register(GENERIC, thing_request(f"thing-{number}", capacity=1 + number % 2 * 5))
     for flavor in OFFERED:
         simulated(cloud_file).operators.offer_flavor(flavor)
     engine.dispose()

@@ -3,7 +3,8 @@
 
 The id of a message is ``RESERVATION:RESOURCE:ACTION:GENERATION``. All of it is derived from what is stored, so that it
 is the same at every retry, by any manager, also after a crash. The generation is another one if the same action is
-needed again: the resource was replaced and is back, the number of units has changed, or a later end is announced.
+needed again: the resource was replaced and is back, the number of units has changed, a change of the lease was undone,
+or a later end is announced. There is one last message, ``final``, to every resource that a reservation ever had.
 """
 
 from __future__ import annotations
@@ -22,19 +23,26 @@ NOBODY = "none"
 """Stands for the reservation in the id of a question about health."""
 
 
-def start(task: Task, resource: Resource) -> HookCall:
+def start(task: Task, resource: Resource, *, undoing: bool = False) -> HookCall:
     """Return the message that hands a resource over, or changes the number of its units."""
     amount = amount_of(task, resource)
-    generation = f"{task.turns.get(resource.id, 1)}-{amount}"
+    generation = f"{task.turns.get(resource.id, 1)}-{amount}{_of_change(task.lease, undoing)}"
     return _call(task, resource, HookAction.START, generation, _due(task.lease, EventType.START), amount)
 
 
+def replaced(task: Task, resource: Resource, *, undoing: bool = False) -> HookCall:
+    """Return the message that takes a resource back which the reservation has no more, while the lease goes on."""
+    change = task.lease.event(EventType.UPDATE)
+    at = _due(task.lease, EventType.START) if change is None else change.created_at
+    generation = f"{task.turns.get(resource.id, 1)}{_of_change(task.lease, undoing)}"
+    return _call(task, resource, HookAction.END, generation, at, 0)
+
+
 def end(task: Task, resource: Resource) -> HookCall:
-    """Return the message that takes a resource back."""
+    """Return the message that takes a resource back at the end of the reservation."""
     deletion = task.lease.event(EventType.DELETE)
     at = _due(task.lease, EventType.END) if deletion is None else deletion.created_at
-    generation = str(task.turns.get(resource.id, 1))
-    return _call(task, resource, HookAction.END, generation, at, amount_of(task, resource))
+    return _call(task, resource, HookAction.END, "final", at, 0)
 
 
 def before_end(task: Task, resource: Resource) -> HookCall:
@@ -79,6 +87,20 @@ def _call(task: Task, resource: Resource, action: HookAction, generation: str, a
     }
     message_id = f"{reservation.id}:{resource.external_id}:{word}:{generation}"
     return HookCall(resource.external_id, url_of(resource), message_id, action, at, data)
+
+
+def _of_change(lease: Lease, undoing: bool) -> str:
+    """Return which change of a lease the generation belongs to.
+
+    A change may have taken a resource back before it was undone, and what undoes it must hand that over once more: so
+    a change, its undo and the next change are told apart, while every attempt of each has the same generation.
+    """
+    change = lease.event(EventType.UPDATE)
+    if change is None:
+        return ""
+    undone = 0 if change.saved_state is None else change.saved_state.undone
+    microseconds = change.created_at.timestamp() * 10**6
+    return f"-{microseconds:.0f}-{undone}{'u' if undoing else ''}"
 
 
 def _about(resource: Resource) -> Json:

@@ -153,11 +153,25 @@ class Generic:
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project has these resources, or units of them, and none that it had before."""
-        tally = self._tally(self._hooks.call_hook, task.resources, lambda r: messages.start(task, r))
+        return self._ensured(task)
+
+    def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
+        """Ensure the resources from before a change, which are all but ``surplus``; nothing before the start."""
+        if task.reservation.status is not ReservationStatus.ACTIVE:
+            return Done()
+        try:
+            return self._ensured(task, undoing=True)
+        except Unusable as lost:
+            # A retry would not help: the lease goes on with the rest.
+            LOG.warning("Reservation %s goes on without failed resources: %s", task.reservation.id, lost)
+            return self._former_ended(task, undoing=True) or Done()
+
+    def _ensured(self, task: Task, *, undoing: bool = False) -> Progress:
+        tally = self._tally(task.resources, lambda r: messages.start(task, r, undoing=undoing))
         if tally.unusable:
             raise Unusable(tally.unusable)
         tally.raise_failure()
-        former = self._former_ended(task)
+        former = self._former_ended(task, undoing=undoing)
         waits = [each for each in (tally.not_yet, former) if each is not None]
         if waits:
             return NotYet(min(each.after for each in waits), "; ".join(each.reason for each in waits))
@@ -167,7 +181,7 @@ class Generic:
         """Announce the end to the hook of each resource, unless the action is none."""
         if self.action(task.reservation.parameters) is Action.NONE:
             return Done()
-        tally = self._tally(self._hooks.call_hook, task.resources, lambda r: messages.before_end(task, r))
+        tally = self._tally(task.resources, lambda r: messages.before_end(task, r))
         tally.failures += [CloudRefused(reason) for reason in tally.unusable.values()]
         tally.raise_failure()
         return tally.not_yet or Done()
@@ -180,18 +194,18 @@ class Generic:
         if _never_started(task):
             return Done()
         every = [resource for resource in (*task.resources, *task.former) if resource.id in task.turns]
-        tally = self._tally(self._hooks.call_hook, every, lambda r: messages.end(task, r))
+        tally = self._tally(every, lambda r: messages.end(task, r))
         tally.failures += [CloudRefused(reason) for reason in tally.unusable.values()]
         tally.raise_failure()
         return tally.not_yet or Done()
 
-    def _former_ended(self, task: Task) -> NotYet | None:
+    def _former_ended(self, task: Task, *, undoing: bool) -> NotYet | None:
         """Ensure that the project has none of the resources of before; None if so.
 
         A resource that has failed, and does not answer, keeps nobody from using the others: it is taken back at the
         end of the reservation.
         """
-        tally = self._tally(self._hooks.call_hook, task.former, lambda r: messages.end(task, r))
+        tally = self._tally(task.former, lambda r: messages.replaced(task, r, undoing=undoing))
         failed = {resource.id for resource in task.former if resource.failure is not None}
         tally.failures += [CloudRefused(reason) for id_, reason in tally.unusable.items() if id_ not in failed]
         for error in tally.failures:
@@ -202,7 +216,6 @@ class Generic:
 
     def _tally(
         self,
-        call: Callable[[HookCall], HookAnswer],
         resources: Iterable[Resource],
         message: Callable[[Resource], HookCall],
     ) -> Tally:
@@ -210,7 +223,7 @@ class Generic:
         tally = Tally()
         for resource in resources:
             try:
-                answer = call(message(resource))
+                answer = self._hooks.call_hook(message(resource))
             except ClaimLost:
                 raise
             except BlazarError as error:
