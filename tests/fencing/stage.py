@@ -98,6 +98,7 @@ class Photo:
     access: dict[str, frozenset[str]]
     addresses: dict[str, tuple[str, str | None]]
     networks: dict[str, frozenset[str]]
+    things: dict[str, dict[str, int]]
 
 
 class Stage:
@@ -188,8 +189,9 @@ class Stage:
                 for n in state.networks.values()
                 if n.project_id in projects
             }
+            users = {id_: {r: n for r, n in thing.users.items() if r in ids} for id_, thing in state.things.items()}
         addresses = {a: (p, port) for a, (p, port) in found.items() if p in projects}
-        return Photo(servers, hosts, access, addresses, networks)
+        return Photo(servers, hosts, access, addresses, networks, {id_: had for id_, had in users.items() if had})
 
 
 @dataclass(frozen=True, slots=True)

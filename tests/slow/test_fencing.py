@@ -21,13 +21,16 @@ from blazar.model.requests import NOW
 from tests.fencing.stage import HASTY, OFFERED, Template, Turn, staged, template, until
 from tests.fencing.stories import ROOMS, STORIES
 from tests.fencing.telling import calls_of, walk
+from tests.world import things
 
 pytestmark = pytest.mark.slow
 
 EVERY = int(os.environ.get("BLAZAR_FENCE_EVERY", "2"))
 
 TURNS = [(name, turn) for name, story in STORIES.items() for turn in story.turns]
-CROSSING = [(name, turn) for name, turn in TURNS if turn is not Turn.TAKEN_OVER and not name.startswith("addresses")]
+ALONE = ("addresses", "things")
+"""Types that share their resources with no other type."""
+CROSSING = [(name, turn) for name, turn in TURNS if turn is not Turn.TAKEN_OVER and not name.startswith(ALONE)]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,11 @@ def test_a_manager_that_is_asked_to_end_during_a_slow_call_finishes_alone(a_worl
     world = a_world(settings=HASTY, clock=SystemClock())
     world.register_addresses(10, 11)
     world.simulated.operators.offer_flavor(OFFERED[0])
-    lease = world.lease(ROOMS[kind](), end=world.clock.now().replace(second=0, microsecond=0) + timedelta(hours=1))
+    for name in ("microscope-1", "microscope-2", "microscope-3"):
+        world.register_thing(name)
+    # A thing takes a single call.
+    rooms = things(3) if kind == "things" else ROOMS[kind]()
+    lease = world.lease(rooms, end=world.clock.now().replace(second=0, microsecond=0) + timedelta(hours=1))
     if event == "end":
         world.run()
         world.change(lease, end=NOW)

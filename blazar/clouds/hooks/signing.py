@@ -2,7 +2,7 @@
 """Secrets of hooks, and signatures as in Standard Webhooks 1.0.0.
 
 No secret is stored. The operator configures master secrets, and the secret of each thing is derived from them and the
-thing's id: whoever reads the database can forge nothing, and the receiver of one thing cannot forge calls to another.
+thing's id: a reader of the database can forge nothing, and the receiver of one thing cannot forge calls to another.
 With several master secrets every call is signed with all, so that one can be replaced without a gap.
 """
 

@@ -26,7 +26,7 @@ class SimulatedHooks(SimulatedService):
                 raise InvalidInput("hook_url cannot be used: give an https:// URL", pointer="/hook_url")
 
     def call_hook(self, call: HookCall) -> HookAnswer:
-        """Hand over or take back, in the time of ``Durations.handover``."""
+        """Hand over or take back, in the time of ``Durations.hook``."""
         with self._calls.changing("call_hook") as state:
             thing = state.things.setdefault(call.thing_id, ThingState())
             if thing.unusable is not None and call.action is HookAction.START:
@@ -34,7 +34,7 @@ class SimulatedHooks(SimulatedService):
             if call.message_id in thing.heard:
                 return HookAnswer(HookResult.DONE, content=_shown(call))
             now = self._clock.now()
-            ready_at = thing.ready_at.setdefault(call.message_id, (now + self._durations.handover).isoformat())
+            ready_at = thing.ready_at.setdefault(call.message_id, (now + self._durations.hook).isoformat())
             left = datetime.fromisoformat(ready_at) - now
             if left.total_seconds() > 0 and call.action is not HookAction.BEFORE_END:
                 return HookAnswer(HookResult.NOT_YET, "it is being handed over", after=left)

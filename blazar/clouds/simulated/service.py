@@ -19,7 +19,7 @@ from blazar.model.clock import Clock
 class Durations:
     """How long the cloud takes to complete what a call begins; tests change it.
 
-    ``settling``: from the arrival of a server that moves cold until the move can be confirmed. ``handover``: until a
+    ``settling``: from the arrival of a server that moves cold until the move can be confirmed. ``hook``: until a
     thing with a hook is handed over, or back.
     """
 
@@ -27,7 +27,7 @@ class Durations:
     snapshot: timedelta = timedelta(0)
     migration: timedelta = timedelta(0)
     settling: timedelta = timedelta(0)
-    handover: timedelta = timedelta(0)
+    hook: timedelta = timedelta(0)
 
 
 class Calls:

@@ -144,7 +144,7 @@ def test_a_name_is_registered_once_and_a_thing_in_use_stays(world):
 
 def test_a_hook_that_is_not_ready_is_asked_again_with_the_same_id(world):
     thing = world.register_thing()
-    world.simulated.durations.handover = 5 * MINUTE
+    world.simulated.durations.hook = 5 * MINUTE
     lease = world.lease(things(), start=HOUR)
     world.run_to(NOON + HOUR + 4 * MINUTE)
     assert world.now(lease).status is LeaseStatus.STARTING

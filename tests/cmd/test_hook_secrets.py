@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``blazar-db-manage hook-secrets``: what the receiver of a resource is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from blazar.clouds.hooks import signing
+from blazar.cmd.db_manage import main
+from tests.world import World
+
+NEW, OLD = "n" * 40, "o" * 40
+
+
+@pytest.fixture
+def world(sqlite) -> World:
+    return World(sqlite, hosts=0)
+
+
+def printed(world: World, folder: Path, resource: str, *lines: str) -> int:
+    file = folder / "blazar.conf"
+    file.write_text("\n".join(["[database]", f"connection = {world.engine.url}", "[generic]", *lines]), "utf-8")
+    return main(["--config-file", str(file), "hook-secrets", resource])
+
+
+@pytest.mark.parametrize("by", ["name", "external_id"])
+def test_it_prints_the_secrets_of_a_resource_and_the_newest_first(world, tmp_path, capsys, by):
+    thing = world.register_thing()
+    world.register_thing("microscope-2")
+    assert printed(world, tmp_path, getattr(thing, by), f"master_secrets = {NEW},{OLD}") == 0
+    said = capsys.readouterr().out.split()
+    assert said == [signing.as_text(signing.derived(each, thing.external_id)) for each in (NEW, OLD)]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "[generic] master_secrets is not set"),
+        ("master_secrets = short", "number 1 has 5 characters"),
+        (f"master_secrets = {NEW}", "no generic resource microscope-1 is registered"),
+    ],
+)
+def test_it_says_what_is_missing(world, tmp_path, capsys, line, words):
+    assert printed(world, tmp_path, "microscope-1", line) == 1
+    assert words in capsys.readouterr().err
