@@ -132,6 +132,4 @@ def hooks(*, timeout: float = 15.0, allowed: Allowed = LOOPBACK, masters: Any = 
 def a_call(url: str, action: HookAction = HookAction.START, thing_id: str = "thing-1", **data: Any) -> HookCall:
     """Return a message."""
     at = datetime(2030, 4, 1, 12, tzinfo=UTC)
-    return HookCall(
-        thing_id, url, f"r-1:{thing_id}:start:1-1", action, at, {"reservation_id": "r-1", "amount": 1, **data}
-    )
+    HookCall((thing_id,), url, f"r-1:{thing_id}:start:1-1", action, at, {"reservation_id": "r-1", "amount": 1, **data})

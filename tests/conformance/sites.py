@@ -4,23 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from blazar.clouds.ports import Cloud, Flavor, Segment, SegmentNetwork
 from blazar.clouds.simulated import Durations, MemoryStorage, SimulatedCloud, State
 from blazar.clouds.simulated.state import NetworkState, SubnetState
+from blazar.model.requests import Registration
 from blazar.resources.base import ResourceType, Task
 from blazar.resources.floating_ips.kind import FloatingIps
 from blazar.resources.floating_ips.registration import AddressRegistration, mark, name_of
 from blazar.resources.floating_ips.type import VirtualFloatingIp
+from blazar.resources.generic.kind import GenericResources
+from blazar.resources.generic.type import Generic
 from blazar.resources.hosts.kind import Hosts
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration
 from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
 from blazar.resources.instances.virtual import VirtualInstance
-from blazar.resources.kinds import Kind
+from blazar.resources.kinds import CloudResource, Kind
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.registration import name_of as segment_name
 from blazar.resources.networks.type import NetworkReservation
@@ -194,6 +198,44 @@ class Networks(Simulated):
 
     def _networks(self, reservation_id: str) -> tuple[SegmentNetwork, ...]:
         return self.cloud.network_users.calls.segment_networks(tag=mark(reservation_id))
+
+
+class Things(Simulated):
+    """Things with hooks."""
+
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(
+            around, lambda cloud: Generic(cloud.hooks), lambda cloud: GenericResources(cloud.hooks), State()
+        )
+        self._ids: dict[str, str] = {}
+        self._find = self.kind.find
+        self.kind.find = self._noted  # type: ignore[method-assign]
+
+    def snapshot(self) -> dict[str, object]:
+        with self.cloud.inspect() as state:
+            return {thing.name: thing.users for thing in state.things.values() if thing.users}
+
+    def usable(self, reservation_id: str) -> Collection[str]:
+        with self.cloud.inspect() as state:
+            return [thing.name for thing in state.things.values() if reservation_id in thing.users]
+
+    def wreck(self, reservation_id: str) -> None:
+        """Let the receivers forget everything."""
+        with self.cloud.change_state() as state:
+            for thing in state.things.values():
+                thing.users.pop(reservation_id, None)
+                thing.heard = []
+
+    def fail(self, name: str) -> None:
+        self.cloud.operators.break_thing(self._ids[name], "it burns")
+
+    def recover(self, name: str) -> None:
+        self.cloud.operators.break_thing(self._ids[name])
+
+    def _noted(self, request: Registration) -> CloudResource:
+        found = self._find(request)
+        self._ids[found.name] = found.external_id
+        return found
 
 
 def _plain(each: dict[str, Any], groups: dict[str, str]) -> dict[str, Any]:
@@ -407,4 +449,54 @@ NETWORKS = Harness(
     per_lease={"network": 1},
 )
 
-OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES, NETWORKS)
+BENCH = {"class": "bench", "hook_url": "https://lab.example/bench"}
+EVERY_BENCH = '[">=", "$capacity", "1"]'
+
+THINGS = Harness(
+    name="generic",
+    build=Things,
+    registrations=tuple({**BENCH, "name": f"bench-{number}"} for number in range(1, 5)),
+    strangers=(
+        {**BENCH, "name": ""},
+        {**BENCH, "name": "x", "hook_url": "ftp://x"},
+        {**BENCH, "name": "x", "class": 5},
+    ),
+    request={"class": "bench", "min": 1, "max": 1, "resource_properties": "", "before_end": "default"},
+    others=(
+        {"class": "bench", "min": "1", "max": "2", "resource_properties": EVERY_BENCH, "before_end": "none"},
+        {"class": "bench", "min": 1, "max": 1},
+    ),
+    fits=4,
+    needed=("class",),
+    numbers=("min", "max"),
+    requirement="resource_properties",
+    known=EVERY_BENCH,
+    invalid=(
+        Invalid({"min": 2, "max": 1}, "max"),
+        Invalid({"amount": 1}, "amount"),
+        Invalid({"class": "No Class"}, "class"),
+        Invalid({"before_end": "snapshot"}, "before_end"),
+    ),
+    larger={"min": 2, "max": 2},
+    fixed=({"class": "other"}, {"resource_properties": '[">", "$capacity", "9"]'}),
+    per_lease={"generic": 1},
+)
+
+UNITS = replace(
+    THINGS,
+    name="generic units",
+    registrations=tuple({**BENCH, "name": f"bench-{number}", "capacity": 3} for number in range(1, 4)),
+    request={"class": "bench", "amount": 1, "resource_properties": "", "before_end": "default"},
+    others=(
+        {"class": "bench", "amount": "2", "resource_properties": EVERY_BENCH, "before_end": "none"},
+        {"class": "bench", "amount": 3},
+    ),
+    fits=9,
+    needed=("class", "amount"),
+    numbers=("amount",),
+    invalid=(Invalid({"min": 1}, "amount"), Invalid({"amount": "many"}, "amount")),
+    larger={"amount": 3},
+    shrinks=True,
+)
+
+OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES, NETWORKS, THINGS, UNITS)

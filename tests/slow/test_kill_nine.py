@@ -102,7 +102,7 @@ GROWTH: dict[str, Callable[[random.Random], dict[str, object]]] = {
     "flavor:instance": lambda dice: {"amount": dice.randint(1, 5)},
     "virtual:floatingip": lambda dice: {"amount": dice.randint(1, 4)},
     "network": lambda dice: {"before_end": dice.choice(("none", "default"))},
-    "generic": lambda dice: {"amount": dice.randint(1, 4), "min": 1, "max": dice.randint(1, 3)},
+    "generic": lambda dice: {"amount": dice.randint(1, 4)} if dice.random() < 0.5 else {"max": dice.randint(1, 3)},
 }
 """What users change, by type."""
 

@@ -75,7 +75,7 @@ class HttpHooks:
         return self._post(call, min(self._timeout, check_change() or self._timeout))
 
     def ask_hook(self, call: HookCall) -> HookAnswer:
-        """Ask for the health of a thing."""
+        """Ask for the health of things with one hook."""
         left = current().remaining()
         return self._post(call, min(HEALTH_SECONDS, self._timeout if left is None else left))
 
@@ -87,7 +87,7 @@ class HttpHooks:
             # The operator has changed the options since it was registered.
             raise CloudRefused(error.message) from error
         body = json.dumps({"type": str(call.action), "timestamp": zulu(call.at), "data": call.data}).encode()
-        secrets = [signing.derived(master, call.thing_id) for master in self._masters]
+        secrets = [signing.derived(master, thing) for master in self._masters for thing in call.things]
         signed = signing.headers(secrets, message_id=call.message_id, timestamp=int(self._now()), body=body)
         headers = {
             "Content-Type": "application/json",

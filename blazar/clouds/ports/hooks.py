@@ -36,10 +36,11 @@ class HookResult(StrEnum):
 class HookCall:
     """One call. ``message_id`` is the same at every retry, and so is ``at``, when that happened which it is about.
 
-    ``thing_id`` is the id of the thing, from which its secret is derived; ``data`` is a JSON object of less than 16 kB.
+    ``things`` are the ids of what it is about, from which the secrets are derived that sign it; ``data`` is a JSON
+    object of less than 16 kB.
     """
 
-    thing_id: str
+    things: tuple[str, ...]
     url: str
     message_id: str
     action: HookAction
@@ -71,7 +72,10 @@ class Hooks(Protocol):
         """Hand over, take back, or announce the end."""
 
     def ask_hook(self, call: HookCall) -> HookAnswer:
-        """Ask for the health of a thing; this changes nothing."""
+        """Ask for the health of things with one hook; this changes nothing.
+
+        The content of the answer may have ``failures``: sentences by the ids of things that have failed.
+        """
 
 
 class NoHooks:

@@ -28,7 +28,9 @@ class SimulatedHooks(SimulatedService):
     def call_hook(self, call: HookCall) -> HookAnswer:
         """Hand over or take back, in the time of ``Durations.hook``."""
         with self._calls.changing("call_hook") as state:
-            thing = state.things.setdefault(call.thing_id, ThingState())
+            (thing_id,) = call.things
+            thing = state.things.setdefault(thing_id, ThingState())
+            thing.name = _name(call)
             if thing.unusable is not None and call.action is HookAction.START:
                 return HookAnswer(HookResult.UNUSABLE, thing.unusable)
             if call.message_id in thing.heard:
@@ -48,13 +50,17 @@ class SimulatedHooks(SimulatedService):
             return HookAnswer(HookResult.DONE, content=_shown(call))
 
     def ask_hook(self, call: HookCall) -> HookAnswer:
-        """Return the failure of a thing, if it has one."""
+        """Return the failures of things."""
         with self._calls.reading("ask_hook") as state:
-            thing = state.things.get(call.thing_id)
-            if thing is None or thing.failure is None:
-                return HookAnswer(HookResult.DONE)
-            return HookAnswer(HookResult.UNUSABLE, thing.failure)
+            known = {id_: state.things[id_] for id_ in call.things if id_ in state.things}
+            failures = {id_: thing.failure for id_, thing in known.items() if thing.failure is not None}
+            return HookAnswer(HookResult.DONE, content={"failures": failures})
 
 
 def _shown(call: HookCall) -> Json | None:
-    return {"address": f"{call.thing_id}.simulated.example"} if call.action is HookAction.START else None
+    return {"address": f"{call.things[0]}.simulated.example"} if call.action is HookAction.START else None
+
+
+def _name(call: HookCall) -> str:
+    about = call.data["resource"]
+    return str(about["name"]) if isinstance(about, dict) else ""

@@ -252,6 +252,7 @@ class ThingState:
     latest messages that were completed.
     """
 
+    name: str = ""
     users: dict[str, int] = field(default_factory=dict)
     failure: str | None = None
     unusable: str | None = None

@@ -6,32 +6,38 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import UTC, datetime
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, HookResult, Hooks
+from blazar.clouds.ports import Cloud, HookAnswer, HookResult, Hooks
 from blazar.context import current
 from blazar.model.amounts import Amounts
 from blazar.model.errors import BlazarError, CloudUnavailable, InvalidInput
 from blazar.model.requests import Registration
 from blazar.model.resource import GENERIC, PropertyValue, Resource, ResourceDetails, ResourceInventory
 from blazar.resources.generic import messages
-from blazar.resources.generic.parameters import CAPACITY, CLASS, HOOK_URL, NAME, class_name
-from blazar.resources.kinds import LONGEST_NAME, CloudResource, Polled, Uses
+from blazar.resources.generic.parameters import CAPACITY, CLASS, HOOK_URL, NAME, class_name, thing_name
+from blazar.resources.kinds import CloudResource, Polled, Uses
 from blazar.resources.parameters import text_of, whole_number
 
 UNIT = "UNIT"
 """The resource class of which a thing has a capacity."""
 
+MOST_ASKED = 40
+"""Resources that one question names: each adds a signature to a header."""
+
+LONGEST_FAILURE = 200
+
 ASKERS = 8
-"""Threads that ask for the health of resources at the same time."""
+"""Threads that ask hooks at the same time."""
 
 ASKING_SECONDS = 30.0
-"""How long one poll begins to ask; the resources that it does not reach come first in the next one."""
+"""How long one poll begins to ask; the hooks that it does not reach come first in the next one."""
 
 
 class GenericResources:
@@ -54,18 +60,13 @@ class GenericResources:
 
     def find(self, request: Registration) -> CloudResource:
         """Return the thing that an operator describes, with a new id. InvalidInput."""
-        name, url = text_of(request.given, NAME), text_of(request.given, HOOK_URL)
-        if name is None or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
-            raise InvalidInput(
-                f"name is missing or cannot be used; give a printable name of at most {LONGEST_NAME} characters",
-                pointer=f"/{NAME}",
-            )
+        name, url = thing_name(request.given.get(NAME)), text_of(request.given, HOOK_URL)
         if CLASS not in request.given:
             raise InvalidInput("Missing parameter class; give the class of the resource, such as 'microscope'")
         if url is None:
             raise InvalidInput("Missing parameter hook_url; give the https:// URL of the hook of the resource")
-        given = request.given.get(CAPACITY)
-        capacity = 1 if given is None else whole_number(given, CAPACITY, least=1, what="a whole number of units")
+        units = request.given.get(CAPACITY, 1)
+        capacity = whole_number(units, CAPACITY, least=1, what="a whole number of units")
         described: dict[str, PropertyValue] = {
             CLASS: class_name(request.given[CLASS]),
             CAPACITY: capacity,
@@ -80,44 +81,63 @@ class GenericResources:
         return ResourceDetails(in_cloud.attributes, ResourceInventory(Amounts.of({UNIT: capacity})))
 
     def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
-        """Return which resources say that they are well, by their hooks.
+        """Return which resources are well, by their hooks: a call for each hook and each ``MOST_ASKED`` resources.
 
-        Those that were asked longest ago come first, for as long as there is time; for the others the last answer
-        counts. CloudUnavailable if no hook of several can be reached: that is rather our own network.
+        Hooks that were asked longest ago come first, for as long as there is time; for the others the last answer
+        counts. CloudUnavailable if none of several hooks can be reached: that is rather our own network.
         """
-        in_turn = sorted(registered, key=lambda resource: self._asked.get(resource.external_id, 0.0))
+        groups = sorted(_by_hook(registered), key=lambda group: self._asked.get(group[0].external_id, 0.0))
         left = current().remaining()
         end = time.monotonic() + min(ASKING_SECONDS, ASKING_SECONDS if left is None else left / 2)
-        with ThreadPoolExecutor(min(ASKERS, max(1, len(in_turn))), thread_name_prefix="hook-health") as pool:
-            contexts = [copy_context() for _ in in_turn]
-            asked = [
-                pool.submit(context.run, self._ask, resource, end)
-                for context, resource in zip(contexts, in_turn, strict=True)
-            ]
+        with ThreadPoolExecutor(min(ASKERS, max(1, len(groups))), thread_name_prefix="hook-health") as pool:
+            asked = [pool.submit(copy_context().run, self._ask, group, end) for group in groups]
             reached = [each.result() for each in asked]
-        if len(reached) > 1 and not any(each is not False for each in reached):
+        if len(registered) > 1 and not any(each is not False for each in reached):
             raise CloudUnavailable("no hook of any generic resource can be reached")
-        known = {resource.external_id for resource in registered}
-        if len(known) > 1:
+        if len(registered) > 1:
+            known = {resource.external_id for resource in registered}
             self._answered = {id_: answer for id_, answer in self._answered.items() if id_ in known}
             self._asked = {id_: at for id_, at in self._asked.items() if id_ in known}
         return Polled({r.name: self._answered.get(r.external_id, r.failure) for r in registered})
 
-    def _ask(self, resource: Resource, end: float) -> bool | None:
-        """Ask one resource, and keep its answer; return whether it could be reached, None if it was not asked."""
+    def _ask(self, group: Sequence[Resource], end: float) -> bool | None:
+        """Ask one hook, and keep its answer; return whether it could be reached, None if it was not asked."""
         if time.monotonic() >= end:
             return None
-        failure: str | None = None
+        failures: Mapping[str, str | None]
         reached = True
         try:
-            answer = self._hooks.ask_hook(messages.health(resource, self._now()))
-            if answer.result in (HookResult.UNUSABLE, HookResult.REFUSED):
-                failure = answer.reason
+            failures = _failures(group, self._hooks.ask_hook(messages.health(group, self._now())))
         except CloudUnavailable as error:
-            failure, reached = error.message, False
+            failures, reached = dict.fromkeys((each.external_id for each in group), error.message), False
         except BlazarError as error:
-            failure = error.message
+            failures = dict.fromkeys((each.external_id for each in group), error.message)
         with self._lock:
-            self._asked[resource.external_id] = time.monotonic()
-            self._answered[resource.external_id] = failure
+            self._asked |= dict.fromkeys((each.external_id for each in group), time.monotonic())
+            self._answered |= failures
         return reached
+
+
+def _by_hook(resources: Collection[Resource]) -> list[Sequence[Resource]]:
+    """Return resources by their hooks, so many in each group as one question may name."""
+    groups: dict[str, list[Resource]] = defaultdict(list)
+    for resource in sorted(resources, key=lambda each: each.id):
+        groups[messages.url_of(resource)].append(resource)
+    return [
+        group[first : first + MOST_ASKED] for group in groups.values() for first in range(0, len(group), MOST_ASKED)
+    ]
+
+
+def _failures(group: Sequence[Resource], answer: HookAnswer) -> Mapping[str, str | None]:
+    """Return why resources have failed, by their ids; None for those that are well."""
+    if answer.result in (HookResult.UNUSABLE, HookResult.REFUSED):
+        return dict.fromkeys((each.external_id for each in group), answer.reason)
+    told = (answer.content or {}).get("failures")
+    known = told if isinstance(told, dict) else {}
+    return {id_: _sentence(known[id_]) if id_ in known else None for id_ in (each.external_id for each in group)}
+
+
+def _sentence(text: object) -> str:
+    """Return what a hook says of a failure as one short line."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+    return line[:LONGEST_FAILURE] or "its hook says that it has failed"

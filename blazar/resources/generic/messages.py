@@ -9,6 +9,7 @@ or a later end is announced. There is one last message, ``final``, to every reso
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from blazar.clouds.ports import HookAction, HookCall
@@ -52,12 +53,12 @@ def before_end(task: Task, resource: Resource) -> HookCall:
     return _call(task, resource, HookAction.BEFORE_END, generation, due, amount_of(task, resource))
 
 
-def health(resource: Resource, at: datetime) -> HookCall:
-    """Return the question about the health of a resource."""
-    message_id = f"{NOBODY}:{resource.external_id}:health:{int(at.timestamp())}"
-    return HookCall(
-        resource.external_id, url_of(resource), message_id, HookAction.HEALTH, at, {"resource": _about(resource)}
-    )
+def health(resources: Sequence[Resource], at: datetime) -> HookCall:
+    """Return the question about the health of resources with one hook; its id is that of the first."""
+    message_id = f"{NOBODY}:{resources[0].external_id}:health:{int(at.timestamp())}"
+    things = tuple(resource.external_id for resource in resources)
+    data = {"resources": [_about(resource) for resource in resources]}
+    return HookCall(things, url_of(resources[0]), message_id, HookAction.HEALTH, at, data)
 
 
 def amount_of(task: Task, resource: Resource) -> int:
@@ -86,7 +87,7 @@ def _call(task: Task, resource: Resource, action: HookAction, generation: str, a
         "resource": _about(resource),
     }
     message_id = f"{reservation.id}:{resource.external_id}:{word}:{generation}"
-    return HookCall(resource.external_id, url_of(resource), message_id, action, at, data)
+    return HookCall((resource.external_id,), url_of(resource), message_id, action, at, data)
 
 
 def _of_change(lease: Lease, undoing: bool) -> str:
@@ -97,7 +98,7 @@ def _of_change(lease: Lease, undoing: bool) -> str:
     """
     change = lease.event(EventType.UPDATE)
     if change is None:
-        return ""
+        return "-u" if undoing else ""
     undone = 0 if change.saved_state is None else change.saved_state.undone
     microseconds = change.created_at.timestamp() * 10**6
     return f"-{microseconds:.0f}-{undone}{'u' if undoing else ''}"

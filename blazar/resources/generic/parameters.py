@@ -30,6 +30,7 @@ ASKED_FOR = frozenset({"id", CLASS, CAPACITY})
 """Properties that requirements may name, beside those that operators set; never the URL of a hook."""
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9:_.-]{0,63}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.-]{0,254}")
 
 
 def class_name(value: object) -> str:
@@ -39,6 +40,17 @@ def class_name(value: object) -> str:
             f"class is {quoted(value)}; give the name of a class of resources, such as 'microscope': at most 64 "
             f"characters of a-z 0-9 : _ . -",
             pointer="/class",
+        )
+    return value
+
+
+def thing_name(value: object) -> str:
+    """Return the name of a thing; InvalidInput if it is none."""
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise InvalidInput(
+            f"name is {quoted(value)}; give the name of the resource, such as 'microscope-1': at most 255 characters "
+            f"of A-Z a-z 0-9 : _ . -",
+            pointer="/name",
         )
     return value
 
@@ -63,8 +75,7 @@ class GenericParameters:
                 "max, for whole ones, or amount, for units of one that others share)"
             )
         named = class_name(given[CLASS])
-        shared = given.get(AMOUNT) is not None
-        whole = given.get(MIN) is not None or given.get(MAX) is not None
+        shared, whole = AMOUNT in given, MIN in given or MAX in given
         if shared == whole:
             raise InvalidInput(
                 "give either min and max, the number of whole resources, or amount, the number of units of one that "
@@ -81,8 +92,8 @@ class GenericParameters:
         if shared:
             amount = whole_number(given[AMOUNT], AMOUNT, least=1, what="a whole number of units")
             return cls(named, None, None, amount, wanted, action)
-        least = whole_number(_one_of(given, MIN, MAX), MIN, least=1, what="a whole number of resources")
-        most = whole_number(_one_of(given, MAX, MIN), MAX, least=1, what="a whole number of resources")
+        least = whole_number(given[MIN if MIN in given else MAX], MIN, least=1, what="a whole number of resources")
+        most = whole_number(given[MAX if MAX in given else MIN], MAX, least=1, what="a whole number of resources")
         if most < least:
             raise InvalidInput(f"max is {most}, less than min, which is {least}; give a larger max", pointer=f"/{MAX}")
         return cls(named, least, most, None, wanted, action)
@@ -120,8 +131,3 @@ class GenericParameters:
     @property
     def _properties(self) -> Requirement:
         return requirement_of(**{PROPERTIES: self.resource_properties})
-
-
-def _one_of(given: Json, name: str, other: str) -> object:
-    """Return one of min and max; the other where only that is given."""
-    return given[other] if given.get(name) is None else given[name]

@@ -18,7 +18,7 @@ from blazar.clouds.ports import Cloud, HookAnswer, HookCall, HookResult, Hooks
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import BlazarError, ClaimLost, CloudRefused, CloudUnavailable, Conflict, InvalidInput
-from blazar.model.lease import Content, EventType, ReservationStatus
+from blazar.model.lease import Content, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requirements import Requirement, keys, matches
 from blazar.model.resource import GENERIC, Resource
 from blazar.resources.actions import action_of, updated, with_action
@@ -27,10 +27,12 @@ from blazar.resources.generic import messages
 from blazar.resources.generic.kind import UNIT
 from blazar.resources.generic.options import SECTION
 from blazar.resources.generic.parameters import (
+    AMOUNT,
     ASKED_FOR,
     CLASS,
     HOOK_URL,
     MAX,
+    MIN,
     PROPERTIES,
     GenericParameters,
 )
@@ -115,6 +117,13 @@ class Generic:
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``; InvalidInput."""
         before = GenericParameters.of(current)
+        shared = before.amount is not None
+        for field in (MIN, MAX) if shared else (AMOUNT,):
+            if field in change.values:
+                has = "units of a resource" if shared else "whole resources"
+                raise InvalidInput(
+                    f"{field} cannot be set: the reservation has {has}; make another lease", pointer=f"/{field}"
+                )
         after = GenericParameters.checked(updated(before.content.values, change))
         if after.class_name != before.class_name:
             raise InvalidInput(
@@ -159,11 +168,13 @@ class Generic:
         """Ensure the resources from before a change, which are all but ``surplus``; nothing before the start."""
         if task.reservation.status is not ReservationStatus.ACTIVE:
             return Done()
+        before = {resource.id for resource in task.former}
+        task = replace(task, former=(*task.former, *(r for r in surplus if r.id not in before)))
         try:
             return self._ensured(task, undoing=True)
         except Unusable as lost:
             # A retry would not help: the lease goes on with the rest.
-            LOG.warning("Reservation %s goes on without failed resources: %s", task.reservation.id, lost)
+            LOG.warning("Reservation %s continues without failed resources: %s", task.reservation.id, lost)
             return self._former_ended(task, undoing=True) or Done()
 
     def _ensured(self, task: Task, *, undoing: bool = False) -> Progress:
@@ -193,8 +204,7 @@ class Generic:
         """
         if _never_started(task):
             return Done()
-        every = [resource for resource in (*task.resources, *task.former) if resource.id in task.turns]
-        tally = self._tally(every, lambda r: messages.end(task, r))
+        tally = self._tally((*task.resources, *task.former), lambda r: messages.end(task, r))
         tally.failures += [CloudRefused(reason) for reason in tally.unusable.values()]
         tally.raise_failure()
         return tally.not_yet or Done()
@@ -243,8 +253,10 @@ class Generic:
 
 def _never_started(task: Task) -> bool:
     """Return whether no manager has ever begun the start of the lease: then nothing was handed over."""
+    if task.lease.status is LeaseStatus.STARTING or task.reservation.status is ReservationStatus.ACTIVE:
+        return False
     start = task.lease.event(EventType.START)
-    return start is not None and start.updated_at is None and task.reservation.status is not ReservationStatus.ACTIVE
+    return start is not None and start.updated_at is None
 
 
 def _shown(resource: Resource, answer: HookAnswer) -> dict[str, object]:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from blazar.clouds.ports import HookAnswer, HookCall
 from blazar.clouds.simulated.state import ThingState
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources
 from blazar.model.lease import EventType, Lease, LeaseStatus, ReservationStatus
@@ -106,7 +107,7 @@ def test_a_lease_takes_only_things_of_its_class_with_its_properties(world):
         ({"resource_properties": '["==", "$hook_url", "https://lab.example/microscope-1"]'}, r"asks for \$hook_url"),
         ({"resource_properties": '["==", "$colour", "red"]'}, r"asks for \$colour, which no generic resource has"),
         ({"amount": 1}, "give either min and max"),
-        ({"min": None, "max": None}, "give either min and max"),
+        ({"min": None}, "min is null"),
         ({"min": 2, "max": 1}, "max is 1, less than min"),
         ({"class": "A b"}, "class is .A b."),
         ({"before_end": "snapshot"}, "before_end is 'snapshot', which saves servers"),
@@ -120,10 +121,11 @@ def test_a_bad_reservation_is_refused_with_a_sentence(world, pair, more, words):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"name": " "}, "name is missing"),
+        ({"name": "a b"}, "name is .a b."),
         ({"class": None}, "class is null"),
         ({"capacity": 0}, "capacity is 0"),
         ({"hook_url": None}, "Missing parameter hook_url"),
+        ({"capacity": None}, "capacity is null"),
         ({"hook_url": "ftp://lab.example/"}, "hook_url cannot be used"),
     ],
 )
@@ -323,3 +325,31 @@ def test_hooks_that_cannot_be_reached_all_at_once_fail_no_thing(world, pair):
         world.faults.fail_before("ask_hook", CloudUnavailable("its hook cannot be reached"), times=2)
         world.manager.monitor.run_once()
     assert [each.failure for each in world.manager.resources.all(GENERIC)] == [None, None]
+
+
+def test_a_thing_whose_hook_alone_cannot_be_reached_fails(world, pair, monkeypatch):
+    ask = world.simulated.hooks.ask_hook
+
+    def away(call: HookCall) -> HookAnswer:
+        if call.url.endswith("/microscope-1"):
+            raise CloudUnavailable("its hook cannot be reached")
+        return ask(call)
+
+    monkeypatch.setattr(world.simulated.hooks, "ask_hook", away)
+    for _ in range(world.settings.failures_before_healing):
+        world.manager.monitor.run_once()
+    failures = {each.name: each.failure for each in world.manager.resources.all(GENERIC)}
+    assert failures == {"microscope-1": "its hook cannot be reached", "microscope-2": None}
+
+
+def test_one_question_is_asked_for_all_things_with_one_hook(world):
+    for number in range(45):
+        world.register_thing(f"bench-{number}", hook_url="https://lab.example/benches")
+    (second,) = [each for each in world.manager.resources.all(GENERIC) if each.name == "bench-2"]
+    world.simulated.operators.break_thing(second.external_id, "it burns")
+    for _ in range(world.settings.failures_before_healing):
+        before = world.faults.calls["ask_hook"]
+        world.manager.monitor.run_once()
+        assert world.faults.calls["ask_hook"] == before + 2
+    failures = {each.name: each.failure for each in world.manager.resources.all(GENERIC) if each.failure}
+    assert failures == {"bench-2": "it burns"}
