@@ -118,11 +118,11 @@ class Generic:
         """Return the current parameters, updated with the known ones of ``change``; InvalidInput."""
         before = GenericParameters.of(current)
         shared = before.amount is not None
-        for field in (MIN, MAX) if shared else (AMOUNT,):
-            if field in change.values:
+        for name in (MIN, MAX) if shared else (AMOUNT,):
+            if name in change.values:
                 has = "units of a resource" if shared else "whole resources"
                 raise InvalidInput(
-                    f"{field} cannot be set: the reservation has {has}; make another lease", pointer=f"/{field}"
+                    f"{name} cannot be set: the reservation has {has}; make another lease", pointer=f"/{name}"
                 )
         after = GenericParameters.checked(updated(before.content.values, change))
         if after.class_name != before.class_name:
