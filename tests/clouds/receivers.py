@@ -132,4 +132,5 @@ def hooks(*, timeout: float = 15.0, allowed: Allowed = LOOPBACK, masters: Any = 
 def a_call(url: str, action: HookAction = HookAction.START, thing_id: str = "thing-1", **data: Any) -> HookCall:
     """Return a message."""
     at = datetime(2030, 4, 1, 12, tzinfo=UTC)
-    HookCall((thing_id,), url, f"r-1:{thing_id}:start:1-1", action, at, {"reservation_id": "r-1", "amount": 1, **data})
+    about = {"reservation_id": "r-1", "amount": 1, **data}
+    return HookCall((thing_id,), url, f"r-1:{thing_id}:start:1-1", action, at, about)
