@@ -14,16 +14,18 @@ from datetime import UTC, datetime
 
 from oslo_config import cfg
 
+from blazar.clouds.hooks.addresses import LONGEST_URL
 from blazar.clouds.ports import Cloud, HookAnswer, HookResult, Hooks
 from blazar.context import current
 from blazar.model.amounts import Amounts
 from blazar.model.errors import BlazarError, CloudUnavailable, InvalidInput
 from blazar.model.requests import Registration
 from blazar.model.resource import GENERIC, PropertyValue, Resource, ResourceDetails, ResourceInventory
+from blazar.model.resource_kinds import KindShape
 from blazar.resources.generic import messages
 from blazar.resources.generic.parameters import CAPACITY, CLASS, HOOK_URL, NAME, class_name, thing_name
 from blazar.resources.kinds import CloudResource, Polled, Uses
-from blazar.resources.parameters import text_of, whole_number
+from blazar.resources.parameters import MOST, text_of, whole_number
 
 UNIT = "UNIT"
 """The resource class of which a thing has a capacity."""
@@ -36,6 +38,47 @@ LONGEST_FAILURE = 200
 ASKERS = 8
 """Threads that ask hooks at the same time."""
 
+SHAPE = KindShape(
+    "generic resource",
+    "generic resources",
+    registration={
+        "type": "object",
+        "description": "an object",
+        "required": [NAME, CLASS, HOOK_URL],
+        "additionalProperties": False,
+        "properties": {
+            NAME: {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 255,
+                "description": "its name, without blanks, which users see",
+            },
+            CLASS: {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 64,
+                "description": "its class, such as microscope, for which users ask",
+            },
+            CAPACITY: {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MOST,
+                "description": "its number of units, which several reservations can share; 1 by default",
+            },
+            HOOK_URL: {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": LONGEST_URL,
+                "description": "the URL of its hook, which only operators see",
+            },
+        },
+    },
+    attributes={CLASS: {"type": "string"}, CAPACITY: {"type": "integer"}, HOOK_URL: {"type": "string"}},
+    public=(CLASS, CAPACITY),
+    shown=(CLASS, CAPACITY),
+    named=True,
+)
+
 ASKING_SECONDS = 30.0
 """How long one poll begins to ask; the hooks that it does not reach come first in the next one."""
 
@@ -44,6 +87,7 @@ class GenericResources:
     """Things of any class. Their registration calls nobody."""
 
     kind = GENERIC
+    shape = SHAPE
     own_properties = frozenset({NAME, CLASS, CAPACITY, HOOK_URL})
 
     def __init__(self, hooks: Hooks, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
