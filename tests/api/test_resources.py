@@ -45,7 +45,7 @@ def marked(world) -> World:
 
 def test_the_kinds_say_what_they_are_and_how_a_resource_is_registered(http):
     found = {each["name"]: each for each in get(http, "", headers=MEMBER).json["kinds"]}
-    assert found.keys() == {"host", "floatingip", "network"}
+    assert found.keys() == {"host", "floatingip", "network", "generic"}
     host, address = found["host"], found["floatingip"]
     assert host["resource_types"] == ["flavor:instance", "physical:host", "virtual:instance"]
     assert (host["has_candidates"], address["has_candidates"]) == (True, False)
@@ -58,12 +58,45 @@ def test_the_kinds_say_what_they_are_and_how_a_resource_is_registered(http):
     assert host["links"][0]["href"] == "http://localhost/v1/resources/host"
 
 
+def test_a_thing_with_a_hook_is_registered_and_leased_and_members_never_see_its_url(world, http):
+    body = {"name": "microscope-1", "class": "microscope", "capacity": 4, "hook_url": "https://lab.example/secret"}
+    made = http.post("/v1/resources/generic", json={**body, "properties": {"lens": "60"}}, headers=VERSION)
+    assert made.status_code == 201, made.text
+    assert made.json["resource"]["attributes"]["hook_url"] == "https://lab.example/secret"
+    (seen,) = get(http, "/generic", headers=MEMBER).json["resources"]
+    assert (seen["name"], seen["attributes"], seen["capacity"]) == (
+        "microscope-1",
+        {"class": "microscope", "capacity": 4},
+        {"UNIT": 4},
+    )
+    for query in ("property=hook_url:https://lab.example/secret", "requirement=" + quote('["=", "$hook_url", "x"]')):
+        get(http, f"/generic?{query}", 400, MEMBER)
+    for reservation in ({"amount": 3}, {"min": 1, "max": 1}):
+        lease = {
+            "name": "cells",
+            "start_date": "2031-01-01T10:00:00Z",
+            "end_date": "2031-01-01T12:00:00Z",
+            "reservations": [{"resource_type": "generic", "class": "microscope", **reservation}],
+        }
+        booked = http.post("/v1/leases", json=lease, headers=MEMBER)
+        if "amount" in reservation:
+            assert booked.status_code == 201, booked.text
+            assert booked.json["lease"]["reservations"][0]["amount"] == 3
+        else:
+            assert booked.json["errors"][0]["code"] == "reservation.not_enough_resources"
+        assert "secret" not in booked.text
+    for wrong in ({"hook_url": "ftp://x"}, {"capacity": 0}, {"class": "No Class"}, {"colour": "red"}):
+        refused = http.post("/v1/resources/generic", json={**body, "name": "m", **wrong}, headers=VERSION)
+        (field,) = wrong
+        assert (refused.status_code, refused.json["errors"][0]["pointer"]) == (400, f"/{field}")
+
+
 def test_an_unknown_kind_is_refused_with_those_that_there_are(http):
     for headers in (VERSION, MEMBER):
         (fault,) = get(http, "/rocket", 404, headers).json["errors"]
         assert (fault["code"], fault["data"]) == (
             "reservation.kind_not_found",
-            {"kinds": ["floatingip", "host", "network"]},
+            {"kinds": ["floatingip", "generic", "host", "network"]},
         )
 
 
