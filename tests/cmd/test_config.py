@@ -358,7 +358,10 @@ def test_a_message_bus_that_cannot_be_is_refused_without_its_password(load, url)
 @pytest.mark.parametrize(
     ("plugins", "words"),
     [
-        ("dummy.vm.plugin", "installed are: flavor.instance.plugin, generic.plugin, network.plugin, physical.host.plugin, "),
+        (
+            "dummy.vm.plugin",
+            "installed are: flavor.instance.plugin, generic.plugin, network.plugin, physical.host.plugin, ",
+        ),
         ("physical.host.plugin,physical.host.plugin", "more than one plugin for physical:host"),
     ],
 )
