@@ -389,7 +389,7 @@ def test_installed_it_is_driven_as_any_other_kind(site, tmp_path):
         waits_for(lambda: process.call("GET", url)[1]["lease"]["status"] == "ACTIVE")
         assert process.call("GET", url)[1]["lease"]["reservations"][0]["instrument"] == "microscope-1"
         status, refused = process.call("DELETE", "/v1/resources/instrument/m-1")
-        assert (status, f"allocated to lease {lease['id']}" in refused["error_message"]) == (409, True)
+        assert (status, f"allocated to lease {lease['id']}" in refused["errors"][0]["detail"]) == (409, True)
         assert process.call("DELETE", url)[0] in (200, 204)
         waits_for(lambda: process.call("GET", url)[0] == 404)
         assert process.call("DELETE", "/v1/resources/instrument/m-1") == (204, None)
