@@ -108,6 +108,36 @@ def test_so_are_the_pages_of_1_1(http, near, world):
         assert there.headers.get("ETag") == here.headers.get("ETag")
 
 
+def test_so_are_resources_of_any_kind_as_operators_and_as_members_see_them(http, near, world):
+    near.put("/v1/os-hosts/1", json={"gpu": "A100", "rack": "ä/1"})
+    world.register_addresses(10)
+    create(near)
+    label = world.manager.resources.one("host", "1").label
+    member = {"X-Auth-Token": "curie:physics"}
+    for path, caller, status in (
+        ("", {}, 200),
+        ("/host?property=gpu:A100", {}, 200),
+        ("/host/1", {}, 200),
+        ("/host/allocations?limit=1", {}, 200),
+        ("/host/candidates", {}, 200),
+        ("/host?limit=1&with_count=true", member, 200),
+        (f"/host/{label}", member, 200),
+        ("/floatingip", member, 200),
+        ("/host/1", member, 404),
+        ("/host?property=rack:x&condition=ok", member, 400),
+    ):
+        headers = {"OpenStack-API-Version": "reservation 1.2", **caller}
+        here, there = (app.get(f"/v1/resources{path}", headers=headers) for app in (near, http))
+        assert there.status_code == here.status_code == status, path
+        assert status >= 400 or there.data == here.data, path
+        faults = [[{**each, "request_id": ""} for each in answer.json.get("errors", ())] for answer in (here, there)]
+        assert faults[0] == faults[1], path
+    unknown = [
+        app.get("/v1/resources/rocket", headers={"OpenStack-API-Version": "reservation 1.2"}) for app in (near, http)
+    ]
+    assert [answer.json["errors"][0]["data"]["kinds"] for answer in unknown] == [["floatingip", "host", "network"]] * 2
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
