@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -355,7 +356,13 @@ def of_hosts(*hosts: Mapping[str, Any]) -> State:
     """Return a cloud of hosts node-1, node-2, … that are as is said, and else have 16 VCPUs."""
     usual = {"zone": "az-1", "vcpus": 16, "memory_mb": 65536, "local_gb": 400}
     named = [{"name": f"node-{number}", **usual, **host} for number, host in enumerate(hosts, start=1)]
-    return of_yaml(yaml.safe_dump({"zones": ["az-1"], "hosts": named}))
+    return copy.deepcopy(_described(json.dumps({"zones": ["az-1"], "hosts": named})))
+
+
+@cache
+def _described(text: str) -> State:
+    """Return a cloud that JSON describes: reading YAML takes long, and most tests have the same few clouds."""
+    return of_yaml(yaml.safe_dump(json.loads(text)))
 
 
 def addresses(
