@@ -141,7 +141,7 @@ class Segments(Protocol):
         """
 
     def tag_network(self, network_id: str, tags: Collection[str]) -> None:
-        """Replace the tags of a network. NotFound."""
+        """Replace the tags of a network. NotFound if it is gone; or CloudUnavailable, as of a floating IP."""
 
     def describe_network(self, network_id: str, description: str) -> None:
         """Replace the description of a network. NotFound."""
