@@ -54,6 +54,8 @@ def url(world):
     feed = FeedRequest(FeedKind.USER, "a feed", FeedOwner("root", "demo"))
     more = {"secret": secret, "feed_id": world.manager.feeds.create(feed, hashed).id}
     more |= {"kind": "host", "resource_id": "1"}
+    (segment,) = world.register_segments(101)
+    more |= {"network_id": segment.external_id}
     values = {**more, "lease_id": lease.id, "host_id": "1", "name": "gpu", "floating_ip_id": address.external_id}
     return lambda row: row.url.format_map(values)
 

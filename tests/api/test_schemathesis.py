@@ -29,7 +29,7 @@ from blazar.api.served import Served
 from tests.api.conftest import app_of
 from tests.manager.healing.steps import ON_NODE_1
 from tests.tables import new_sqlite
-from tests.world import NOON, ManualClock, World, a_host
+from tests.world import NOON, ManualClock, World, a_host, segment_request
 from tests.world import host_request as host
 
 CASES = int(os.environ.get("BLAZAR_FUZZ", "5"))
@@ -69,6 +69,8 @@ class Fuzzed:
         for name in ("node-1", "node-2", "node-3"):
             world.manager.resources.register("host", host(name=name, capabilities={"gpu": "A100", "rack": "r7"}))
         (address, *_) = world.register_addresses(11)
+        more = {"usage_type": "storage", "rack": "r7"}
+        segment = world.manager.resources.register("network", segment_request(102, capabilities=more))
         lease = world.lease(a_host(needs=ON_NODE_1), start=timedelta(hours=1), hours=4, project="demo")
         services = replace(self.app.extensions[EXTENSION], manager=world.manager, rendered=new_caches())
         self.app.extensions = {EXTENSION: services}
@@ -82,7 +84,7 @@ class Fuzzed:
             "88889999-aaaa-4bbb-8ccc-ddddeeeeffff": "public",
         }
         names = {"lease_id": lease.id, "floating_ip_id": address.external_id, "host_id": "3", "name": "rack"}
-        names |= {"kind": "host", "resource_id": "3"}
+        names |= {"kind": "host", "resource_id": "3", "network_id": segment.external_id}
         return {**names, "feed_id": feed["id"], "secret": feed["url"].rpartition("/")[2].removesuffix(".ics")}
 
     def examples(self, label: str, version: str) -> list[Any]:

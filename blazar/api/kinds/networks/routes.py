@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/v1/networks``: the segments that can be reserved, at microversion 1.0. Version 2 does not serve them."""
+"""``/v1/networks``: the segments that can be reserved, up to version 1.0 of the API. Version 2 does not serve them."""
 
 from __future__ import annotations
 
