@@ -154,8 +154,11 @@ def test_every_operation_does_what_its_examples_ask(fuzzed, version):
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=lambda mode: mode.value)
 def test_no_request_makes_the_service_fail(fuzzed, mode, version):
-    tried = set()
+    tried, there = set(), (labels(version) | labels(VERSIONS[-1])) - NOT_FOUND
     for operation in operations(fuzzed):
+        if operation.label not in there:
+            # The document says what an earlier version answers; this one does not have it.
+            continue
         if mode is GenerationMode.NEGATIVE and not operation.body:
             # Headers and parameters are texts: without a body there is nothing that could be wrong.
             continue
@@ -179,5 +182,4 @@ def test_no_request_makes_the_service_fail(fuzzed, mode, version):
             asked(case, version)
 
         check()
-    there = labels(VERSIONS[-1]) - NOT_FOUND
     assert tried == {each for each in there if mode is GenerationMode.POSITIVE or fuzzed.examples(each, version)}
