@@ -10,7 +10,7 @@ from blazar.model.resource import HOST
 from tests.manager.healing.steps import HOUR, look
 from tests.observed import ObservedStore, before
 from tests.statements import counted
-from tests.world import NOON, a_host
+from tests.world import NOON, TYPES, a_host
 
 
 def test_one_missed_look_reshuffles_nothing(world):
@@ -94,7 +94,8 @@ def test_a_list_without_any_of_our_hosts_is_not_believed(world, caplog):
 
 
 def test_a_quiet_look_costs_a_few_statements_whatever_the_number_of_hosts(a_world):
-    world = a_world(hosts=12)
+    # With the kinds of hosts and addresses.
+    world = a_world(hosts=12, types=TYPES[:4])
     look(world, 1)
     with counted(world.engine) as found:
         look(world, 1)
