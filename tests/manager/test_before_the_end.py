@@ -323,20 +323,21 @@ def test_a_cold_move_that_somebody_left_unconfirmed_does_not_keep_a_host_busy(ro
 
 
 @pytest.mark.parametrize("action", ["migration", "none"])
-def test_a_host_returns_only_when_a_cold_move_from_it_was_confirmed(roomy, action):
-    roomy.simulated.durations.settling = HOUR + 5 * MINUTE
-    lease, host = running(roomy, action)
-    server = boot(roomy, lease, host, status="SHUTOFF")
-    roomy.run_to(NOON + HOUR)
+def test_a_host_returns_only_when_a_cold_move_from_it_was_confirmed(a_world, action):
+    world = a_world(hosts=3, state=of_size(5), settings=Settings(before_end_lead=MINUTE))
+    world.simulated.durations.settling = 3 * MINUTE
+    lease, host = running(world, action)
+    server = boot(world, lease, host, status="SHUTOFF")
+    world.run_to(NOON + 2 * HOUR - MINUTE)
     if action == "none":
-        roomy.simulated.compute.migrate_server(server.id, "node-4", live=False)
-    roomy.run_to(NOON + 2 * HOUR + MINUTE)
-    assert roomy.simulated.compute.servers_on(host) == ()
-    assert roomy.simulated.compute.moves_from(host) == {server.id: MigrationState.RUNNING}
-    assert roomy.now(lease).status is not LeaseStatus.TERMINATED
-    roomy.run_to(NOON + 2 * HOUR + 10 * MINUTE)
-    assert {s.id: s.status for s in roomy.simulated.operators.list_servers()} == {server.id: "SHUTOFF"}
-    assert roomy.now(lease).status is LeaseStatus.TERMINATED
+        world.simulated.compute.migrate_server(server.id, "node-4", live=False)
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    assert world.simulated.compute.servers_on(host) == ()
+    assert world.simulated.compute.moves_from(host) == {server.id: MigrationState.RUNNING}
+    assert world.now(lease).status is not LeaseStatus.TERMINATED
+    world.run_to(NOON + 2 * HOUR + 3 * MINUTE)
+    assert {s.id: s.status for s in world.simulated.operators.list_servers()} == {server.id: "SHUTOFF"}
+    assert world.now(lease).status is LeaseStatus.TERMINATED
 
 
 def test_a_host_whose_pool_was_deleted_by_hand_returns_to_the_freepool(world):
