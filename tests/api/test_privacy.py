@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import uuid
 from pathlib import Path
 
 import pytest
@@ -130,8 +132,13 @@ def test_what_is_unseen_changes_no_answer_and_no_tag_and_a_booking_only_what_is_
 
 
 @pytest.mark.parametrize(("row", "version"), WALKS, ids=[f"{row.method} {row.url} {version}" for row, version in WALKS])
-def test_the_work_for_a_list_does_not_depend_on_foreign_leases(cloud, row, version):
+def test_the_work_for_a_list_does_not_depend_on_foreign_leases(cloud, row, version, monkeypatch):
     """Steps of the database are time that can be counted."""
+    with monkeypatch.context() as patched:
+        # Behind the last row of an index SQLite takes three steps less: let that row be foreign both times.
+        last = (uuid.UUID(int=2**128 - number) for number in itertools.count(1))
+        patched.setattr(uuid, "uuid4", lambda: next(last))
+        books_an_open_host(cloud)
     asks = [ask for ask in asks_of(row, version) if ask.status < 400]
     amounts = []
     for _ in range(2):
