@@ -65,6 +65,7 @@ def test_nor_does_a_manager_that_lost_the_database_while_the_cloud_answers(made,
 def test_a_manager_that_is_asked_to_end_during_a_slow_call_finishes_alone(a_world, kind, event, status, number):
     world = a_world(settings=HASTY, clock=SystemClock())
     world.register_addresses(10, 11)
+    world.register_segments(101)
     world.simulated.operators.offer_flavor(OFFERED[0])
     for name in ("microscope-1", "microscope-2", "microscope-3"):
         world.register_thing(name)
