@@ -6,6 +6,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import requests_mock
 
 from blazar.clouds.openstack.segments import OpenStackSegments
 from blazar.clouds.ports import Port, Segment, SegmentInUse, SegmentRange, Trunk
@@ -99,3 +100,13 @@ def test_every_page_of_ports_is_read(web, segments):
     following = {"ports": ports[:1], "ports_links": [{"rel": "next", "href": "http://elsewhere/v2.0/ports?marker=a"}]}
     web.get(f"{NEUTRON}/ports", [{"json": following}, {"json": {"ports": ports[1:]}}])
     assert segments.ports_on("n") == (Port("a"), Port("b"))
+
+
+def test_a_device_that_users_made_up_is_not_part_of_the_path(web, segments):
+    web.put(requests_mock.ANY, json={})
+    segments.remove_interface("../../identity/v3/projects/p/users/u/roles/admin?", "port")
+    (request,) = web.request_history[-1:]
+    assert request.url == (
+        f"{NEUTRON}/routers/..%2F..%2Fidentity%2Fv3%2Fprojects%2Fp%2Fusers%2Fu%2Froles%2Fadmin%3F"
+        "/remove_router_interface"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, TypedConflict
@@ -162,7 +163,9 @@ class OpenStackSegments:
 
     def remove_interface(self, router_id: str, port_id: str) -> None:
         """Remove an interface."""
-        self._neutron.call("PUT", f"/routers/{router_id}/remove_router_interface", body={"port_id": port_id})
+        # The id is the device of a port, which users write: it must not become another path.
+        path = f"/routers/{quote(router_id, safe='')}/remove_router_interface"
+        self._neutron.call("PUT", path, body={"port_id": port_id})
 
 
 def _chunks(ids: Iterable[str]) -> Iterator[list[str]]:
