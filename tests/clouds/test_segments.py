@@ -110,3 +110,10 @@ def test_a_device_that_users_made_up_is_not_part_of_the_path(web, segments):
         f"{NEUTRON}/routers/..%2F..%2Fidentity%2Fv3%2Fprojects%2Fp%2Fusers%2Fu%2Froles%2Fadmin%3F"
         "/remove_router_interface"
     )
+
+
+def test_a_port_loses_owner_and_device(web, segments):
+    web.put(f"{NEUTRON}/ports/a", json={})
+    segments.disown_port("a")
+    (request,) = sent(web, "/ports/a")
+    assert request.json() == {"port": {"device_owner": "", "device_id": ""}}

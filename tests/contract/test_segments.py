@@ -93,6 +93,7 @@ def test_what_does_not_exist_is_not_found(builder, segments):
         lambda: segments.describe_network(gone, "x"),
         lambda: segments.delete_network(gone),
         lambda: segments.delete_port(gone),
+        lambda: segments.disown_port(gone),
         lambda: segments.remove_routes(gone, [Route("10.0.0.0/24", "10.9.0.9")]),
         lambda: segments.remove_interface(gone, gone),
         lambda: segments.delete_trunk(gone),
@@ -201,6 +202,28 @@ def test_a_distributed_router_takes_its_other_port_along(simulated):
         segments.delete_port(snat.id)
     segments.remove_interface(router, interface.id)
     assert segments.ports_on(here) == ()
+
+
+FEIGNED = (
+    "network:router_interface_distributed",
+    "network:router_gateway",
+    "network:router_centralized_snat",
+    "network:floatingip_agent_gateway",
+)
+
+
+@pytest.mark.parametrize("owner", FEIGNED)
+def test_a_port_that_says_it_is_of_a_router_leaves_without_its_owner(simulated, owner):
+    segments, users = simulated.cloud.segments, simulated.simulated.network_users
+    here, other = (made(simulated, Segment("vlan", "physnet1", number)).id for number in (11, 12))
+    port = users.port(here, owner, device_id=users.router(other))
+    for refused in (lambda: segments.delete_port(port), lambda: segments.delete_network(here)):
+        with pytest.raises(Conflict):
+            refused()
+    segments.disown_port(port)
+    assert segments.ports_on(here) == (Port(port),)
+    segments.delete_port(port)
+    segments.delete_network(here)
 
 
 def test_ranges_are_told_where_the_cloud_has_them(simulated):

@@ -129,6 +129,10 @@ class OpenStackSegments:
         """Delete a port."""
         self._neutron.call("DELETE", f"/ports/{port_id}")
 
+    def disown_port(self, port_id: str) -> None:
+        """Remove owner and device of a port."""
+        self._neutron.call("PUT", f"/ports/{port_id}", body={"port": {"device_owner": "", "device_id": ""}})
+
     def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
         """Return the trunks of these ports; none if the cloud has no trunks."""
         wanted = frozenset(port_ids)

@@ -18,11 +18,17 @@ INTERFACES = frozenset(
 )
 """Owners of the ports of router interfaces: such a port leaves only through its router."""
 
-AUTOMATIC = frozenset({"network:dhcp", "network:distributed", "network:floatingip_agent_gateway"})
-"""Owners of the ports that Neutron makes itself, and deletes with the network."""
-
 SNAT = "network:router_centralized_snat"
 """Owner of a port that comes and goes with the interface of a distributed router."""
+
+AGENT_GATEWAY = "network:floatingip_agent_gateway"
+"""An automatic owner; but Neutron does not delete such a port, nor its network, if a router has its device id."""
+
+AUTOMATIC = frozenset({"network:dhcp", "network:distributed", AGENT_GATEWAY})
+"""Owners of the ports that Neutron makes itself, and deletes with the network."""
+
+SERVICES = "network:"
+"""Prefix of the owners that stand for services of Neutron. Users may give them, and any device id, to their ports."""
 
 
 class SegmentInUse(Conflict):
@@ -64,7 +70,10 @@ class SegmentRange:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port of a network. ``device_id`` is what it belongs to, as the id of a router; both may be empty."""
+    """A port of a network. ``device_id`` is what it belongs to, as the id of a router; both may be empty.
+
+    Users write both as they like: neither is true, nor part of an address, before it has been checked.
+    """
 
     id: str
     owner: str = ""
@@ -103,6 +112,7 @@ CHANGES = frozenset(
         "describe_network",
         "delete_network",
         "delete_port",
+        "disown_port",
         "remove_sub_ports",
         "delete_trunk",
         "remove_routes",
@@ -158,8 +168,11 @@ class Segments(Protocol):
     def delete_port(self, port_id: str) -> None:
         """Delete a port; a floating IP on it becomes free. NotFound.
 
-        Conflict if it belongs to a trunk or is the interface of a router.
+        Conflict if it belongs to a trunk, or if owner and device say that a router has it.
         """
+
+    def disown_port(self, port_id: str) -> None:
+        """Remove owner and device of a port, so that it can be deleted as any other. NotFound."""
 
     def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
         """Return the trunks that have any of these ports, as parent or sub-port."""

@@ -17,7 +17,7 @@ from blazar.clouds.ports import (
     SegmentRange,
     Trunk,
 )
-from blazar.clouds.ports.segments import AUTOMATIC, INTERFACES, SNAT
+from blazar.clouds.ports.segments import AGENT_GATEWAY, AUTOMATIC, INTERFACES, SNAT
 from blazar.clouds.simulated.network import existing_network
 from blazar.clouds.simulated.service import SimulatedService
 from blazar.clouds.simulated.state import NetworkState, PortState, RouterState, State, TrunkState
@@ -25,6 +25,9 @@ from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.model.reasons import Cause, ReasonCode
 
 _LAST_VLAN = 4094
+
+_OF_ROUTERS = INTERFACES | {AGENT_GATEWAY, SNAT, "network:router_gateway"}
+"""Owners of ports that are not deleted while a router has the id of their device."""
 
 OWN_PROJECT = "service"
 """The project of the service user."""
@@ -107,7 +110,7 @@ class SimulatedSegments(SimulatedService):
         with self._calls.changing("delete_network") as state:
             existing_network(state, network_id)
             here = [port for port in state.ports.values() if port.network_id == network_id]
-            if left := [port.id for port in here if port.owner not in AUTOMATIC]:
+            if left := [port.id for port in here if port.owner not in AUTOMATIC or _has_router(state, port)]:
                 raise Conflict(f"network {network_id} has ports in use: {', '.join(left)}")
             for port in here:
                 del state.ports[port.id]
@@ -134,10 +137,16 @@ class SimulatedSegments(SimulatedService):
             port = _existing_port(state, port_id)
             if any(port_id in (trunk.parent, *trunk.sub_ports) for trunk in state.trunks.values()):
                 raise Conflict(f"port {port_id} belongs to a trunk")
-            if port.owner in (*INTERFACES, SNAT):
+            if _has_router(state, port):
                 raise Conflict(f"port {port_id} cannot be deleted, as router {port.device_id} has it")
             _free_addresses(state, port_id)
             del state.ports[port_id]
+
+    def disown_port(self, port_id: str) -> None:
+        """Remove owner and device of a port."""
+        with self._calls.changing("disown_port") as state:
+            port = _existing_port(state, port_id)
+            port.owner = port.device_id = ""
 
     def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
         """Return the trunks of these ports."""
@@ -183,7 +192,9 @@ class SimulatedSegments(SimulatedService):
         """Remove the interface of a router that no route and no floating IP needs."""
         with self._calls.changing("remove_interface") as state:
             router, port = existing_router(state, router_id), _existing_port(state, port_id)
-            if port.device_id != router_id or port.owner not in INTERFACES:
+            # All interfaces of a router have one owner.
+            owner = next((p.owner for p in state.ports.values() if p.device_id == router_id), "")
+            if port.device_id != router_id or port.owner != owner or owner not in INTERFACES:
                 raise NotFound(f"router {router_id} has no interface {port_id}")
             network = existing_network(state, port.network_id)
             cidrs = [ip_network(subnet.cidr) for subnet in network.subnets]
@@ -214,6 +225,10 @@ def _existing_trunk(state: State, trunk_id: str) -> TrunkState:
     if trunk_id not in state.trunks:
         raise NotFound(f"there is no trunk {trunk_id}")
     return state.trunks[trunk_id]
+
+
+def _has_router(state: State, port: PortState) -> bool:
+    return port.owner in _OF_ROUTERS and port.device_id in state.routers
 
 
 def _snat_ports(state: State, port: PortState) -> Iterator[PortState]:

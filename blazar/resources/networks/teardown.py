@@ -7,19 +7,22 @@ build on the network meanwhile: each turn reads again what is there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from contextlib import suppress
 from ipaddress import ip_address, ip_network
 
-from blazar.clouds.ports import Port, Segments
-from blazar.clouds.ports.segments import AUTOMATIC, INTERFACES, SNAT
+from blazar.clouds.ports import Port, Router, Segments
+from blazar.clouds.ports.segments import AGENT_GATEWAY, AUTOMATIC, INTERFACES, SERVICES, SNAT
 from blazar.model.errors import Conflict, NotFound
 
 TURNS = 3
 """Maximum turns of one look."""
 
 BATCH = 100
-"""Maximum ports that one turn removes: a call for each takes a while."""
+"""Maximum ports, and maximum interfaces of routers, that one turn removes: a call for each takes a while."""
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Teardown:
@@ -37,14 +40,14 @@ class Teardown:
 
     def _turn(self, network_id: str) -> bool:
         ports = self._segments.ports_on(network_id)
-        interfaces = [port for port in ports if port.owner in INTERFACES]
-        others = [port for port in ports if port.owner not in (*INTERFACES, *AUTOMATIC, SNAT)][:BATCH]
+        routers = {router.id: router for router in self._segments.routers(_router_ids(ports))}
+        interfaces = [port for port in ports if port.owner in INTERFACES and port.device_id in routers]
+        others = _to_delete(ports, interfaces)[:BATCH]
         self._leave_trunks(frozenset(port.id for port in others))
         for port in others:
-            with suppress(NotFound, Conflict):
-                self._segments.delete_port(port.id)
+            self._delete(port)
         if interfaces:
-            self._leave_routers(network_id, interfaces)
+            self._leave_routers(network_id, interfaces[:BATCH], routers.values())
         try:
             self._segments.delete_network(network_id)
         except NotFound:
@@ -52,6 +55,21 @@ class Teardown:
         except Conflict:
             return False
         return True
+
+    def _delete(self, port: Port) -> None:
+        try:
+            self._segments.delete_port(port.id)
+        except NotFound:
+            return
+        except Conflict:
+            # Users can give a port the owner and device of a service, so that Neutron refuses to delete it.
+            if port.owner.startswith(SERVICES):
+                self._delete_disowned(port)
+
+    def _delete_disowned(self, port: Port) -> None:
+        with suppress(NotFound, Conflict):
+            self._segments.disown_port(port.id)
+            self._segments.delete_port(port.id)
 
     def _leave_trunks(self, here: frozenset[str]) -> None:
         for trunk in self._segments.trunks_with(here) if here else ():
@@ -61,13 +79,34 @@ class Teardown:
                 else:
                     self._segments.remove_sub_ports(trunk.id, trunk.sub_ports & here)
 
-    def _leave_routers(self, network_id: str, interfaces: Collection[Port]) -> None:
+    def _leave_routers(self, network_id: str, interfaces: Collection[Port], routers: Collection[Router]) -> None:
         cidrs = [ip_network(cidr) for cidr in self._segments.cidrs(network_id)]
-        for router in self._segments.routers({port.device_id for port in interfaces if port.device_id}):
+        for router in routers:
             through = [route for route in router.routes if any(ip_address(route.next_hop) in cidr for cidr in cidrs)]
             if through:
                 with suppress(NotFound, Conflict):
                     self._segments.remove_routes(router.id, through)
         for port in interfaces:
-            with suppress(NotFound, Conflict):
-                self._segments.remove_interface(port.device_id, port.id)
+            try:
+                with suppress(Conflict):
+                    self._segments.remove_interface(port.device_id, port.id)
+            except NotFound:
+                # It is gone, or its owner is another than the interfaces of that router have.
+                self._delete_disowned(port)
+
+
+def _router_ids(ports: Collection[Port]) -> frozenset[str]:
+    """Return the ids of the routers whose interfaces the ports claim to be; users may have written anything there."""
+    return frozenset(p.device_id for p in ports if p.owner in INTERFACES and _UUID.fullmatch(p.device_id))
+
+
+def _to_delete(ports: Collection[Port], interfaces: Collection[Port]) -> list[Port]:
+    """Return the ports that leave neither through a router nor with an interface or the network."""
+    leaving, distributed = {port.id for port in interfaces}, {port.device_id for port in interfaces}
+    return [
+        port
+        for port in ports
+        if port.id not in leaving
+        and port.owner not in AUTOMATIC - {AGENT_GATEWAY}
+        and not (port.owner == SNAT and port.device_id in distributed)
+    ]

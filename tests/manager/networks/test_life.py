@@ -230,6 +230,33 @@ def test_the_end_clears_what_was_built_and_leaves_what_is_not_on_the_network(wor
     assert network.id not in {port.network_id for port in state.ports.values()}
 
 
+FEIGNED = (
+    "network:router_interface",
+    "network:router_interface_distributed",
+    "network:ha_router_replicated_interface",
+    "network:router_gateway",
+    "network:router_centralized_snat",
+    "network:floatingip_agent_gateway",
+)
+
+
+@pytest.mark.parametrize("owner", FEIGNED)
+def test_ports_with_the_owner_of_a_service_do_not_hold_the_network_for_ever(world, owner, monkeypatch):
+    lease = world.lease(a_network())
+    world.run()
+    (network,) = in_cloud(world).values()
+    users = world.simulated.network_users
+    router = users.router(users.network(vlan(4000), project_id="art").id)
+    for device in (router, "", "../../v3/projects/p/users/u/roles/admin?", router.upper()):
+        users.port(network.id, owner, device_id=device)
+    asked, remove = [], world.simulated.segments.remove_interface
+    monkeypatch.setattr(world.simulated.segments, "remove_interface", lambda *ids: (asked.append(ids[0]), remove(*ids)))
+    world.run_to(NOON + 2 * HOUR)
+    assert set(asked) <= {router}
+    assert (world.now(lease).status, set(in_cloud(world))) == (LeaseStatus.TERMINATED, {4000})
+    assert router in state_of(world).routers
+
+
 def test_an_end_takes_a_bounded_number_of_turns_and_goes_on_later(world):
     lease = world.lease(a_network())
     world.run()
