@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -28,6 +29,7 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.api.parts import installed
 from blazar.api.policy import Policy
 from blazar.api.served import Served
+from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config, pages, process, web
@@ -92,7 +94,7 @@ def _run(options: argparse.Namespace) -> int:
     engine = connect(f"sqlite:///{database}")
     upgrade(engine)
     clock = SystemClock()
-    cloud = open_cloud(data / CLOUD, clock=clock)
+    cloud = with_own_hooks(conf, open_cloud(data / CLOUD, clock=clock))
     manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock, identity=identity_of(conf, listener))
     app = create_app(
         manager,
@@ -169,6 +171,12 @@ def with_own_policy(conf: cfg.ConfigOpts, data: Path) -> cfg.ConfigOpts:
     conf.set_default("policy_file", str((data / "policy.yaml").resolve()), group="oslo_policy")
     conf.set_default("policy_dirs", [str((data / "policy.d").resolve())], group="oslo_policy")
     return conf
+
+
+def with_own_hooks(conf: cfg.ConfigOpts, cloud: Cloud) -> Cloud:
+    """Return a cloud that calls real hooks if a master secret is configured, and simulated ones otherwise."""
+    hooks = HttpHooks.configured(conf)
+    return replace(cloud, hooks=hooks) if conf.generic.master_secrets else cloud
 
 
 def _register(cloud: Cloud, manager: ManagerService) -> None:

@@ -14,7 +14,10 @@ from oslo_config import cfg
 
 from blazar.api.identity import Caller
 from blazar.api.policy import Policy
+from blazar.clouds.hooks.http import HttpHooks
+from blazar.clouds.simulated import open_cloud
 from blazar.cmd import config, standalone
+from blazar.model.clock import SystemClock
 from tests.cmd.conftest import Program
 
 pytestmark = pytest.mark.timeout(60)
@@ -105,3 +108,12 @@ def test_a_policy_of_its_own_folder_counts_and_one_that_the_configuration_names_
 
     assert may() == {"get"}
     assert may(str(file)) == {"delete"}
+
+
+def test_real_hooks_are_called_once_a_master_secret_is_configured_and_simulated_ones_before(tmp_path):
+    conf = config.load([], program="blazar-standalone", files=[])
+    cloud = open_cloud(tmp_path / "cloud.json", clock=SystemClock())
+    assert standalone.with_own_hooks(conf, cloud) is cloud
+    conf.set_override("master_secrets", ["s" * 44], group="generic")
+    assert isinstance(standalone.with_own_hooks(conf, cloud).hooks, HttpHooks)
+    assert standalone.with_own_hooks(conf, cloud).compute is cloud.compute
