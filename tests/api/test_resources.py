@@ -14,7 +14,7 @@ from blazar.model.resource_kinds import KindShape
 from blazar.resources.kinds import CompleteKind
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
-from tests.world import World
+from tests.world import World, things
 
 VERSION = {"OpenStack-API-Version": "reservation 1.2"}
 MEMBER = {**VERSION, **token()}
@@ -89,6 +89,19 @@ def test_a_thing_with_a_hook_is_registered_and_leased_and_members_never_see_its_
         refused = http.post("/v1/resources/generic", json={**body, "name": "m", **wrong}, headers=VERSION)
         (field,) = wrong
         assert (refused.status_code, refused.json["errors"][0]["pointer"]) == (400, f"/{field}")
+
+
+def test_a_lease_of_a_thing_tells_its_members_which_it_is_and_what_its_hook_answered(world, http):
+    thing = world.register_thing("microscope-1")
+    lease = world.lease(things())
+    world.run()
+    for headers in (MEMBER, {**MEMBER, "OpenStack-API-Version": "reservation 1.1"}):
+        (shown,) = http.get(f"/v1/leases/{lease.id}", headers=headers).json["lease"]["reservations"]
+        (allocation,) = shown["allocations"]
+        assert allocation["resource"] == {"id": thing.external_id, "type": "generic", "name": "microscope-1"}
+        answer = {"address": f"{thing.external_id}.simulated.example"}
+        assert shown["resources"] == [{"id": thing.external_id, "name": "microscope-1", "answer": answer}]
+        assert "cloud_ids" not in shown and "hook" not in str(shown)
 
 
 def test_an_unknown_kind_is_refused_with_those_that_there_are(http):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ SORTED_BY = ("created_at", "updated_at", "start_date", "end_date", "name", "stat
 """What the service sorts leases by."""
 
 LARGEST_PAGE = 1000
+
+_RESOURCES = "resources"
+"""What a generic reservation has: its resources, with the answers of their hooks."""
 
 BRIEF = ("id", "name", "start_date", "end_date")
 LONG = (*BRIEF, "status", "degraded", "resource_types", "project_id", "user_id", "created_at")
@@ -243,13 +247,22 @@ def _reservation(reservation: Reservation) -> Iterator[str]:
     yield f"{reservation.resource_type} {reservation.id}, {reservation.status}"
     yield f"  {_given(reservation)}"
     yield from (f"  {_promised(allocation)}, {allocation.status}" for allocation in reservation.allocations)
+    yield from (f"  {line}" for line in _answered(reservation.parameters.get(_RESOURCES)))
     yield from (f"  {line}" for line in how_to_use(reservation))
 
 
 def _given(reservation: Reservation) -> str:
     # What is an object is of the cloud, and for programs.
-    given = {k: v for k, v in reservation.parameters.items() if v not in (None, [], "") and not isinstance(v, Mapping)}
+    items = ((key, value) for key, value in reservation.parameters.items() if key != _RESOURCES)
+    given = {key: value for key, value in items if value not in (None, [], "") and not isinstance(value, Mapping)}
     return ", ".join(f"{key}={value}" for key, value in given.items())
+
+
+def _answered(resources: object) -> Iterator[str]:
+    """Yield what the hooks of generic resources answered, in ASCII: nothing of it reaches a terminal as it is."""
+    for each in resources if isinstance(resources, Sequence) else ():
+        if isinstance(each, Mapping) and each.get("answer"):
+            yield f"{each.get('name')}: {json.dumps(each['answer'])}"
 
 
 def _promised(allocation: Allocation) -> str:

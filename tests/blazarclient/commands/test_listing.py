@@ -164,6 +164,18 @@ def test_all_of_a_lease_is_told_also_which_hosts_it_has_and_how_to_use_them(run:
         assert words in out
 
 
+def test_what_hooks_of_generic_resources_answered_is_told_and_none_of_it_controls_the_terminal(
+    run: Run, leases: Any
+) -> None:
+    resources = [{"id": "9a31", "name": "microscope-1", "answer": {"url": "https://lab", "hint": "\x1b[2J\u202e"}}]
+    of_type = {"resource_type": "generic", "class": "microscope", "resources": [*resources, {"id": "9", "name": "m"}]}
+    leases.get(f"{URL}/leases/{ID}", **says("lease", {**FULL, "reservations": [{**RESERVATION, **of_type}]}))
+    code, out, err = run("lease", "show", "training", "--long")
+    assert (code, err) == (0, "")
+    assert 'microscope-1: {"url": "https://lab", "hint": "\\u001b[2J\\u202e"}' in out
+    assert "resources=" not in out
+
+
 def test_a_program_is_told_all_as_the_service_tells_it(run: Run, leases: Any) -> None:
     _, out, _ = run("lease", "show", "training", "--long", "-f", "json")
     assert json.loads(out) == FULL

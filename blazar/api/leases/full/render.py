@@ -15,7 +15,7 @@ from blazar.api.shapes import Json
 from blazar.api.urls import link
 from blazar.model.clock import zulu
 from blazar.model.event_reasons import reason_of
-from blazar.model.lease import Event, EventStatus, EventType, Lease, Reservation, ReservationStatus
+from blazar.model.lease import SHOWN_IDS, Event, EventStatus, EventType, Lease, Reservation, ReservationStatus
 from blazar.model.lease_details import HeldResource, LeaseDetails
 from blazar.model.reasons import ReasonCode
 from blazar.model.resource import FLOATING_IP
@@ -80,6 +80,7 @@ def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
     held = [each for each in details.held if each.reservation_id == value.id]
     allocations = [_allocation(each, value, view) for each in held]
     return {
+        **_given_by_type(value),
         "id": value.id,
         "resource_type": value.resource_type,
         "status": value.status.value,
@@ -92,6 +93,11 @@ def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
         "created_at": zulu(value.created_at),
         "updated_at": _instant(value.updated_at),
     }
+
+
+def _given_by_type(value: Reservation) -> Json:
+    """Return what a type for which ``use`` has no keys tells its users, as 1.0 shows it."""
+    return {} if value.resource_type in SHOWN_IDS else dict(value.cloud_ids.values)
 
 
 def _parameters(value: Reservation) -> Json:
