@@ -27,12 +27,14 @@ class Done:
 class NotYet:
     """The cloud is still working: check again ``after`` this time. No thread waits meanwhile.
 
-    ``reason`` is for operators, ``cause`` what everybody may know of it.
+    ``reason`` is for operators, ``cause`` what everybody may know of it. ``cloud_ids``, if given, are the cloud ids of
+    what exists already, to be stored at once.
     """
 
     after: timedelta
     reason: str
     cause: Cause = Cause(ReasonCode.RESOURCE_NOT_READY)
+    cloud_ids: Content | None = None
 
 
 Progress = Done | NotYet

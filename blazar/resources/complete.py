@@ -150,7 +150,9 @@ class CompleteType:
                 raise TypeError(
                     f"{method} of {self.resource_type} returned {value!r:.80}; give a timedelta and a reason"
                 )
-            return value
+            return (
+                value if value.cloud_ids is None else replace(value, cloud_ids=self._storable(method, value.cloud_ids))
+            )
         if not isinstance(value, Done):
             raise TypeError(f"{method} of {self.resource_type} returned {type(value).__name__}, not Done or NotYet")
         return value if value.cloud_ids is None else Done(self._storable(method, value.cloud_ids))

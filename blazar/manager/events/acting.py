@@ -10,7 +10,17 @@ from datetime import timedelta
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import ReadAhead
-from blazar.manager.events.results import Acted, Failed, Finished, Outcome, Result, Retry, UnusableResources, result_of
+from blazar.manager.events.results import (
+    Acted,
+    Failed,
+    Finished,
+    Outcome,
+    Result,
+    Retry,
+    UnusableResources,
+    Waiting,
+    result_of,
+)
 from blazar.manager.lease.lifecycle import SavedStateMissing, held_before
 from blazar.model.clock import later
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable
@@ -49,7 +59,9 @@ def _outcome(runtime: Runtime, task: Task, act: Act) -> Outcome:
         # The edge of a reservation: a bug in one type must not stop the other reservations of the lease.
         LOG.exception("Reservation %s of lease %s failed unexpectedly", reservation.id, task.lease.id)
         return Failed(reservation, internal(error), permanent=False)
-    return progress if isinstance(progress, NotYet) else Acted(reservation, progress.cloud_ids)
+    if isinstance(progress, NotYet):
+        return progress if progress.cloud_ids is None else Waiting(reservation, progress)
+    return Acted(reservation, progress.cloud_ids)
 
 
 def internal(error: Exception) -> Reason:

@@ -81,7 +81,8 @@ class Recording:
         kind = EventType(event.event_type)
         going = lease.status is LeaseStatus.DELETING and lease.deleted_at is None and kind is not EventType.DELETE
         if going:
-            return Record(lifecycle.abandon(lease, event, now=now))
+            # What was made just now must be found, whatever users do to its marks.
+            return Record(lifecycle.abandon(lifecycle.with_cloud_ids(lease, result.reservations), event, now=now))
         current = lifecycle.with_reservations(lease, result.reservations)
         if isinstance(result, Finished):
             return self._settled(lease, current, event, result, now)

@@ -31,6 +31,20 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """The cloud is still working, and has made something already, whose ``cloud_ids`` are to be stored."""
+
+    reservation: Reservation
+    progress: NotYet
+
+    @property
+    def noted(self) -> Reservation:
+        """Return the reservation with the cloud ids of what exists."""
+        cloud_ids = self.progress.cloud_ids
+        return self.reservation if cloud_ids is None else replace(self.reservation, cloud_ids=cloud_ids)
+
+
+@dataclass(frozen=True, slots=True)
 class UnusableResources:
     """Resources of a reservation cannot be assigned; ``reasons`` says why, by calendar id."""
 
@@ -48,7 +62,7 @@ def of_unusable(reasons: Mapping[int, str]) -> Reason:
     return Reason("; ".join(reasons.values()), Cause(ReasonCode.RESOURCE_FAILED, resources=frozenset(reasons)))
 
 
-Outcome = Acted | NotYet | Failed | UnusableResources
+Outcome = Acted | NotYet | Waiting | Failed | UnusableResources
 """What acting on one reservation led to."""
 
 
@@ -88,9 +102,11 @@ def result_of(
     if then is not None:
         changed += [lifecycle.with_status(o.reservation, ReservationStatus.ERROR, now) for o in given_up]
     if unfinished:
-        waits = [o.after for o in unfinished if isinstance(o, NotYet)]
+        changed += [o.noted for o in unfinished if isinstance(o, Waiting)]
+        of_each = [o.progress if isinstance(o, Waiting) else o for o in unfinished]
+        waits = [o.after for o in of_each if isinstance(o, NotYet)]
         after = min(waits) if len(waits) == len(unfinished) else None
-        return Retry(joint([_reason(o) for o in (*given_up, *unfinished)]), after, tuple(changed))
+        return Retry(joint([_reason(o) for o in (*given_up, *of_each)]), after, tuple(changed))
     return Finished(tuple(changed), all_of(o.reason for o in given_up))
 
 

@@ -139,6 +139,8 @@ def start_and_wait(kind: CompleteType, task: Task) -> Done:
             raise CloudUnavailable(
                 f"the new resources are not ready: {progress.reason}; retry later", cause=progress.cause
             )
+        if progress.cloud_ids is not None:
+            task = replace(task, reservation=replace(task.reservation, cloud_ids=progress.cloud_ids))
         time.sleep(pause)
     return progress
 

@@ -365,6 +365,14 @@ def with_reservations(lease: Lease, changed: Iterable[Reservation]) -> Lease:
     return replace(lease, reservations=tuple(by_id.get(r.id, r) for r in lease.reservations))
 
 
+def with_cloud_ids(lease: Lease, changed: Iterable[Reservation]) -> Lease:
+    """Return the lease with the cloud ids of these reservations, and nothing else of them."""
+    cloud_ids = {reservation.id: reservation.cloud_ids for reservation in changed}
+    return with_reservations(
+        lease, [replace(r, cloud_ids=cloud_ids[r.id]) for r in lease.reservations if r.id in cloud_ids]
+    )
+
+
 def with_status(reservation: Reservation, status: ReservationStatus, now: datetime) -> Reservation:
     """Return the reservation in a status."""
     return reservation if reservation.status is status else replace(reservation, status=status, updated_at=now)

@@ -28,13 +28,16 @@ class NetworkAssignment:
         self._segments = segments
         self._teardown = Teardown(segments)
 
-    def ensure(self, task: Task, resource: Resource, *, name: str, description: str) -> SegmentNetwork:
-        """Ensure that the project has the network of the reservation on a segment, with tags; return it.
+    def ensure(self, task: Task, resource: Resource, *, name: str) -> SegmentNetwork:
+        """Ensure that the project has the network of the reservation on a segment; return it.
 
         Unusable if somebody else's network is on the segment; Conflict if the project may have no more networks.
         """
         segment = segment_of(resource.attributes)
-        found = self._found_on(task, segment) or self._created(task, resource, segment, name)
+        return self._found_on(task, segment) or self._created(task, resource, segment, name)
+
+    def mark(self, task: Task, found: SegmentNetwork, *, description: str) -> None:
+        """Ensure the tags of the reservation's network, and that the description it was created with is replaced."""
         wanted = {BLAZAR, mark(task.reservation.id)}
         try:
             if not wanted <= found.tags:
@@ -44,11 +47,11 @@ class NetworkAssignment:
         except NotFound as error:
             # Its user deleted it; a retry creates it again.
             raise CloudUnavailable(f"network {found.id} was deleted while it was being created") from error
-        return found
 
-    def remove(self, task: Task, *, but: str | None = None) -> Collection[str]:
-        """Delete the networks of the reservation, except the one with this id; return the ids of those left."""
-        return [found.id for found in self._ours(task) if found.id != but and not self._teardown.clear(found.id)]
+    def remove(self, task: Task, *, but: Resource | None = None) -> Collection[str]:
+        """Delete the networks of the reservation, except the one on this segment; return the ids of those left."""
+        kept = None if but is None else segment_of(but.attributes)
+        return [n.id for n in self._ours(task) if kept not in n.segments and not self._teardown.clear(n.id)]
 
     def is_used(self, task: Task) -> bool:
         """Return whether there is anything on the network of the reservation that users have made."""

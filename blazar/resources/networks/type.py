@@ -11,11 +11,19 @@ from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
 from blazar.model.demand import Demand
-from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources
+from blazar.model.errors import BlazarError, ClaimLost, Conflict, InvalidInput, NotEnoughResources
 from blazar.model.lease import Content, Json, ReservationStatus
 from blazar.model.requirements import Requirement, keys, matches
 from blazar.model.resource import NETWORK, RESERVED_NAMES, Resource
-from blazar.resources.actions import BEFORE_END, RECHECK_LATER, action_of, checked_action, updated, with_action
+from blazar.resources.actions import (
+    BEFORE_END,
+    RECHECK_LATER,
+    RECHECK_SOON,
+    action_of,
+    checked_action,
+    updated,
+    with_action,
+)
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.networks.assignment import NETWORK_ID, NetworkAssignment
@@ -162,16 +170,25 @@ class NetworkReservation:
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project has exactly the network of the reservation, on its segment."""
-        wanted = NetworkParameters.of(task.reservation.parameters)
-        network = None
-        for resource in task.resources:
-            network = self._assignment.ensure(
-                task, resource, name=wanted.network_name, description=wanted.network_description
-            )
-        if network is None:
+        if not task.resources:
             return Done()
-        left = self._assignment.remove(task, but=network.id)
-        return _not_yet(left) if left else Done(Content({NETWORK_ID: network.id}))
+        (resource,) = task.resources
+        wanted = NetworkParameters.of(task.reservation.parameters)
+        # At first, because users can keep these busy, and a new network must be recorded without delay.
+        if left := self._assignment.remove(task, but=resource):
+            return _not_yet(left)
+        network = self._assignment.ensure(task, resource, name=wanted.network_name)
+        cloud_ids = Content({NETWORK_ID: network.id})
+        try:
+            self._assignment.mark(task, network, description=wanted.network_description)
+        except ClaimLost:
+            raise
+        except BlazarError as error:
+            if task.reservation.cloud_ids == cloud_ids:
+                raise
+            # Its users can remove its marks before the next attempt.
+            return NotYet(RECHECK_SOON, error.message, error.cause, cloud_ids)
+        return Done(cloud_ids)
 
     def end(self, task: Task) -> Progress:
         """Ensure that no network of the reservation is left; those of others on the same segment stay."""

@@ -151,6 +151,61 @@ def test_a_start_is_tried_again_until_all_is_there_and_once(world, call, phase):
     assert in_cloud(world) == {}
 
 
+def wiped(world: World) -> None:
+    """Let users remove every mark from all networks of the project."""
+    for network in in_cloud(world).values():
+        if network.project_id == PROJECT:
+            world.simulated.network_users.rename(network.id)
+
+
+@pytest.mark.parametrize("call", ["tag_network", "describe_network"])
+def test_a_network_is_recorded_before_it_has_its_marks_so_that_nobody_can_hide_it(world, call):
+    lease = world.lease(a_network(network_description="d"))
+    world.faults.fail_before(call, DOWN, times=3)
+    for _ in range(30):
+        world.run()
+        wiped(world)
+        world.clock.by(seconds=10)
+    assert (world.now(lease).status, set(in_cloud(world))) == (LeaseStatus.ACTIVE, promised(world, lease))
+    world.run_to(NOON + 2 * HOUR)
+    assert in_cloud(world) == {}
+
+
+def test_a_network_of_the_project_that_is_kept_busy_makes_no_start_lose_another_one(world):
+    lease = world.lease(a_network(), start=HOUR)
+    users = world.simulated.network_users
+    busy = users.network(vlan(300), project_id=PROJECT)
+    users.rename(busy.id, tags=[f"reservation:{lease.reservations[0].id}"])
+
+    def build(name: str, phase: str) -> None:
+        if (name, phase) == ("delete_network", "before"):
+            users.port(busy.id, "compute:nova")
+
+    world.faults.on_call = build
+    world.run_to(NOON + HOUR + MINUTE)
+    assert set(in_cloud(world)) == {300}
+    assert "still has ports" in world.now(lease).event(EventType.START).reason
+    world.faults.on_call = None
+    world.run_to(NOON + HOUR + 2 * MINUTE)
+    assert (world.now(lease).status, set(in_cloud(world))) == (LeaseStatus.ACTIVE, promised(world, lease))
+
+
+def test_a_lease_that_is_deleted_during_its_start_still_knows_the_network_made_meanwhile(world):
+    lease = world.lease(a_network())
+
+    def delete(name: str, phase: str) -> None:
+        if (name, phase) == ("describe_network", "after"):
+            world.faults.on_call = None
+            world.manager.leases.delete(lease.id)
+            wiped(world)
+
+    world.faults.on_call = delete
+    world.run()
+    world.clock.by(minutes=1)
+    world.run()
+    assert (world.manager.leases.all(None), in_cloud(world)) == ((), {})
+
+
 def kill_at(world: World, call: str, phase: str, number: int = 1) -> None:
     calls: list[str] = []
 
