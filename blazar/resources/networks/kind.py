@@ -91,8 +91,8 @@ class NetworkSegments:
     def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
         """Return whether each segment is free, or has the network of its reservation: one call, of all networks.
 
-        Users can remove the marks of their network. So a network without any on a segment in use is reported: the
-        start of the reservation knows its network by id, and marks it again.
+        Users can change the marks of their network. So any other network on a segment in use is reported: the start of
+        the reservation knows its network by id, and marks it again.
         """
         if not registered:
             return Polled({})
@@ -106,7 +106,7 @@ class NetworkSegments:
             failures[resource.name] = None
             if found is None or resource.name in marked.get(found.id, ()):
                 continue
-            if in_use.get(resource.name) and not reservations_of(found):
+            if in_use.get(resource.name):
                 uses.report_lacking(resource, in_use[resource.name])
                 # What the start has found out stays.
                 failures[resource.name] = resource.failure

@@ -30,15 +30,21 @@ BLAZAR = "blazar"
 """The tag of every network that Blazar creates."""
 
 
+_RESERVATION_ID = re.compile(r"[A-Za-z0-9-]{1,36}")
+
+
 def mark(reservation_id: str) -> str:
     """Return the tag of a reservation's network, and the description that it is created with."""
     return f"reservation:{reservation_id}"
 
 
 def reservations_of(found: SegmentNetwork) -> frozenset[str]:
-    """Return the ids of the reservations that a network is marked for: one, unless its users changed its tags."""
-    texts = (*found.tags, found.description)
-    return frozenset(text.removeprefix(mark("")) for text in texts if text.startswith(mark("")))
+    """Return the ids of the reservations that a network is marked for: one, unless its users changed its tags.
+
+    What cannot be an id is left out: users may write anything, also what a database refuses.
+    """
+    ids = (text.removeprefix(mark("")) for text in (*found.tags, found.description) if text.startswith(mark("")))
+    return frozenset(id_ for id_ in ids if _RESERVATION_ID.fullmatch(id_))
 
 
 def segment_from(given: Json) -> Segment:

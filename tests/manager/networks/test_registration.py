@@ -8,6 +8,7 @@ import pytest
 from blazar.clouds.simulated.state import RangeState
 from blazar.model.errors import Conflict, InvalidInput, NotFound
 from blazar.model.resource import NETWORK
+from blazar.resources.networks.type import NetworkReservation
 from tests.manager.networks.steps import HOUR, in_cloud, vlan
 from tests.world import World, a_network, segment_request
 
@@ -120,6 +121,27 @@ def test_a_poll_makes_one_call_and_tells_of_networks_that_are_not_ours(world):
     assert not any(failures(world).values())
     assert set(in_cloud(world)) == {101}
     assert world.now(lease).reservations[0].missing_resources is False
+
+
+def test_a_false_mark_on_the_network_of_a_reservation_fails_no_segment(world):
+    world.register_segments(101)
+    lease = world.lease(a_network())
+    world.run()
+    (network,) = in_cloud(world).values()
+    world.simulated.network_users.rename(network.id, tags=["reservation:other", "reservation:\0"])
+    assert failures(world) == {101: None}
+    world.manager.monitor.heal()
+    assert f"reservation:{lease.reservations[0].id}" in in_cloud(world)[101].tags
+    assert failures(world) == {101: None}
+
+
+def test_marks_that_cannot_be_ids_are_no_leftovers(world):
+    world.register_segments(101)
+    theirs = world.simulated.network_users.network(vlan(300), project_id="art")
+    false = [f"reservation:{text}" for text in ("", "\0", "\n", "x" * 37, "é")]
+    world.simulated.network_users.rename(theirs.id, tags=["blazar", *false, "reservation:x"])
+    found = world.manager.resources.all(NETWORK)
+    assert NetworkReservation(world.simulated.cloud).reservations_in_cloud(found) == {"x"}
 
 
 def test_a_network_of_a_reservation_that_is_over_is_a_failure_of_its_segment(world):
