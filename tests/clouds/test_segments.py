@@ -80,10 +80,11 @@ def test_trunks_are_found_by_parent_and_sub_port_and_lose_sub_ports(web, segment
     trunks = [
         {"id": "t1", "port_id": "a", "sub_ports": [{"port_id": "b"}]},
         {"id": "t2", "port_id": "c", "sub_ports": [{"port_id": "d"}, {"port_id": "e"}]},
-        {"id": "t3", "port_id": "f", "sub_ports": []},
+        {"id": "t3", "port_id": "f", "sub_ports": [], "admin_state_up": False},
     ]
     web.get(f"{NEUTRON}/trunks", json={"trunks": trunks})
     assert segments.trunks_with(["a", "e"]) == (Trunk("t1", "a", frozenset("b")), Trunk("t2", "c", frozenset("de")))
+    assert segments.trunks_with(["f"]) == (Trunk("t3", "f", enabled=False),)
     assert segments.trunks_with([]) == ()
     web.put(f"{NEUTRON}/trunks/t2/remove_subports", json={})
     segments.remove_sub_ports("t2", ["e", "d"])
@@ -112,8 +113,15 @@ def test_a_device_that_users_made_up_is_not_part_of_the_path(web, segments):
     )
 
 
-def test_a_port_loses_owner_and_device(web, segments):
+def test_a_port_loses_owner_device_and_host(web, segments):
     web.put(f"{NEUTRON}/ports/a", json={})
     segments.disown_port("a")
     (request,) = sent(web, "/ports/a")
-    assert request.json() == {"port": {"device_owner": "", "device_id": ""}}
+    assert request.json() == {"port": {"device_owner": "", "device_id": "", "binding:host_id": None}}
+
+
+def test_a_trunk_is_enabled(web, segments):
+    web.put(f"{NEUTRON}/trunks/t", json={})
+    segments.enable_trunk("t", enabled=True)
+    (request,) = sent(web, "/trunks/t")
+    assert request.json() == {"trunk": {"admin_state_up": True}}

@@ -97,6 +97,7 @@ def test_what_does_not_exist_is_not_found(builder, segments):
         lambda: segments.remove_routes(gone, [Route("10.0.0.0/24", "10.9.0.9")]),
         lambda: segments.remove_interface(gone, gone),
         lambda: segments.delete_trunk(gone),
+        lambda: segments.enable_trunk(gone, enabled=True),
         lambda: segments.remove_sub_ports(gone, [gone]),
     ):
         with pytest.raises(NotFound):
@@ -173,6 +174,22 @@ def test_ports_of_a_trunk_leave_after_it(simulated):
     for port in (parent, sub):
         segments.delete_port(port)
     segments.delete_network(here)
+
+
+def test_a_trunk_stays_while_it_is_disabled_or_its_parent_is_bound(simulated):
+    segments, users = simulated.cloud.segments, simulated.simulated.network_users
+    here = made(simulated, Segment("vlan", "physnet1", 11)).id
+    parent, sub = users.port(here, "compute:nova"), users.port(here)
+    trunk = users.trunk(parent, sub, enabled=False, bound=True)
+    for refused in (lambda: segments.delete_trunk(trunk), lambda: segments.remove_sub_ports(trunk, [sub])):
+        with pytest.raises(Conflict):
+            refused()
+    segments.enable_trunk(trunk, enabled=True)
+    segments.remove_sub_ports(trunk, [sub])
+    with pytest.raises(Conflict):
+        segments.delete_trunk(trunk)
+    segments.disown_port(parent)
+    segments.delete_trunk(trunk)
 
 
 def test_a_floating_ip_holds_the_interface_until_its_port_is_deleted(simulated):

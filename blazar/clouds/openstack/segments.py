@@ -130,8 +130,9 @@ class OpenStackSegments:
         self._neutron.call("DELETE", f"/ports/{port_id}")
 
     def disown_port(self, port_id: str) -> None:
-        """Remove owner and device of a port."""
-        self._neutron.call("PUT", f"/ports/{port_id}", body={"port": {"device_owner": "", "device_id": ""}})
+        """Remove owner, device and host of a port."""
+        port = {"device_owner": "", "device_id": "", "binding:host_id": None}
+        self._neutron.call("PUT", f"/ports/{port_id}", body={"port": port})
 
     def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
         """Return the trunks of these ports; none if the cloud has no trunks."""
@@ -147,6 +148,10 @@ class OpenStackSegments:
         """Remove sub-ports from a trunk."""
         body = {"sub_ports": [{"port_id": port_id} for port_id in sorted(port_ids)]}
         self._neutron.call("PUT", f"/trunks/{trunk_id}/remove_subports", body=body)
+
+    def enable_trunk(self, trunk_id: str, *, enabled: bool) -> None:
+        """Enable or disable a trunk."""
+        self._neutron.call("PUT", f"/trunks/{trunk_id}", body={"trunk": {"admin_state_up": enabled}})
 
     def delete_trunk(self, trunk_id: str) -> None:
         """Delete a trunk."""
@@ -209,4 +214,5 @@ def _range(item: Json) -> SegmentRange:
 
 
 def _trunk(item: Json) -> Trunk:
-    return Trunk(item["id"], item["port_id"], frozenset(each["port_id"] for each in item.get("sub_ports") or ()))
+    sub_ports = frozenset(each["port_id"] for each in item.get("sub_ports") or ())
+    return Trunk(item["id"], item["port_id"], sub_ports, bool(item.get("admin_state_up", True)))

@@ -82,11 +82,14 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """A trunk: its parent port and its sub-ports, which may be on several networks."""
+    """A trunk: its parent port and its sub-ports, which may be on several networks. One that is not ``enabled`` stays
+    as it is: it is neither deleted, nor loses sub-ports.
+    """
 
     id: str
     parent: str
     sub_ports: frozenset[str] = frozenset()
+    enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,7 @@ CHANGES = frozenset(
         "delete_network",
         "delete_port",
         "disown_port",
+        "enable_trunk",
         "remove_sub_ports",
         "delete_trunk",
         "remove_routes",
@@ -172,16 +176,22 @@ class Segments(Protocol):
         """
 
     def disown_port(self, port_id: str) -> None:
-        """Remove owner and device of a port, so that it can be deleted as any other. NotFound."""
+        """Remove owner, device and host of a port, so that it can be deleted as any other. NotFound."""
 
     def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
         """Return the trunks that have any of these ports, as parent or sub-port."""
 
     def remove_sub_ports(self, trunk_id: str, port_ids: Collection[str]) -> None:
-        """Remove sub-ports from a trunk. NotFound: the trunk, or one of them, is gone."""
+        """Remove sub-ports from a trunk. NotFound: the trunk, or one of them, is gone; Conflict: it is not enabled."""
+
+    def enable_trunk(self, trunk_id: str, *, enabled: bool) -> None:
+        """Enable or disable a trunk. NotFound."""
 
     def delete_trunk(self, trunk_id: str) -> None:
-        """Delete a trunk; its ports stay. NotFound."""
+        """Delete a trunk; its ports stay. NotFound.
+
+        Conflict if it is not enabled, or, with some drivers, while its parent is bound to the host of a server.
+        """
 
     def routers(self, router_ids: Collection[str]) -> tuple[Router, ...]:
         """Return the routers with these ids that exist."""

@@ -62,10 +62,13 @@ class NetworkUsers:
                 self._port(state.ports, network_id, "network:router_centralized_snat", "", "", made.id)
             return made.id
 
-    def trunk(self, parent: str, *sub_ports: str, project_id: str = "") -> str:
-        """Create a trunk of ports."""
+    def trunk(
+        self, parent: str, *sub_ports: str, project_id: str = "", enabled: bool = True, bound: bool = False
+    ) -> str:
+        """Create a trunk of ports; ``bound``: a server boots with it."""
         with self._storage.open(to_change=True) as state:
-            made = TrunkState(str(uuid.uuid4()), project_id, parent, list(sub_ports))
+            made = TrunkState(str(uuid.uuid4()), project_id, parent, list(sub_ports), enabled)
+            state.ports[parent].bound = bound
             state.trunks[made.id] = made
             return made.id
 

@@ -143,17 +143,17 @@ class SimulatedSegments(SimulatedService):
             del state.ports[port_id]
 
     def disown_port(self, port_id: str) -> None:
-        """Remove owner and device of a port."""
+        """Remove owner, device and host of a port."""
         with self._calls.changing("disown_port") as state:
             port = _existing_port(state, port_id)
-            port.owner = port.device_id = ""
+            port.owner, port.device_id, port.bound = "", "", False
 
     def trunks_with(self, port_ids: Collection[str]) -> tuple[Trunk, ...]:
         """Return the trunks of these ports."""
         wanted = frozenset(port_ids)
         with self._calls.reading("trunks_with") as state:
             return tuple(
-                Trunk(trunk.id, trunk.parent, frozenset(trunk.sub_ports))
+                Trunk(trunk.id, trunk.parent, frozenset(trunk.sub_ports), trunk.enabled)
                 for trunk in state.trunks.values()
                 if wanted & {trunk.parent, *trunk.sub_ports}
             )
@@ -161,15 +161,22 @@ class SimulatedSegments(SimulatedService):
     def remove_sub_ports(self, trunk_id: str, port_ids: Collection[str]) -> None:
         """Remove sub-ports from a trunk."""
         with self._calls.changing("remove_sub_ports") as state:
-            trunk = _existing_trunk(state, trunk_id)
+            trunk = _enabled_trunk(state, trunk_id)
             if missing := set(port_ids) - set(trunk.sub_ports):
                 raise NotFound(f"trunk {trunk_id} has no sub-port {min(missing)}")
             trunk.sub_ports = [port_id for port_id in trunk.sub_ports if port_id not in port_ids]
 
+    def enable_trunk(self, trunk_id: str, *, enabled: bool) -> None:
+        """Enable or disable a trunk."""
+        with self._calls.changing("enable_trunk") as state:
+            _existing_trunk(state, trunk_id).enabled = enabled
+
     def delete_trunk(self, trunk_id: str) -> None:
-        """Delete a trunk."""
+        """Delete a trunk whose parent is not bound."""
         with self._calls.changing("delete_trunk") as state:
-            _existing_trunk(state, trunk_id)
+            trunk = _enabled_trunk(state, trunk_id)
+            if trunk.parent in state.ports and state.ports[trunk.parent].bound:
+                raise Conflict(f"the parent of trunk {trunk_id} is bound")
             del state.trunks[trunk_id]
 
     def routers(self, router_ids: Collection[str]) -> tuple[Router, ...]:
@@ -225,6 +232,13 @@ def _existing_trunk(state: State, trunk_id: str) -> TrunkState:
     if trunk_id not in state.trunks:
         raise NotFound(f"there is no trunk {trunk_id}")
     return state.trunks[trunk_id]
+
+
+def _enabled_trunk(state: State, trunk_id: str) -> TrunkState:
+    trunk = _existing_trunk(state, trunk_id)
+    if not trunk.enabled:
+        raise Conflict(f"trunk {trunk_id} is disabled")
+    return trunk
 
 
 def _has_router(state: State, port: PortState) -> bool:

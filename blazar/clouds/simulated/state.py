@@ -191,7 +191,7 @@ class NetworkState:
 
 @dataclass(slots=True)
 class PortState:
-    """A port, other than the port of a floating IP; ``address`` is empty if it has none."""
+    """A port, other than the port of a floating IP; ``address`` is empty if it has none. ``bound``: to a host."""
 
     id: str
     network_id: str
@@ -199,6 +199,7 @@ class PortState:
     owner: str
     project_id: str = ""
     device_id: str = ""
+    bound: bool = False
 
 
 @dataclass(slots=True)
@@ -218,6 +219,7 @@ class TrunkState:
     project_id: str
     parent: str
     sub_ports: list[str] = field(default_factory=list)
+    enabled: bool = True
 
 
 @dataclass(slots=True)

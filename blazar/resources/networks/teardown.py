@@ -12,7 +12,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from ipaddress import ip_address, ip_network
 
-from blazar.clouds.ports import Port, Router, Segments
+from blazar.clouds.ports import Port, Router, Segments, Trunk
 from blazar.clouds.ports.segments import AGENT_GATEWAY, AUTOMATIC, INTERFACES, SERVICES, SNAT
 from blazar.model.errors import Conflict, NotFound
 
@@ -74,10 +74,25 @@ class Teardown:
     def _leave_trunks(self, here: frozenset[str]) -> None:
         for trunk in self._segments.trunks_with(here) if here else ():
             with suppress(NotFound, Conflict):
+                if not trunk.enabled:
+                    self._segments.enable_trunk(trunk.id, enabled=True)
                 if trunk.parent in here:
-                    self._segments.delete_trunk(trunk.id)
-                else:
+                    self._delete_trunk(trunk)
+                    continue
+                try:
                     self._segments.remove_sub_ports(trunk.id, trunk.sub_ports & here)
+                finally:
+                    if not trunk.enabled:
+                        # It stays, on another network.
+                        self._segments.enable_trunk(trunk.id, enabled=False)
+
+    def _delete_trunk(self, trunk: Trunk) -> None:
+        try:
+            self._segments.delete_trunk(trunk.id)
+        except Conflict:
+            # The parent is bound to the host of a server, which some drivers do not let go.
+            self._segments.disown_port(trunk.parent)
+            self._segments.delete_trunk(trunk.id)
 
     def _leave_routers(self, network_id: str, interfaces: Collection[Port], routers: Collection[Router]) -> None:
         cidrs = [ip_network(cidr) for cidr in self._segments.cidrs(network_id)]

@@ -312,6 +312,22 @@ def test_ports_with_the_owner_of_a_service_do_not_hold_the_network_for_ever(worl
     assert router in state_of(world).routers
 
 
+@pytest.mark.parametrize(("enabled", "bound"), [(False, False), (True, True), (False, True)])
+def test_trunks_that_are_disabled_or_of_a_server_do_not_hold_the_network(world, enabled, bound):
+    lease = world.lease(a_network())
+    world.run()
+    (network,) = in_cloud(world).values()
+    users = world.simulated.network_users
+    users.trunk(users.port(network.id, "compute:nova"), users.port(network.id), enabled=enabled, bound=bound)
+    aside = users.port(users.network(vlan(4000), project_id="art").id)
+    foreign = users.trunk(aside, users.port(network.id), enabled=enabled, bound=bound)
+    world.run_to(NOON + 2 * HOUR)
+    assert (world.now(lease).status, set(in_cloud(world))) == (LeaseStatus.TERMINATED, {4000})
+    (left,) = state_of(world).trunks.values()
+    assert (left.id, left.sub_ports, left.enabled) == (foreign, [], enabled)
+    assert state_of(world).ports[aside].bound is bound
+
+
 def test_an_end_takes_a_bounded_number_of_turns_and_goes_on_later(world):
     lease = world.lease(a_network())
     world.run()
