@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -13,6 +14,8 @@ from blazar.model.requirements import Requirement, all_of, keys, parse_requireme
 from blazar.model.resource import Resource
 
 T = TypeVar("T")
+
+_RESERVATION_ID = re.compile(r"[A-Za-z0-9-]{1,36}")
 
 HOST_PROPERTIES = frozenset(
     {
@@ -147,3 +150,11 @@ def quoted(value: object) -> str:
     """Return a value as JSON, shortened to 80 characters, for use in a message."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def may_be_reservation(text: str) -> bool:
+    """Return whether a text from a mark in the cloud can be the id of a reservation.
+
+    Users may write anything there, also what a database refuses.
+    """
+    return _RESERVATION_ID.fullmatch(text) is not None

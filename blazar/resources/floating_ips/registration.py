@@ -16,7 +16,7 @@ from blazar.clouds.ports import FloatingIp, Network, NetworkInfo, Subnet
 from blazar.model.errors import Conflict, InvalidInput, NotFound
 from blazar.model.resource import PropertyValue, Resource
 from blazar.resources.kinds import Holders
-from blazar.resources.parameters import quoted
+from blazar.resources.parameters import may_be_reservation, quoted
 
 NETWORK, SUBNET, ADDRESS = "floating_network_id", "subnet_id", "floating_ip_address"
 _ON_NETWORK = " on network "
@@ -137,7 +137,8 @@ def mark(reservation_id: str) -> str:
 def reservation_of(found: FloatingIp) -> str | None:
     """Return the id of the reservation that a floating IP was created for, even if it is not tagged yet."""
     texts = (*sorted(found.tags), found.description)
-    return next((text.removeprefix(mark("")) for text in texts if text.startswith(mark(""))), None)
+    ids = (text.removeprefix(mark("")) for text in texts if text.startswith(mark("")))
+    return next((id_ for id_ in ids if may_be_reservation(id_)), None)
 
 
 def address_text(value: object, field: str) -> str:

@@ -14,7 +14,7 @@ from blazar.clouds.ports import Segment, SegmentNetwork, SegmentRange, Segments
 from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.lease import Json
 from blazar.model.resource import PropertyValue, Resource
-from blazar.resources.parameters import quoted, text_of, whole_number
+from blazar.resources.parameters import may_be_reservation, quoted, text_of, whole_number
 
 NETWORK_TYPE, PHYSICAL_NETWORK, SEGMENT_ID = "network_type", "physical_network", "segment_id"
 """The attributes of a segment on the calendar, and what the API calls them."""
@@ -30,9 +30,6 @@ BLAZAR = "blazar"
 """The tag of every network that Blazar creates."""
 
 
-_RESERVATION_ID = re.compile(r"[A-Za-z0-9-]{1,36}")
-
-
 def mark(reservation_id: str) -> str:
     """Return the tag of a reservation's network, and the description that it is created with."""
     return f"reservation:{reservation_id}"
@@ -41,10 +38,10 @@ def mark(reservation_id: str) -> str:
 def reservations_of(found: SegmentNetwork) -> frozenset[str]:
     """Return the ids of the reservations that a network is marked for: one, unless its users changed its tags.
 
-    What cannot be an id is left out: users may write anything, also what a database refuses.
+    What cannot be an id is left out.
     """
     ids = (text.removeprefix(mark("")) for text in (*found.tags, found.description) if text.startswith(mark("")))
-    return frozenset(id_ for id_ in ids if _RESERVATION_ID.fullmatch(id_))
+    return frozenset(id_ for id_ in ids if may_be_reservation(id_))
 
 
 def segment_from(given: Json) -> Segment:

@@ -7,6 +7,8 @@ import pytest
 
 from blazar.model.errors import CloudRefused
 from blazar.model.lease import EventStatus, EventType, LeaseStatus
+from blazar.model.resource import FLOATING_IP
+from blazar.resources.floating_ips.type import VirtualFloatingIp
 from tests.manager.addresses.steps import DOWN, HOUR, MINUTE, created, in_cloud
 from tests.world import NOON, addresses
 
@@ -23,6 +25,16 @@ def test_at_the_end_every_address_is_detached_and_gone_and_free_for_the_next(wor
     assert world.now(following).status is LeaseStatus.ACTIVE
     assert {n: f.project_id for n, f in in_cloud(world).items()} == {10: "art", 50: "art"}
     assert in_cloud(world)[50] == other
+
+
+def test_marks_that_cannot_be_ids_of_reservations_hide_no_address(world):
+    lease = world.lease(addresses(1))
+    world.run()
+    (found,) = in_cloud(world).values()
+    false = [f"reservation:{text}" for text in ("", "\0", "\n", "!" * 37)]
+    world.simulated.network.tag_floating_ip(found.id, [*found.tags, *false])
+    registered = world.manager.resources.all(FLOATING_IP)
+    assert VirtualFloatingIp(world.simulated.cloud).reservations_in_cloud(registered) == {lease.reservations[0].id}
 
 
 def test_addresses_that_their_users_deleted_keep_no_end_waiting(world):
