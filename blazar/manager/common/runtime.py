@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
@@ -17,6 +17,7 @@ from blazar.model.lease import Lease, Reservation
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.base import Task
 from blazar.resources.complete import CompleteType
+from blazar.store.catalog import ResourceCatalog
 from blazar.store.store import Store
 
 
@@ -69,6 +70,12 @@ class Runtime:
             return {}
         used = self.store.calendar.turns(lease.id)
         return {r.id: used.get(r.id, {}) for r in lease.reservations if self._reads_history(r)}
+
+
+def with_capabilities(task: Task, catalog: ResourceCatalog) -> Task:
+    """Return a task whose registered resources have their capabilities, which requirements may name."""
+    known = {resource.id: resource for resource in catalog.resources if resource.id in task.counts}
+    return replace(task, resources=tuple(known.get(resource.id, resource) for resource in task.resources))
 
 
 History = Mapping[str, Mapping[int, int]]

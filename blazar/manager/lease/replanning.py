@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from blazar.manager.common.runtime import Runtime
+from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.lease import ReservationStatus
 from blazar.model.resource import ResourceKind
 from blazar.resources.base import Task
+from blazar.store.catalog import ResourceCatalog
 
 ToReplace = Mapping[str, frozenset[int]]
 """Reservation → the resources to replace, by calendar id."""
@@ -61,8 +62,10 @@ class Replanner:
         affected = [task for task in tasks if to_replace.get(task.reservation.id)]
         for kind in sorted({kind for task in affected if (kind := self._kind(task))}):
             mine = [task for task in tasks if self._kind(task) == kind and held[task.reservation.id]]
-            known = self._runtime.store.resources.catalog(kind).keys(private=True)
-            reservations = [self._held_reservation(task, held[task.reservation.id], to_replace, known) for task in mine]
+            catalog = self._runtime.store.resources.catalog(kind)
+            reservations = [
+                self._held_reservation(task, held[task.reservation.id], to_replace, catalog) for task in mine
+            ]
             search = _Search(self._booking, kind, reservations, excluded, now, attempt)
             held |= search.placed()
             generations |= search.generations
@@ -78,22 +81,23 @@ class Replanner:
         return None if kind is None else kind.kind
 
     def _held_reservation(
-        self, task: Task, held: tuple[Allocation, ...], to_replace: ToReplace, known: frozenset[str]
+        self, task: Task, held: tuple[Allocation, ...], to_replace: ToReplace, catalog: ResourceCatalog
     ) -> _HeldReservation:
         shed = to_replace.get(task.reservation.id, frozenset())
-        demand = self._demand(task, shed, known)
+        demand = self._demand(task, shed, catalog)
         if demand is not None and demand.required:
             # Resources that were requested by name cannot be replaced; they stay.
             shed -= {resource.id for resource in task.resources if resource.name in demand.required}
         return _HeldReservation(task, held, shed, demand)
 
-    def _demand(self, task: Task, to_replace: frozenset[int], known: frozenset[str]) -> Demand | None:
+    def _demand(self, task: Task, to_replace: frozenset[int], catalog: ResourceCatalog) -> Demand | None:
         """Return the demand of a reservation; None if it keeps its resources, or its request is no longer valid."""
         if not to_replace and task.reservation.status is not ReservationStatus.PENDING:
             return None
         kind = self._runtime.types[task.reservation.resource_type]
         try:
-            return kind.demand_again(task, task.reservation.parameters, known=known)
+            complete = with_capabilities(task, catalog)
+            return kind.demand_again(complete, task.reservation.parameters, known=catalog.keys(private=True))
         except InvalidInput:
             # It asks for a property that no resource has any longer.
             return None

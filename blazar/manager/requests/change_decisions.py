@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from blazar.manager.common.runtime import Runtime
+from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.manager.lease import dates, lifecycle, timetable
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.requests.waiting import Busy
@@ -257,7 +257,8 @@ class ChangeDecisions:
             granted = keys(self._requirement(task.reservation)) & catalog.keys(private=True)
             known = catalog.keys(private=private) | granted
             with pointing_at(places.get(reservation.id)):
-                demands[reservation.id] = kind.demand_again(was, reservation.parameters, known=known)
+                complete = with_capabilities(was, catalog)
+                demands[reservation.id] = kind.demand_again(complete, reservation.parameters, known=known)
         return demands
 
     def _with_new_requirements(self, after: Lease, tasks: Collection[Task]) -> frozenset[str]:

@@ -138,7 +138,8 @@ class Generic:
         if task.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=held)
         before, after = GenericParameters.of(task.reservation.parameters), GenericParameters.of(parameters)
-        if misfits := sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties)):
+        misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
+        if misfits and after.requirement != before.requirement:
             raise Conflict(
                 f"{PROPERTIES} cannot be changed to this: reservation {task.reservation.id} uses {', '.join(misfits)}, "
                 f"which would no longer match",

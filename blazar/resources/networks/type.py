@@ -156,7 +156,8 @@ class NetworkReservation:
                     f"network itself",
                     pointer=f"/{field}",
                 )
-        if not all(matches(fresh.requirement, resource.properties) for resource in task.resources):
+        fits = all(matches(fresh.requirement, resource.properties) for resource in task.resources)
+        if not fits and after.requirement != before.requirement:
             raise NotEnoughResources(
                 f"reservation {task.reservation.id} is in use on a segment that would no longer match; it keeps its "
                 f"segment while it is active"
