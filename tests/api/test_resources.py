@@ -91,6 +91,28 @@ def test_a_thing_with_a_hook_is_registered_and_leased_and_members_never_see_its_
         assert (refused.status_code, refused.json["errors"][0]["pointer"]) == (400, f"/{field}")
 
 
+def test_a_misspelt_field_of_a_reservation_of_things_is_refused_and_ids_may_be_asked_for(world, http):
+    thing = world.register_thing("microscope-1")
+    asked = {"resource_type": "generic", "class": "microscope", "min": 1}
+    lease = {"name": "cells", "end_date": "+P1D", "reservations": [asked]}
+    for version in ("1.1", "1.2"):
+        headers = {**MEMBER, "OpenStack-API-Version": f"reservation {version}"}
+        wrong = {**lease, "reservations": [{**asked, "resource_propertes": ["==", "$lens", "60"]}]}
+        refused = http.post("/v1/leases", json=wrong, headers=headers)
+        (fault,) = refused.json["errors"]
+        assert (fault["code"], fault["pointer"]) == (
+            "reservation.unknown_field",
+            "/reservations/0/resource_propertes",
+        )
+    chosen = {**asked, "resource_properties": ["==", "$id", thing.external_id]}
+    booked = http.post("/v1/leases", json={**lease, "reservations": [chosen]}, headers=MEMBER)
+    assert booked.status_code == 201, booked.text
+    (made,) = booked.json["lease"]["reservations"]
+    change = {"reservations": [{"id": made["id"], "maximum": 2}]}
+    refused = http.put(f"/v1/leases/{booked.json['lease']['id']}", json=change, headers=MEMBER)
+    assert refused.json["errors"][0]["code"] == "reservation.unknown_field"
+
+
 def test_a_lease_of_a_thing_tells_its_members_which_it_is_and_what_its_hook_answered(world, http):
     thing = world.register_thing("microscope-1")
     lease = world.lease(things())

@@ -72,8 +72,9 @@ def reservations(items: Sequence[Json], view: View) -> tuple[ReservationRequest,
 
 def _check_names(item: Json, resource_type: str, number: int, view: View, before: Mapping[str, Any] = _NOTHING) -> None:
     """Check the requirements on hosts of a reservation; those that it has ``before`` a change may stay."""
-    # Types of other packages check their own fields.
-    fields = [field for field in _REQUIREMENTS if field in schemas.FIELDS.get(resource_type, {})]
+    # Types of other packages check their own fields, and ids of generic resources are everybody's to see.
+    known = {} if resource_type == "generic" else schemas.FIELDS.get(resource_type, {})
+    fields = [field for field in _REQUIREMENTS if field in known]
     with pointing_at(pointer_to(("reservations", number))):
         for field in fields:
             wanted = parse_requirement(item.get(field), field=field)

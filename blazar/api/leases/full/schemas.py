@@ -39,6 +39,9 @@ _ADDRESSES: Json = {
 }
 _DESCRIPTION: Json = {"type": "string", "maxLength": 255, "description": "a text of at most 255 characters"}
 _NETWORK_NAME: Json = {**_DESCRIPTION, "minLength": 1, "description": "a name of 1 to 255 characters"}
+_CLASS: Json = {"description": "the class of the resources, such as microscope"}
+_NUMBER: Json = {"description": "a whole number from 1"}
+"""Of these the type itself checks the values."""
 
 _COMMON: Json = {"before_end": _ACTION}
 FIELDS: Json = {
@@ -67,6 +70,14 @@ FIELDS: Json = {
         "resource_properties": _REQUIREMENT,
         **_COMMON,
     },
+    "generic": {
+        "class": _CLASS,
+        "min": _NUMBER,
+        "max": _NUMBER,
+        "amount": _NUMBER,
+        "resource_properties": _REQUIREMENT,
+        **_COMMON,
+    },
 }
 """The fields of each of our types."""
 _REQUIRED: Json = {
@@ -75,6 +86,7 @@ _REQUIRED: Json = {
     "flavor:instance": ["flavor_id", "amount"],
     "virtual:floatingip": ["network_id", "amount"],
     "network": ["network_name"],
+    "generic": ["class"],
 }
 DEFAULTS: Json = {
     "physical:host": {"hypervisor_properties": [], "resource_properties": []},
