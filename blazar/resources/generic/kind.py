@@ -63,7 +63,7 @@ SHAPE = KindShape(
                 "type": "integer",
                 "minimum": 1,
                 "maximum": MOST,
-                "description": "its number of units, which several reservations can share; 1 by default",
+                "description": f"its number of units, a whole number from 1 to {MOST}; 1 by default",
             },
             HOOK_URL: {
                 "type": "string",
@@ -178,7 +178,9 @@ def _failures(group: Sequence[Resource], answer: HookAnswer) -> Mapping[str, str
         return dict.fromkeys((each.external_id for each in group), answer.reason)
     told = (answer.content or {}).get("failures")
     known = told if isinstance(told, dict) else {}
-    return {id_: _sentence(known[id_]) if id_ in known else None for id_ in (each.external_id for each in group)}
+    ids = (each.external_id for each in group)
+    # Null is how JSON says that there is no failure.
+    return {id_: None if known.get(id_) is None else _sentence(known[id_]) for id_ in ids}
 
 
 def _sentence(text: object) -> str:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.ports import HookAnswer, HookCall
+from blazar.clouds.ports import HookAnswer, HookCall, HookResult
 from blazar.clouds.simulated.state import ThingState
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources
 from blazar.model.lease import EventType, Lease, LeaseStatus, ReservationStatus
@@ -353,3 +353,12 @@ def test_one_question_is_asked_for_all_things_with_one_hook(world):
         assert world.faults.calls["ask_hook"] == before + 2
     failures = {each.name: each.failure for each in world.manager.resources.all(GENERIC) if each.failure}
     assert failures == {"bench-2": "it burns"}
+
+
+def test_a_hook_that_names_a_thing_with_null_says_that_it_is_well(world, pair, monkeypatch):
+    answer = HookAnswer(HookResult.DONE, content={"failures": {pair[0].external_id: None, pair[1].external_id: ""}})
+    monkeypatch.setattr(world.simulated.hooks, "ask_hook", lambda call: answer)
+    for _ in range(world.settings.failures_before_healing):
+        world.manager.monitor.run_once()
+    failures = {each.name: each.failure for each in world.manager.resources.all(GENERIC)}
+    assert failures == {"microscope-1": None, "microscope-2": "its hook says that it has failed"}
