@@ -28,6 +28,9 @@ GENERIC = ResourceKind("generic")
 KINDS = (HOST, FLOATING_IP, NETWORK)
 """Our own kinds; they are served whatever resource types are enabled, because API 1.0 has their routes."""
 
+NAMED_KINDS = frozenset({FLOATING_IP, GENERIC})
+"""Our kinds whose ids and names everybody may see; of others members see labels."""
+
 RESERVED_NAMES = frozenset({"id", "reservable", "created_at", "updated_at"})
 """Properties that every resource has; they override attributes and capabilities of these names."""
 

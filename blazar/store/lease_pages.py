@@ -18,7 +18,7 @@ from blazar.model.lease import REQUEST_EVENTS, EventStatus, EventType, Lease, Le
 from blazar.model.lease_details import HeldResource, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage, LeaseState
 from blazar.model.paging import Condition, Operator, Page, Position, unknown_marker
 from blazar.model.requests import NOW
-from blazar.model.resource import ResourceKind
+from blazar.model.resource import NAMED_KINDS, ResourceKind
 from blazar.store.paging import follows, instant_of, ordered_by
 from blazar.store.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assembled
 from blazar.store.tables import UtcTime, allocations, events, leases, reservations, resources
@@ -156,12 +156,15 @@ def _condition(condition: Condition, now: datetime) -> sa.ColumnElement[bool]:
     if condition.key == "resource_type":
         return sa.exists().where(reservations.c.lease_id == leases.c.id, reservations.c.resource_type.in_(values))
     if condition.key in ("resource", "label"):
-        named = resources.c.label.in_(values)
-        by_id = sa.or_(named, resources.c.external_id.in_(values))
+        by_label = resources.c.label.in_(values)
+        by_id = sa.and_(
+            resources.c.external_id.in_(values),
+            sa.true() if condition.key == "resource" else resources.c.kind.in_(sorted(NAMED_KINDS)),
+        )
         return leases.c.id.in_(
             sa.select(allocations.c.lease_id)
             .join(resources, resources.c.id == allocations.c.resource_id)
-            .where(named if condition.key == "label" else by_id)
+            .where(sa.or_(by_label, by_id))
         )
     column = _COLUMNS[condition.key]
     if isinstance(column.type, UtcTime):

@@ -14,7 +14,7 @@ from blazar.model.resource_kinds import KindShape
 from blazar.resources.kinds import CompleteKind
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
-from tests.world import World, things
+from tests.world import World, a_host, addresses, things
 
 VERSION = {"OpenStack-API-Version": "reservation 1.2"}
 MEMBER = {**VERSION, **token()}
@@ -125,6 +125,17 @@ def test_a_lease_of_a_thing_tells_its_members_which_it_is_and_what_its_hook_answ
         assert shown["resources"] == [{"id": thing.external_id, "name": "microscope-1", "answer": answer}]
         assert "cloud_ids" not in shown
         assert "hook" not in str(shown)
+        for named in (thing.external_id, thing.label):
+            (found,) = http.get(f"/v1/leases?resource={named}", headers=headers).json["leases"]
+            assert found["id"] == lease.id
+
+
+def test_members_find_leases_by_ids_that_they_see_and_not_by_those_of_hosts(world, http):
+    world.register_addresses(10)
+    lease = world.lease(a_host(), addresses(1))
+    ids = {a.kind: a.external_id for a in world.manager.leases.details(lease.id).held}
+    found = {kind: http.get(f"/v1/leases?resource={ids[kind]}", headers=MEMBER).json["leases"] for kind in ids}
+    assert {kind: len(leases) for kind, leases in found.items()} == {"host": 0, "floatingip": 1}
 
 
 def test_an_unknown_kind_is_refused_with_those_that_there_are(http):

@@ -155,7 +155,7 @@ def _condition(condition: Condition, caller: Caller, view: View) -> Condition:
     if condition.key == "project_id" and set(condition.values) != {caller.project_id}:
         sentence = "leases of other projects are for operators; leave project_id out, or give your own project"
         raise Denied(sentence, parameter="project_id")
-    # Others know resources by their labels only.
+    # Others know resources by their labels only, but for kinds whose ids everybody sees.
     return Condition("label", condition.operator, condition.values) if condition.key == "resource" else condition
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from blazar.api.leases.full.view import View
 from blazar.api.shapes import Json
 from blazar.model.lease_details import HeldResource
-from blazar.model.resource import FLOATING_IP, GENERIC
+from blazar.model.resource import FLOATING_IP, NAMED_KINDS
 from blazar.resources.floating_ips.registration import address_in
 
 MOST_NAMES = 3
@@ -19,8 +19,7 @@ def resource(held: HeldResource, view: View) -> Json:
     """Return how a resource is named to a caller."""
     if view.operator:
         return {"id": held.external_id, "type": held.kind, "name": held.name, "label": held.label}
-    if held.kind in (FLOATING_IP, GENERIC):
-        # Addresses and generic resources are everybody's to see.
+    if held.kind in NAMED_KINDS:
         name = address_in(held.name) if held.kind == FLOATING_IP else held.name
         return {"id": held.external_id, "type": held.kind, "name": name}
     return {"id": held.label, "type": held.kind, "name": held.name if view.names else None}
