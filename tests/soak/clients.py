@@ -142,7 +142,9 @@ class User(threading.Thread):
             dates = {"start_date": start, "end_date": end, "before_end_date": max(before_end, start)}
             body |= {key: f"{value:{form}}" for key, value in dates.items()}
             for room in rooms:
-                room["before_end_action"] = room.pop("before_end")
+                # Networks leave it to the operator.
+                if "before_end" in room:
+                    room["before_end_action"] = room.pop("before_end")
         status, _ = self.api.ask("POST", f"/{version}/leases", body)
         if status != 503:
             return
