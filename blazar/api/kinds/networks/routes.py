@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from blazar.api.context import Call, identifier
+from blazar.api.kinds.handlers import Handlers, form_of, resource_id
 from blazar.api.kinds.networks.components import (
     ATTRIBUTES,
     COMPONENTS,
@@ -28,7 +29,7 @@ from blazar.api.shapes import Json, a_list, an_object, ref
 from blazar.model.demand import ResourceAllocations
 from blazar.model.errors import InvalidInput, NotFound
 from blazar.model.requests import Registration, ResourceChange
-from blazar.model.resource import NETWORK, Resource, ResourceProperty, unknown
+from blazar.model.resource import NETWORK, Resource, ResourceProperty
 
 GET = Rule("blazar:networks:get", ADMIN, "List and show the network segments that can be reserved.")
 POST = Rule("blazar:networks:post", ADMIN, "Register a network segment.")
@@ -39,37 +40,15 @@ PROPERTIES = Rule("blazar:networks:get_resource_properties", ADMIN, "List capabi
 PATCH = Rule("blazar:networks:update_resource_properties", ADMIN, "Make a capability of them public or private.")
 
 
-def index(call: Call) -> Sequence[Resource]:
-    """List segments."""
-    return call.manager.resources.all(NETWORK)
-
-
-def create(call: Call) -> Resource:
-    """Register a segment."""
-    body = call.body()
-    given = {key: body[key] for key in ATTRIBUTES if key in body}
-    return call.manager.resources.register(NETWORK, Registration(given, _capabilities(body)))
-
-
-def show(call: Call, network_id: str) -> Resource:
-    """Show a segment."""
-    return call.manager.resources.one(NETWORK, _id(network_id))
-
-
 def update(call: Call, network_id: str) -> Resource:
     """Set and remove capabilities."""
-    body, found = call.body(), show(call, network_id)
+    body, found = call.body(), call.manager.resources.one(NETWORK, resource_id(NETWORK, network_id))
     for key in ATTRIBUTES:
         if key in body and str(body[key]) != str(found.attributes[key]):
             raise InvalidInput(f"{key} of a segment cannot be changed; register another segment")
     given = {key: value for key, value in body.items() if key not in ATTRIBUTES}
     changes = {key: None if given[key] is None else text for key, text in _capabilities(given).items()}
     return call.manager.resources.change(NETWORK, found.external_id, ResourceChange(changes)) if changes else found
-
-
-def delete(call: Call, network_id: str) -> None:
-    """Unregister a segment."""
-    call.manager.resources.unregister(NETWORK, _id(network_id))
 
 
 def allocations(call: Call) -> Sequence[ResourceAllocations]:
@@ -79,7 +58,8 @@ def allocations(call: Call) -> Sequence[ResourceAllocations]:
 
 def one_allocation(call: Call, network_id: str) -> ResourceAllocations:
     """Show the allocations of one segment."""
-    return call.manager.resources.allocations(NETWORK, resource_id=_id(network_id), **_narrowed(call))[0]
+    key = resource_id(NETWORK, network_id)
+    return call.manager.resources.allocations(NETWORK, resource_id=key, **_narrowed(call))[0]
 
 
 def properties(call: Call) -> Sequence[Json]:
@@ -106,21 +86,20 @@ def _capabilities(given: Mapping[str, object]) -> dict[str, str]:
     return {key: str(int(value)) if isinstance(value, bool) else str(value) for key, value in capabilities.items()}
 
 
-def _id(text: str) -> str:
-    key = identifier(text)
-    if key == "-":
-        raise unknown(NETWORK, text)
-    return key
-
-
 def _narrowed(call: Call) -> dict[str, str]:
     return {each.name: identifier(call.query[each.name]) for each in _NARROWING if each.name in call.query}
+
+
+def _registration(body: Json) -> Registration:
+    given = {key: body[key] for key in ATTRIBUTES if key in body}
+    return Registration(given, _capabilities(body))
 
 
 def _shown(found: Resource) -> Json:
     return {"network": segment(found)}
 
 
+_segments = Handlers(form_of(NETWORK, "network_id", _registration))
 _NARROWING = (
     in_query("lease_id", "only allocations of this lease"),
     in_query("reservation_id", "only allocations of this reservation"),
@@ -134,7 +113,7 @@ _ROUTES = (
         method="GET",
         name="list_networks",
         summary="List the network segments that can be reserved",
-        handler=index,
+        handler=_segments.index,
         rule=GET,
         render=lambda found: {"networks": [segment(each) for each in found]},
         answers={200: an_object({"networks": a_list(ref("NetworkSegment"))})},
@@ -143,7 +122,7 @@ _ROUTES = (
         method="POST",
         name="create_network",
         summary="Register a network segment",
-        handler=create,
+        handler=_segments.create,
         rule=POST,
         body=Body("NetworkCreate", NETWORK_CREATE, (CREATE_EXAMPLE,)),
         render=_shown,
@@ -154,7 +133,7 @@ _ROUTES = (
         method="GET",
         name="show_network",
         summary="Show a network segment",
-        handler=show,
+        handler=_segments.show,
         rule=GET,
         render=_shown,
         answers={200: _ONE},
@@ -175,7 +154,7 @@ _ROUTES = (
         method="DELETE",
         name="delete_network",
         summary="Unregister a network segment",
-        handler=delete,
+        handler=_segments.delete,
         rule=DELETE,
         render=lambda _: {},
         answers={200: an_object({})},
