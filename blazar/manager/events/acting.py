@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import timedelta
 
 from blazar.manager.common.claims import Claim
@@ -60,7 +61,9 @@ def _outcome(runtime: Runtime, task: Task, act: Act) -> Outcome:
         LOG.exception("Reservation %s of lease %s failed unexpectedly", reservation.id, task.lease.id)
         return Failed(reservation, internal(error), permanent=False)
     if isinstance(progress, NotYet):
-        return progress if progress.cloud_ids is None else Waiting(reservation, progress)
+        if progress.cloud_ids is None:
+            return progress
+        return Waiting(replace(reservation, cloud_ids=progress.cloud_ids), progress)
     return Acted(reservation, progress.cloud_ids)
 
 

@@ -32,16 +32,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The cloud is still working, and has made something already, whose ``cloud_ids`` are to be stored."""
+    """The cloud is still working, and has made something already; the reservation has its cloud ids, to be stored."""
 
     reservation: Reservation
     progress: NotYet
-
-    @property
-    def noted(self) -> Reservation:
-        """Return the reservation with the cloud ids of what exists."""
-        cloud_ids = self.progress.cloud_ids
-        return self.reservation if cloud_ids is None else replace(self.reservation, cloud_ids=cloud_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +96,7 @@ def result_of(
     if then is not None:
         changed += [lifecycle.with_status(o.reservation, ReservationStatus.ERROR, now) for o in given_up]
     if unfinished:
-        changed += [o.noted for o in unfinished if isinstance(o, Waiting)]
+        changed += [o.reservation for o in unfinished if isinstance(o, Waiting)]
         of_each = [o.progress if isinstance(o, Waiting) else o for o in unfinished]
         waits = [o.after for o in of_each if isinstance(o, NotYet)]
         after = min(waits) if len(waits) == len(unfinished) else None

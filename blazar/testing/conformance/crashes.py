@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable
+from functools import partial
 
 from blazar.model.errors import BlazarError, NotEnoughResources
 from blazar.model.lease import Lease, LeaseStatus
@@ -54,7 +55,7 @@ def a_start_is_finished_by_another_manager(trial: Trial) -> None:
     empty = trial.site.snapshot()
     for step in range(1, MOST_CALLS):
         lease = scene.lease(start=LATER)
-        died = _dies(scene, lambda due=lease.window.start: scene.run_to(due), step)  # type: ignore[misc]
+        died = _dies(scene, partial(scene.run_to, lease.window.start), step)
         scene.run()
         check_status(scene, lease, LeaseStatus.ACTIVE, f"after a crash after call {step} of the start")
         check_usable(scene, lease, f"after a crash after call {step} of the start")
@@ -72,7 +73,7 @@ def an_end_is_finished_by_another_manager(trial: Trial) -> None:
     for step in range(1, MOST_CALLS):
         lease = scene.lease()
         scene.run()
-        died = _dies(scene, lambda due=lease.window.end: scene.run_to(due), step)  # type: ignore[misc]
+        died = _dies(scene, partial(scene.run_to, lease.window.end), step)
         # It may have died in the event before the end.
         scene.run_to(lease.window.end)
         scene.run()
@@ -105,7 +106,7 @@ def a_growth_is_finished_or_undone_by_another_manager(trial: Trial) -> None:
     for step in range(1, MOST_CALLS):
         lease = scene.lease(hours=4)
         scene.run()
-        died = _dies(scene, lambda it=lease: scene.resize(it, trial.harness.larger or {}), step)  # type: ignore[misc]
+        died = _dies(scene, partial(scene.resize, lease, trial.harness.larger or {}), step)
         scene.run()
         check_status(scene, lease, LeaseStatus.ACTIVE, f"after a crash after call {step} of a growth")
         check_usable(scene, lease, f"after a crash after call {step} of a growth")
