@@ -67,6 +67,7 @@ CODES: Mapping[str, ErrorCode] = {
     "host_has_servers": ErrorCode(409, "Host has servers"),
     "invalid_state": ErrorCode(409, "Invalid state"),
     "cloud_refused": ErrorCode(409, "Cloud refused"),
+    "role_missing": ErrorCode(409, "Role missing"),
     "idempotency_key_reused": ErrorCode(409, "Idempotency key reused"),
     "request_in_progress": ErrorCode(409, "Request in progress", SOON),
     "precondition_failed": ErrorCode(412, "Precondition failed"),

@@ -23,6 +23,7 @@ from blazar.cmd import assemble, config
 from blazar.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
 from blazar.store import migrate
+from blazar.store.store import Store
 
 USAGE = """usage: blazar-status [--config-file FILE] [--config-dir FOLDER] upgrade check
        blazar-status --help | --version
@@ -33,6 +34,12 @@ Exit codes: 0 no problem, 1 warnings, 2 failures that must be fixed, 255 the che
 
 WITH_GROUPS = frozenset({"virtual.instance.plugin", "flavor.instance.plugin"})
 """Plugins whose reservations may have server groups."""
+
+IN_PROJECTS = frozenset({"virtual.server.plugin", "virtual.stack.plugin", "virtual.volume.plugin"})
+"""Plugins whose reservations make something in the projects of users, and cannot without a role there."""
+
+NAMED = 5
+"""Projects that a finding names."""
 
 
 class Verdict(IntEnum):
@@ -192,24 +199,49 @@ def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 
 def _projects(conf: cfg.ConfigOpts, access: Access, own: str) -> Iterator[Finding]:
-    """Check that the service user has a role in users' projects, where it has to create their server groups."""
-    if not WITH_GROUPS & set(conf.manager.plugins):
+    """Check that the service user has a role in users' projects, where it has to make what belongs to them."""
+    plugins = set(conf.manager.plugins)
+    if not plugins & (WITH_GROUPS | IN_PROJECTS):
         return
     try:
         others = access.projects() - {own}
     except BlazarError as error:
         yield Finding("Projects", Verdict.WARNING, error.message)
         return
-    if others:
-        yield Finding("Projects", Verdict.SUCCESS)
+    if not others:
+        yield Finding("Projects", Verdict.WARNING, f"the service user has no role in users' projects{_lost(plugins)}")
         return
-    yield Finding(
-        "Projects",
-        Verdict.WARNING,
-        "the service user has no role in users' projects, so the server groups of reservations with affinity belong "
-        "to another project and users cannot name them in hints; grant a role in each domain: openstack role add "
-        "--user blazar --user-domain Default --domain Default --inherited member",
+    without = sorted(_projects_with_leases(conf) - others - {own})
+    if without:
+        more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
+        text = f"the service user has no role in these projects with leases: {', '.join(without[:NAMED])}{more}"
+        yield Finding("Projects", Verdict.WARNING, text + _lost(plugins))
+        return
+    yield Finding("Projects", Verdict.SUCCESS)
+
+
+def _lost(plugins: set[str]) -> str:
+    """Return what does not work without a role in a project, and how to give it."""
+    lost = []
+    if plugins & WITH_GROUPS:
+        lost.append(
+            ", so the server groups of reservations with affinity belong to another project and users cannot name "
+            "them in hints"
+        )
+    if plugins & IN_PROJECTS:
+        lost.append(", so reservations of servers, stacks and volumes are refused there, or cannot start")
+    return (
+        f"{''.join(lost)}; grant a role in each domain: openstack role add --user blazar --user-domain Default "
+        "--domain Default --inherited member"
     )
+
+
+def _projects_with_leases(conf: cfg.ConfigOpts) -> frozenset[str]:
+    """Return the projects of leases that have not ended; none if the database cannot be used, which is reported."""
+    try:
+        return Store(assemble.database_engine(conf)).leases.projects()
+    except (BlazarError, SQLAlchemyError):
+        return frozenset()
 
 
 CHECKS: tuple[Callable[[cfg.ConfigOpts], Iterator[Finding]], ...] = (

@@ -189,6 +189,21 @@ class ClaimLost(CloudUnavailable):
     public = None
 
 
+class RoleMissing(CloudUnavailable):
+    """The service user has no role in the project of a lease, in which it has to make something.
+
+    A request is refused with it. Work on a lease is retried, as an operator may grant the role at any time.
+    """
+
+    status = 409
+    code = "role_missing"
+    cause = Cause(ReasonCode.ROLE_MISSING)
+    public = (
+        "The service has no role in your project, in which it has to make something for this reservation; please ask "
+        "an operator to grant it"
+    )
+
+
 class CloudRefused(CloudError):
     """A permanent error: the cloud understood the call and rejected it. A retry will not help."""
 

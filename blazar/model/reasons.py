@@ -20,6 +20,7 @@ class ReasonCode(StrEnum):
     NOT_FINISHED_AT_END = "not_finished_at_end"
     INTERNAL_ERROR = "internal_error"
     QUOTA_EXCEEDED = "quota_exceeded"
+    ROLE_MISSING = "role_missing"
     SERVER_IN_THE_WAY = "server_in_the_way"
     PREVIOUS_USER_NOT_LEFT = "previous_user_not_left"
     RESOURCE_FAILED = "resource_failed"

@@ -93,6 +93,14 @@ class LeaseStore:
         with self._transactions.reading() as connection:
             return _many(connection, _shown(project_id))
 
+    def projects(self) -> frozenset[str]:
+        """Return the projects that have leases which have not ended."""
+        ended = (str(LeaseStatus.TERMINATED), str(LeaseStatus.ERROR))
+        query = sa.select(leases.c.project_id).distinct()
+        query = query.where(leases.c.deleted_at.is_(None), leases.c.status.not_in(ended))
+        with self._transactions.reading() as connection:
+            return frozenset(str(project) for project in connection.scalars(query))
+
     def revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
         """Return the ids and revisions of what ``of_project`` returns, in one statement."""
         query = sa.select(leases.c.id, leases.c.revision).where(*_shown(project_id))

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import socket
+from datetime import timedelta
 
 import pytest
 
 from blazar.cmd.status import main
+from blazar.testing.databases import new_sqlite
 from tests.conftest import RABBITMQ, missing
+from tests.world import NOON, World
 
 
 @pytest.fixture
@@ -188,6 +191,19 @@ def test_a_service_user_without_a_role_in_users_projects_is_a_warning_with_the_c
     assert found["Projects"].startswith("Warning: the service user has no role in users' projects")
     command = "openstack role add --user blazar --user-domain Default --domain Default --inherited member"
     assert command in found["Projects"]
+
+
+def test_projects_with_leases_in_which_the_service_user_has_no_role_are_named(check, working, tmp_path):
+    engine = new_sqlite(tmp_path / "leases.sqlite")
+    world = World(engine)
+    for project in ("physics", "art"):
+        world.lease(start=timedelta(hours=1), project=project)
+    assert world.store.leases.projects() == {"physics", "art"}
+    code, found = check(*working(database=str(engine.url)))
+    assert (code, list(found)) == (1, ["Projects"])
+    assert "no role in these projects with leases: art, so" in found["Projects"]
+    world.run_to(NOON + timedelta(hours=9))
+    assert world.store.leases.projects() == frozenset()
 
 
 def test_a_role_in_users_projects_is_only_needed_where_there_are_server_groups(check, working, stub):

@@ -313,7 +313,9 @@ def test_without_its_port_it_tells_what_is_missing(package):
     from blazar_instruments.type import LabInstrument
 
     with pytest.raises(InvalidInput, match="no package offers the port instruments by an entry point of blazar.clouds"):
-        LabInstrument.configured(cfg.ConfigOpts(), Cloud(compute=None, placement=None, network=None, segments=None))
+        LabInstrument.configured(
+            cfg.ConfigOpts(), Cloud(compute=None, placement=None, network=None, segments=None, projects=None)
+        )
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from blazar.clouds.openstack.aggregates import OpenStackAggregates
 from blazar.clouds.openstack.flavors import OpenStackFlavors
 from blazar.clouds.openstack.network import OpenStackNetwork
 from blazar.clouds.openstack.placement import OpenStackPlacement
+from blazar.clouds.openstack.projects import OpenStackProjects
 from blazar.clouds.openstack.segments import OpenStackSegments
 from blazar.clouds.openstack.servers import OpenStackServers
 from blazar.clouds.ports import Cloud, Hooks, NoHooks
@@ -31,5 +32,6 @@ def open_cloud(access: Access, *, az_aware: bool = True, hooks: Hooks | None = N
         placement=OpenStackPlacement(access),
         network=OpenStackNetwork(access),
         segments=OpenStackSegments(access),
+        projects=OpenStackProjects(access),
         hooks=hooks or NoHooks(),
     )

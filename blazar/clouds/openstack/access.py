@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +13,6 @@ from urllib.parse import urlsplit
 
 import requests
 from keystoneauth1 import exceptions as ksa
-from keystoneauth1.identity import v3
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from keystoneauth1.session import Session
 from openstack.connection import Connection
@@ -20,11 +21,17 @@ from openstack.warnings import OpenStackDeprecationWarning
 from requests.adapters import HTTPAdapter
 
 from blazar import __version__
+from blazar.clouds.openstack.in_project import InProject, ProjectLogin
 from blazar.clouds.openstack.service import Service, brief
 from blazar.model.errors import CloudRefused, CloudUnavailable
 
 # openstacksdk warns of calls that it makes itself; operators can do nothing about them.
 warnings.filterwarnings("ignore", category=OpenStackDeprecationWarning)
+
+PROJECTS = 200
+"""Projects whose services are kept."""
+RECENT_SECONDS = 120.0
+"""How long a role that was seen counts as there."""
 
 POOL = 256
 """Connections to one service that stay open: as many as a manager has threads that may call concurrently.
@@ -89,21 +96,41 @@ class Access:
         self.placement = self._service("Placement", lambda: connection.placement)
         self.image = self._service("Glance", lambda: connection.image)
         self.network = self._service("Neutron", lambda: connection.network)
+        self._auth_url = getattr(credentials.auth, "auth_url", None)
+        self._projects: OrderedDict[str, InProject] = OrderedDict()
+        self._lock = threading.Lock()
 
-    def compute_in(self, project_id: str) -> Service | None:
-        """Return Nova for the service user in another project; None if the user has no role there."""
-        if not hasattr(self._credentials.auth, "auth_url"):
-            return None
+    def in_project(self, project_id: str, *, recent: bool = False) -> InProject:
+        """Return the services for the service user as a member of another project. RoleMissing, CloudUnavailable.
+
+        They are kept, and log in again when their token ends. ``recent``: the role was seen within the last minutes.
+        """
+        with self._lock:
+            found = self._projects.get(project_id)
+            if found is None:
+                found = self._projects[project_id] = self._made_for(project_id)
+            self._projects.move_to_end(project_id)
+            while len(self._projects) > PROJECTS:
+                self._projects.popitem(last=False)
         try:
-            token = self.session.get_token()
-            session = self._session(v3.Token(self._credentials.auth.auth_url, token, project_id=project_id))
-            session.get_token()
-        except (ksa.Unauthorized, ksa.Forbidden, ksa.NotFound):
-            return None
+            found.log_in(RECENT_SECONDS if recent else None)
         except (ksa.ClientException, requests.RequestException) as error:
             raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
+        return found
+
+    def _made_for(self, project_id: str) -> InProject:
+        plugin = ProjectLogin(self.session, str(self._auth_url or ""), project_id, self.projects)
+        session = self._session(plugin)
         connection = self._connection(session)
-        return self._service("Nova", lambda: connection.compute)
+        return InProject(
+            session,
+            plugin,
+            compute=self._service("Nova", lambda: connection.compute),
+            network=self._service("Neutron", lambda: connection.network),
+            image=self._service("Glance", lambda: connection.image),
+            volume=self._service("Cinder", lambda: connection.block_storage),
+            orchestration=self._service("Heat", lambda: connection.orchestration),
+        )
 
     def _session(self, auth: BaseIdentityPlugin) -> Session:
         credentials = self._credentials
@@ -139,7 +166,7 @@ class Access:
 
     def projects(self) -> frozenset[str]:
         """Return the ids of the projects in which the service user has a role. CloudUnavailable, CloudRefused."""
-        url = str(getattr(self._credentials.auth, "auth_url", None) or "").rstrip("/")
+        url = str(self._auth_url or "").rstrip("/")
         if not url:
             return frozenset()
         try:

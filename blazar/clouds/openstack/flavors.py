@@ -10,7 +10,7 @@ from urllib.parse import quote
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json
 from blazar.clouds.ports import Flavor, ServerGroup
-from blazar.model.errors import NotFound
+from blazar.model.errors import NotFound, RoleMissing
 
 FLAVORS = "2.61"
 """Shows the extra specs of a flavor with the flavor."""
@@ -114,8 +114,9 @@ class OpenStackFlavors:
 
         Nova creates a group in the project of the token, and only operators may use that of another project in a hint.
         """
-        nova = self._access.compute_in(project_id)
-        if nova is None:
+        try:
+            nova = self._access.in_project(project_id).compute
+        except RoleMissing:
             LOG.warning(
                 "Server group %s is not in project %s, where the service user has no role: no hint can name the group",
                 name,

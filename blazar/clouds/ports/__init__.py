@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import compute, hooks, network, placement, segments
+from blazar.clouds.ports import compute, hooks, network, placement, projects, segments
 from blazar.clouds.ports.compute import (
     Aggregate,
     Aggregates,
@@ -36,6 +36,7 @@ from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookCall, HookResu
 from blazar.clouds.ports.network import FloatingIp, Network, NetworkInfo, Subnet
 from blazar.clouds.ports.others import OtherPorts
 from blazar.clouds.ports.placement import Placement, ReservedCapacity
+from blazar.clouds.ports.projects import Projects
 from blazar.clouds.ports.segments import (
     Port,
     Route,
@@ -75,6 +76,7 @@ __all__ = [
     "OtherPorts",
     "Placement",
     "Port",
+    "Projects",
     "ReservedCapacity",
     "Route",
     "Router",
@@ -91,7 +93,7 @@ __all__ = [
     "Trunk",
 ]
 
-CHANGES = compute.CHANGES | placement.CHANGES | network.CHANGES | segments.CHANGES | hooks.CHANGES
+CHANGES = compute.CHANGES | placement.CHANGES | network.CHANGES | segments.CHANGES | projects.CHANGES | hooks.CHANGES
 """The calls of all ports that change the cloud."""
 
 
@@ -103,5 +105,6 @@ class Cloud:
     placement: Placement
     network: Network
     segments: Segments
+    projects: Projects
     hooks: Hooks = field(default_factory=NoHooks)
     others: OtherPorts = field(default_factory=OtherPorts)

@@ -16,6 +16,7 @@ from blazar.clouds.simulated.network import SimulatedNetwork
 from blazar.clouds.simulated.network_users import NetworkUsers
 from blazar.clouds.simulated.operators import Operators
 from blazar.clouds.simulated.placement import SimulatedPlacement
+from blazar.clouds.simulated.projects import SimulatedProjects
 from blazar.clouds.simulated.segments import SimulatedSegments
 from blazar.clouds.simulated.servers import SimulatedServers
 from blazar.clouds.simulated.service import Calls, Durations
@@ -51,6 +52,7 @@ class SimulatedCloud:
         self.placement = SimulatedPlacement(calls, clock, self.durations)
         self.network = SimulatedNetwork(calls, clock, self.durations)
         self.segments = SimulatedSegments(calls, clock, self.durations)
+        self.projects = SimulatedProjects(calls, clock, self.durations)
         self.hooks = SimulatedHooks(calls, clock, self.durations)
         self.users = Users(storage, clock)
         self.operators = Operators(storage, clock)
@@ -66,6 +68,7 @@ class SimulatedCloud:
             placement=self.placement,
             network=self.network,
             segments=self.segments,
+            projects=self.projects,
             hooks=self.hooks,
             others=self._others,
         )

@@ -110,6 +110,18 @@ class Operators:
             network.subnets[0].pools = pools if pools is not None else network.subnets[0].pools
             network.subnets[0].gateway = gateway or network.subnets[0].gateway
 
+    def close_project(self, project_id: str) -> None:
+        """Take the role in a project from the service user."""
+        with self._storage.open(to_change=True) as state:
+            if project_id not in state.closed_projects:
+                state.closed_projects.append(project_id)
+
+    def open_project(self, project_id: str) -> None:
+        """Give the service user a role in a project."""
+        with self._storage.open(to_change=True) as state:
+            if project_id in state.closed_projects:
+                state.closed_projects.remove(project_id)
+
     def break_thing(self, thing_id: str, failure: str | None = None, *, unusable: str | None = None) -> None:
         """Let a thing with a hook fail, or refuse to be handed over (None: be as usual)."""
         with self._storage.open(to_change=True) as state:

@@ -269,7 +269,7 @@ class State:
     ``providers`` has the reservation providers by hypervisor hostname, ``inventories`` their totals by class.
     ``ranges`` is None in a cloud without the extension for ranges of segments; ``most_networks`` is the quota of each
     project, None without a limit.
-    ``things`` are those with a hook, by id.
+    ``things`` are those with a hook, by id. The service user has no role in the ``closed_projects``.
     """
 
     hosts: dict[str, HostState] = field(default_factory=dict)
@@ -291,6 +291,7 @@ class State:
     ranges: list[RangeState] | None = None
     most_networks: int | None = None
     things: dict[str, ThingState] = field(default_factory=dict)
+    closed_projects: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``from_json`` takes."""
@@ -320,6 +321,7 @@ class State:
             ranges=[RangeState(**value) for value in data["ranges"]] if data.get("ranges") is not None else None,
             most_networks=data.get("most_networks"),
             things={key: ThingState(**value) for key, value in data.get("things", {}).items()},
+            closed_projects=list(data.get("closed_projects", ())),
         )
 
     def occupants(self, service_name: str, now: datetime) -> list[ServerState]:
