@@ -63,14 +63,16 @@ def test_a_network_of_several_segments_has_all_of_them(web, segments):
     assert "provider%3Asegmentation_id=101" in sent(web, "/networks")[0].url
 
 
-def test_ranges_are_read_by_type(web, segments):
+def test_ranges_are_read(web, segments):
     shared = {"network_type": "vlan", "physical_network": "physnet1", "minimum": 1, "maximum": 9, "shared": True}
     own = {**shared, "shared": False, "project_id": "service"}
     path = f"{NEUTRON}/network_segment_ranges"
-    web.get(path, json={"network_segment_ranges": [shared, own]})
+    vxlan = {"network_type": "vxlan", "physical_network": "", "minimum": 1, "maximum": 9, "shared": True}
+    web.get(path, json={"network_segment_ranges": [shared, own, vxlan]})
     assert segments.segment_ranges("vlan") == (
         SegmentRange("vlan", "physnet1", 1, 9, True),
         SegmentRange("vlan", "physnet1", 1, 9, False, "service"),
+        SegmentRange("vxlan", None, 1, 9, True),
     )
     web.get(path, status_code=404, json={"message": "The resource could not be found."})
     assert segments.segment_ranges("vlan") is None

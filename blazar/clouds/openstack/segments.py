@@ -205,7 +205,8 @@ def _segment(item: Json) -> Segment:
 def _range(item: Json) -> SegmentRange:
     return SegmentRange(
         item["network_type"],
-        item.get("physical_network"),
+        # Neutron tells none as an empty text here.
+        item.get("physical_network") or None,
         int(item["minimum"]),
         int(item["maximum"]),
         bool(item["shared"]),
