@@ -52,7 +52,7 @@ soak: $(BIN)/.dev ## real processes that are killed and stopped, with checks: MI
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),15) --database $(or $(DATABASE),postgresql) $(if $(SEED),--seed $(SEED))
 
 # A small real OpenStack on this machine; cloud/README.md describes it. nova-scheduler loads our filter, Heat our client.
-CLOUD := OPENSTACK_CLOUD_SERVICES=$${OPENSTACK_CLOUD_SERVICES:-heat} \
+CLOUD := OPENSTACK_CLOUD_SERVICES=$${OPENSTACK_CLOUD_SERVICES:-cinder,heat} \
 	OPENSTACK_CLOUD_RESERVATION_CLIENT=$(CURDIR)/client \
 	NOVA_EXTRA_FILTERS=blazarnova.scheduler.filters.blazar_filter.BlazarFilter EXTRA_PYTHON_PACKAGE=$(CURDIR)/nova
 CLOUD_PYTHON = $(or $(OPENSTACK_CLOUD_HOME),$(HOME)/.cache/openstack-cloud)/venv/bin/python

@@ -207,6 +207,20 @@ def main(undo):
         finally:
             admin.compute.enable_service(service)
 
+    with step("trunk with a sub-port, and the range of its network"):
+        parent, sub = (demo.network.create_port(name=NAME, network_id=network.id) for _ in range(2))
+        for each in (parent, sub):
+            undo.callback(demo.network.delete_port, each)
+        tagged = {"port_id": sub.id, "segmentation_type": "vlan", "segmentation_id": 7}
+        undo.callback(demo.network.delete_trunk, demo.network.create_trunk(port_id=parent.id, sub_ports=[tagged]))
+        segment = admin.network.get_network(network.id).provider_segmentation_id
+        (found,) = (r for r in admin.network.network_segment_ranges() if r.network_type == "vxlan" and r.default)
+        assert found.minimum <= segment <= found.maximum, segment
+
+    with step("the service under test acts in a project that it is not in"):
+        there = openstack.connect(cloud="blazar").connect_as_project("demo")
+        assert there.current_project_id == demo.current_project_id
+
     if "cinder" in OPTIONAL:
         with step("volume: create, attach, detach"):
             volume = demo.block_storage.create_volume(size=1, name=NAME)
@@ -217,6 +231,38 @@ def main(undo):
             demo.block_storage.wait_for_status(volume, "in-use", interval=0.3, wait=60)
             demo.compute.delete_volume_attachment(server, volume.id)
             demo.block_storage.wait_for_status(volume, "available", interval=0.3, wait=60)
+
+        with step("volume: extend, snapshot, transfer to another project"):
+            demo.block_storage.extend_volume(volume, 2)
+            until(lambda: demo.block_storage.get_volume(volume.id).size == 2)
+            snapshot = demo.block_storage.create_snapshot(volume_id=volume.id, name=NAME)
+            demo.block_storage.wait_for_status(snapshot, "available", interval=0.3, wait=60)
+            demo.block_storage.delete_snapshot(snapshot)
+            demo.block_storage.wait_for_delete(snapshot, interval=0.3, wait=60)
+            other = openstack.connect(cloud="alt_demo")
+            for giver, taker in ((demo, other), (other, demo)):
+                transfer = giver.block_storage.create_transfer(volume_id=volume.id, name=NAME)
+                taker.block_storage.accept_transfer(transfer.id, transfer.auth_key)
+                assert taker.block_storage.get_volume(volume.id).status == "available"
+
+        with step("volume with an image, server on it"):
+            root = demo.block_storage.create_volume(size=1, name=NAME, image_id=image.id)
+            undo.callback(demo.block_storage.wait_for_delete, root)
+            undo.callback(demo.block_storage.delete_volume, root)
+            demo.block_storage.wait_for_status(root, "available", interval=0.3, wait=60)
+            assert demo.block_storage.get_volume(root.id).is_bootable
+            disk = {"boot_index": 0, "uuid": root.id, "source_type": "volume", "destination_type": "volume"}
+            boot(name=f"{NAME}-root", image_id="", block_device_mapping=[disk])
+
+        with step("a type leads to its pool, which takes what has room in it"):
+            kind = admin.block_storage.create_type(name=NAME, extra_specs={"pool_name": "thick-2"})
+            undo.callback(admin.block_storage.delete_type, kind)
+            for size, status in ((40, "available"), (10, "error")):
+                made = admin.block_storage.create_volume(size=size, name=NAME, volume_type=NAME)
+                undo.callback(admin.block_storage.wait_for_delete, made)
+                undo.callback(admin.block_storage.delete_volume, made)
+                seen = admin.block_storage.wait_for_status(made, status, failures=[], interval=0.3, wait=60)
+                assert status == "error" or admin.block_storage.get_volume(seen.id).host.endswith("#thick-2")
 
     if "heat" in OPTIONAL:
         with step("stack with one server"):

@@ -62,6 +62,7 @@ OPTIONAL = [
 ]
 CLIENT = os.environ.get("OPENSTACK_CLOUD_RESERVATION_CLIENT") or ""
 DATABASES = ["keystone", "glance", "placement", "nova_api", "nova", "nova_cell0", "neutron", "cinder", "heat", "blazar"]
+INHERITING = "blazar"
 SERVICE_USERS = ["nova", "placement", "neutron", "glance", "cinder", "heat", "blazar"]
 DEMO = ["demo", "alt_demo"]
 
@@ -491,7 +492,7 @@ def configure():
     neutron.update(
         {
             "core_plugin": "ml2",
-            "service_plugins": "router",
+            "service_plugins": "router,trunk,network_segment_range,port_forwarding",
             "auth_strategy": "keystone",
             "state_path": VAR / "neutron",
             "dhcp_agent_notification": "false",
@@ -531,7 +532,7 @@ def configure():
             },
             "ml2_type_flat": {"flat_networks": "*"},
             "ml2_type_vlan": {"network_vlan_ranges": "physnet1:100:999"},
-            "ml2_type_vxlan": {"vni_ranges": "1:100000"},
+            "ml2_type_vxlan": {"vni_ranges": "1:10000"},
         },
     )
 
@@ -633,12 +634,17 @@ def configure():
                         "resource_query_filters_file": VENV / "etc/cinder/resource_filters.json",
                         "enabled_backends": "fake",
                         "default_volume_type": "fake",
+                        # What users delete is seen in the pools after so many seconds.
+                        "backend_stats_polling_interval": 10,
+                        "quota_volumes": 1000,
+                        "quota_snapshots": 1000,
+                        "quota_gigabytes": 100000,
                         "glance_api_servers": url("glance"),
                         "rootwrap_config": VENV / "etc/cinder/rootwrap.conf",
                     },
                 ),
                 "fake": {
-                    "volume_driver": "cinder.tests.fake_driver.FakeLoggingVolumeDriver",
+                    "volume_driver": "cloud_fakes.volume.CloudFakeVolumeDriver",
                     "volume_backend_name": "fake",
                 },
                 "database": db("cinder"),
@@ -1061,6 +1067,9 @@ def bootstrap_identity(s):
         grant(project, user, roles["member"])
         grant(project, user, roles["reader"])
         grant(project, user, roles["heat_stack_owner"])
+    # The service under test acts in the projects of its users, also those made later.
+    user = ensure("user", "users", INHERITING)
+    s.call("PUT", f"{v3}/OS-INHERIT/domains/default/users/{user}/roles/{roles['member']}/inherited_to_projects")
 
     catalogue = [
         ("compute", "nova", url("nova", "/v2.1")),
@@ -1285,7 +1294,7 @@ def up(options):
     wait("Keystone", lambda: s.login(), 120, ["keystone"])
     # Before the services that read the catalogue, as they keep it.
     mark = VAR / "bootstrapped"
-    wanted = json.dumps([PORTS, OPTIONAL, SERVICE_USERS])
+    wanted = json.dumps([PORTS, OPTIONAL, SERVICE_USERS, INHERITING])
     first = not mark.exists() or mark.read_text() != wanted
     if first:
         say("creating users and the catalogue")
