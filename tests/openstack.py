@@ -325,18 +325,6 @@ def has_left(compute: Any, aggregate_id: int, host: str) -> bool:
 
 
 @contextmanager
-def service_user_in_all_projects() -> Iterator[None]:
-    """The service user has a role in all projects, so that server groups can be made there."""
-    user = identity("GET", "/users?name=blazar")["users"][0]["id"]
-    path = f"/OS-INHERIT/domains/default/users/{user}/roles/{ids_of('roles')['member']}/inherited_to_projects"
-    identity("PUT", path)
-    try:
-        yield
-    finally:
-        identity("DELETE", path)
-
-
-@contextmanager
 def new_user(roles: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """A user with one role in each of some projects, by their names; yield its login, in the first of them."""
     name, password = f"test-{uuid.uuid4().hex[:8]}", uuid.uuid4().hex

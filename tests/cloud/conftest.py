@@ -70,10 +70,3 @@ def nothing_left(service: Deployment) -> Iterator[None]:
     """Each test finds every host free, whatever became of the one before."""
     yield
     service.forget_leases()
-
-
-@pytest.fixture(scope="module")
-def welcome() -> Iterator[None]:
-    """The service user may act in all projects."""
-    with openstack.service_user_in_all_projects():
-        yield

@@ -22,7 +22,7 @@ from tests.cloud.deployment import Deployment
 from tests.cloud.looks import PROGRAMS, installed_client
 from tests.openstack import ExternalNetwork
 
-pytestmark = pytest.mark.usefixtures("tidied", "welcome")
+pytestmark = pytest.mark.usefixtures("tidied")
 
 NOBODY = "3fa85f64-5717-4562-b3fc-2c963f66afa6"
 """The id of no lease."""

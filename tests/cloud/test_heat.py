@@ -20,7 +20,7 @@ from tests.cloud.deployment import Deployment, in_minutes
 from tests.cloud.looks import PROGRAMS, host_of, installed_client, pool
 from tests.conftest import missing
 
-pytestmark = pytest.mark.usefixtures("nothing_left", "welcome", "heat")
+pytestmark = pytest.mark.usefixtures("nothing_left", "heat")
 
 STACK = "test-reservations"
 HOST = "compute-4"
@@ -89,7 +89,7 @@ def heat() -> None:
     kinds = [service["type"] for service in openstack.identity("GET", "/services")["services"]]
     engine = openstack.HOME / "run" / "heat-engine.json"
     if "orchestration" not in kinds or not engine.exists():
-        missing("Heat", "the test cloud runs without it; type OPENSTACK_CLOUD_SERVICES=heat make cloud")
+        missing("Heat", "the test cloud runs without it; type OPENSTACK_CLOUD_SERVICES=cinder,heat make cloud")
 
 
 @pytest.fixture

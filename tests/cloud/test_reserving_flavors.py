@@ -17,7 +17,7 @@ from tests.cloud.looks import gone, host_of
 from tests.cloud.test_reserving_instances import HOSTS, class_of, nothing_is_left, slots
 from tests.openstack import eventually
 
-pytestmark = pytest.mark.usefixtures("nothing_left", "welcome")
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 LATER = {"start_date": "2040-01-01 10:00", "end_date": "2040-01-01 12:00"}
 

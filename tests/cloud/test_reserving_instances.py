@@ -14,7 +14,7 @@ from tests.cloud.deployment import Deployment, a_host
 from tests.cloud.looks import gone, host_of
 from tests.openstack import eventually
 
-pytestmark = pytest.mark.usefixtures("nothing_left", "welcome")
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 HOSTS = ("compute-1", "compute-2", "compute-3")
 

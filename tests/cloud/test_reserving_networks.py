@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from blazar.clouds.ports import Segment
+from blazar.clouds.ports import Segment, SegmentRange, Trunk
+from tests import openstack
 from tests.cloud.deployment import Deployment
 from tests.contract.builders import RealBuilder
 from tests.openstack import eventually
 
-VLANS = (871, 872)
+# Ids below are in the range from which Neutron serves everybody.
+VLANS = (1871, 1872)
 
 
 @pytest.fixture
@@ -30,6 +32,21 @@ def nothing_left(service: Deployment):
     service.forget_leases()
     for segment in service.call("admin", "GET", "/networks")["networks"]:
         assert service.call("admin", "DELETE", f"/networks/{segment['id']}").status == 200
+
+
+def test_a_segment_that_neutron_gives_to_others_is_refused(service: Deployment, builder: RealBuilder):
+    own = str(openstack.access("blazar").session.get_project_id())
+    for project in (None, builder.project, own):
+        number = 1881 if project is None else 1882 if project == builder.project else 1883
+        shared = project is None
+        builder.offer(SegmentRange("vlan", builder.physical, number, number, shared=shared, project_id=project))
+        body = {"network_type": "vlan", "physical_network": builder.physical, "segment_id": number}
+        answer = service.call("admin", "POST", "/networks", body)
+        assert answer.status == (201 if project == own else 400), answer
+        assert ("range" in str(answer.body)) is (project != own)
+    body = {"network_type": "vxlan", "physical_network": None, "segment_id": 77}
+    answer = service.call("admin", "POST", "/networks", body)
+    assert (answer.status, "from which Neutron serves all projects" in str(answer.body)) == (400, True)
 
 
 def test_a_network_from_registration_to_release(service: Deployment, builder: RealBuilder):
@@ -55,8 +72,15 @@ def test_a_network_from_registration_to_release(service: Deployment, builder: Re
     taken = segments.create_segment_network(
         Segment("vlan", builder.physical, other), name="test-segments", project_id=builder.project, description=""
     )
+    # A trunk of theirs with a sub-port elsewhere, whose server still holds the parent; and one from elsewhere to here.
+    kept, elsewhere = builder.port(taken.id), builder.port(taken.id)
+    builder.trunk(builder.port(network.id, "compute:nova"), kept, enabled=False, bound=True)
+    far = builder.trunk(elsewhere, builder.port(network.id))
     service.end(lease["id"])
     service.reaches(lease["id"], "TERMINATED")
     assert eventually(lambda: segments.segment_networks(id=network.id), lambda left: not left) == ()
     assert segments.ports_on(network.id) == ()
     assert (builder.routes_of(router), segments.segment_networks(id=taken.id)) == ([], (taken,))
+    assert segments.trunks_with([kept]) == ()
+    assert segments.trunks_with([elsewhere]) == (Trunk(far, elsewhere),)
+    assert {kept, elsewhere} == {port.id for port in segments.ports_on(taken.id)}

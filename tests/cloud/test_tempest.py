@@ -176,7 +176,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Out
     operator = openstack.Servers("admin")
     nova = operator.access.session.get_endpoint(service_type="compute", interface="public")
     for url in fresh_database("mariadb", folder):
-        with openstack.service_user_in_all_projects(), deployed(folder, url, hosts=0, managers=2) as service:
+        with deployed(folder, url, hosts=0, managers=2) as service:
             front = Front({"reservation": service.url, "compute": nova.removesuffix("/v2.1")})
             try:
                 # The first part registers a host and gives it back, and with that takes it out of the freepool: it is

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from blazar.clouds.openstack import open_cloud
-from blazar.clouds.ports import Cloud, Segment
+from blazar.clouds.ports import Cloud, Segment, SegmentRange
 from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, of_size
+from blazar.clouds.simulated.state import RangeState
 from blazar.model.errors import BlazarError, NotFound
 from tests import openstack
 from tests.world import ManualClock
@@ -34,9 +35,13 @@ class Builder(Protocol):
 
     def routes_of(self, router_id: str) -> list[tuple[str, str]]: ...
 
+    def trunk(self, parent: str, *sub_ports: str, enabled: bool = True, bound: bool = False) -> str: ...
+
+    def offer(self, *ranges: SegmentRange) -> None: ...
+
 
 class SimulatedBuilder:
-    """One of the simulated cloud, which alone has trunks and floating IPs here."""
+    """One of the simulated cloud, which alone has floating IPs and distributed routers here."""
 
     physical = "physnet1"
     project = "p"
@@ -57,6 +62,15 @@ class SimulatedBuilder:
 
     def routes_of(self, router_id: str) -> list[tuple[str, str]]:
         return [(destination, hop) for destination, hop in self._users.routes_of(router_id)]
+
+    def trunk(self, parent: str, *sub_ports: str, enabled: bool = True, bound: bool = False) -> str:
+        return self._users.trunk(parent, *sub_ports, enabled=enabled, bound=bound)
+
+    def offer(self, *ranges: SegmentRange) -> None:
+        with self.simulated.change_state() as state:
+            state.ranges = [
+                RangeState(r.network_type, r.physical_network, r.minimum, r.maximum, r.project_id) for r in ranges
+            ]
 
 
 class RealBuilder:
@@ -90,8 +104,38 @@ class RealBuilder:
         routes = self._neutron.get(f"/routers/{router_id}")["router"]["routes"]
         return [(route["destination"], route["nexthop"]) for route in routes]
 
+    def trunk(self, parent: str, *sub_ports: str, enabled: bool = True, bound: bool = False) -> str:
+        tagged = [
+            {"port_id": port, "segmentation_type": "vlan", "segmentation_id": number}
+            for number, port in enumerate(sub_ports, 101)
+        ]
+        made = self._made("trunk", {"port_id": parent, "sub_ports": tagged, "admin_state_up": enabled})
+        if bound:
+            self._neutron.call("PUT", f"/ports/{parent}", body={"port": {"binding:host_id": "compute-1"}})
+        return made
+
+    def offer(self, *ranges: SegmentRange) -> None:
+        for each in ranges:
+            wanted: dict[str, Any] = {
+                "name": NAME,
+                "network_type": each.network_type,
+                "minimum": each.minimum,
+                "maximum": each.maximum,
+                "shared": each.shared,
+            }
+            if each.physical_network is not None:
+                wanted["physical_network"] = each.physical_network
+            if each.project_id is not None:
+                wanted["project_id"] = each.project_id
+            self._neutron.call("POST", "/network_segment_ranges", body={"network_segment_range": wanted})
+
     def clean(self) -> None:
         """Delete what was made, also by a run that was killed."""
+        for trunk in self._named("trunks"):
+            self.cloud.segments.enable_trunk(trunk, enabled=True)
+            for port in self._neutron.get(f"/trunks/{trunk}", params={"fields": "port_id"})["trunk"].values():
+                self.cloud.segments.disown_port(port)
+            self.cloud.segments.delete_trunk(trunk)
         for router in self._named("routers"):
             self._neutron.call("PUT", f"/routers/{router}", body={"router": {"routes": []}})
             for port in self._neutron.get("/ports", params={"device_id": router})["ports"]:
@@ -104,6 +148,8 @@ class RealBuilder:
                     self.cloud.segments.delete_port(port.id)
             with suppress(NotFound):
                 self.cloud.segments.delete_network(network)
+        for found in self._named("network_segment_ranges"):
+            self._neutron.call("DELETE", f"/network_segment_ranges/{found}")
 
     def _named(self, kind: str) -> list[str]:
         return [str(found["id"]) for found in self._neutron.get(f"/{kind}", params={"name": NAME})[kind]]

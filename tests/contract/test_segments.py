@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from blazar.clouds.ports import Port, Route, Segment, SegmentInUse
-from blazar.clouds.simulated.state import RangeState
+from blazar.clouds.ports import Port, Route, Segment, SegmentInUse, SegmentRange
 from blazar.model.errors import CloudError, CloudUnavailable, Conflict, NotFound
 from tests.contract.builders import NAME, Builder, SimulatedBuilder, builder_on, made, nowhere
 
@@ -22,7 +21,7 @@ def builder(request, tmp_path) -> Iterator[Builder]:
 
 @pytest.fixture(params=["memory", "file"])
 def simulated(request, tmp_path) -> Iterator[SimulatedBuilder]:
-    """The clouds that have trunks, ranges and floating IPs on these networks."""
+    """The clouds that have quotas, floating IPs and distributed routers on these networks."""
     yield from builder_on(request.param, tmp_path)
 
 
@@ -157,11 +156,10 @@ def test_a_router_leaves_in_order_routes_interface_network_and_keeps_its_other_r
     assert segments.routers([router]) != ()
 
 
-def test_ports_of_a_trunk_leave_after_it(simulated):
-    segments, users = simulated.cloud.segments, simulated.simulated.network_users
-    here, other = (made(simulated, Segment("vlan", "physnet1", number)).id for number in (11, 12))
-    parent, sub, foreign = users.port(here), users.port(here), users.port(other)
-    trunk, far = users.trunk(parent, foreign), users.trunk(users.port(other), sub)
+def test_ports_of_a_trunk_leave_after_it(builder, segments):
+    here, other = (made(builder, Segment("vlan", builder.physical, number)).id for number in (777, 778))
+    parent, sub, foreign = builder.port(here), builder.port(here), builder.port(other)
+    trunk, far = builder.trunk(parent, foreign), builder.trunk(builder.port(other), sub)
     assert {t.id: (t.parent, set(t.sub_ports)) for t in segments.trunks_with([parent])} == {trunk: (parent, {foreign})}
     assert [t.id for t in segments.trunks_with([sub])] == [far]
     for port in (parent, sub):
@@ -176,11 +174,10 @@ def test_ports_of_a_trunk_leave_after_it(simulated):
     segments.delete_network(here)
 
 
-def test_a_trunk_stays_while_it_is_disabled_or_its_parent_is_bound(simulated):
-    segments, users = simulated.cloud.segments, simulated.simulated.network_users
-    here = made(simulated, Segment("vlan", "physnet1", 11)).id
-    parent, sub = users.port(here, "compute:nova"), users.port(here)
-    trunk = users.trunk(parent, sub, enabled=False, bound=True)
+def test_a_trunk_stays_while_it_is_disabled_or_its_parent_is_bound(builder, segments, vlan):
+    here = made(builder, vlan).id
+    parent, sub = builder.port(here, "compute:nova"), builder.port(here)
+    trunk = builder.trunk(parent, sub, enabled=False, bound=True)
     for refused in (lambda: segments.delete_trunk(trunk), lambda: segments.remove_sub_ports(trunk, [sub])):
         with pytest.raises(Conflict):
             refused()
@@ -243,15 +240,17 @@ def test_a_port_that_says_it_is_of_a_router_leaves_without_its_owner(simulated, 
     segments.delete_network(here)
 
 
-def test_ranges_are_told_where_the_cloud_has_them(simulated):
-    segments = simulated.cloud.segments
-    assert segments.segment_ranges("vlan") is None
-    with simulated.simulated.change_state() as state:
-        state.ranges = [RangeState("vlan", "physnet1", 100, 200), RangeState("vxlan", None, 1, 9, "service")]
-    (found,) = segments.segment_ranges("vlan")
-    assert (found.physical_network, found.minimum, found.maximum, found.shared) == ("physnet1", 100, 200, True)
-    (other,) = segments.segment_ranges("vxlan")
-    assert (other.shared, other.project_id) == (False, "service")
+def test_ranges_are_told_where_the_cloud_has_them(builder, segments):
+    everybodys = SegmentRange("vlan", builder.physical, 1100, 1109, shared=True)
+    ours = SegmentRange("vxlan", None, 200001, 200009, shared=False, project_id=builder.project)
+    builder.offer(everybodys, ours)
+    assert everybodys in segments.segment_ranges("vlan")
+    assert ours not in segments.segment_ranges("vlan")
+    assert ours in segments.segment_ranges("vxlan")
+
+
+def test_a_cloud_without_ranges_says_so(simulated):
+    assert simulated.cloud.segments.segment_ranges("vlan") is None
 
 
 def test_a_quota_is_the_users_to_mend(simulated):
