@@ -28,6 +28,7 @@ class ReasonCode(StrEnum):
     CLOUD_REFUSED = "cloud_refused"
     CLOUD_UNAVAILABLE = "cloud_unavailable"
     RESOURCE_NOT_READY = "resource_not_ready"
+    REFERENT_FAILED = "referent_failed"
 
     @classmethod
     def _missing_(cls, value: object) -> ReasonCode:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Protocol, runtime_checkable
 
 from blazar.model.demand import Demand
@@ -54,9 +54,38 @@ class Action(StrEnum):
         return self in (Action.SNAPSHOT, Action.MIGRATION)
 
 
+class Rank(IntEnum):
+    """When a reservation ends among those of its lease: after all of a lower rank, whatever refers to what.
+
+    Reservations of one rank do not wait for each other, except for those that refer to them.
+    """
+
+    ORCHESTRATION = 0
+    COMPUTE = 1
+    ATTACHED = 2
+    NETWORK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Another reservation of the same lease, which parameters name by ``{"reservation": …}``.
+
+    ``pointer`` is the JSON pointer of that object in the parameters, as ``/networks/0``. ``reservation`` is the id; in
+    a request for a new lease, which has no ids yet, the index among its reservations, from 0. ``resource_types`` are
+    the types that it may be of: none for any.
+    """
+
+    pointer: str
+    reservation: str | int
+    resource_types: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One reservation to act on, with the resources that are promised to it.
+
+    ``lease`` has the other reservations as they are now, with the cloud ids of those that were started before this one
+    in the same attempt.
 
     ``counts`` is the count on each, by calendar id; ``in_use`` the count in use, None if it was not read. For a type
     that ``ReadsHistory``: ``former`` are the resources that the reservation had in its window and has no more, and
@@ -70,6 +99,13 @@ class Task:
     in_use: Mapping[int, int] | None = None
     former: tuple[Resource, ...] = ()
     turns: Mapping[int, int] = field(default_factory=dict)
+
+    def referent(self, reservation_id: str) -> Reservation:
+        """Return the reservation of the lease that a reference names: at a start it is active, with its cloud ids."""
+        found = self.lease.reservation(reservation_id)
+        if found is None:
+            raise LookupError(f"lease {self.lease.id} has no reservation {reservation_id}")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +200,29 @@ class Requires(Protocol):
 
     def requirement(self, parameters: Content) -> Requirement:
         """Return what a resource must have."""
+
+
+@runtime_checkable
+class Refers(Protocol):
+    """A type whose reservations can name others of the same lease. Without it they stand alone.
+
+    A reservation starts when all that it refers to are active, and ends before them; it fails if one of them fails.
+    """
+
+    def references(self, parameters: Content) -> tuple[Reference, ...]:
+        """Return the references in parameters that ``parameters`` or ``changed`` returned.
+
+        Those of a new reservation have the index that the request gives, until the manager puts ids in their place.
+        """
+
+
+@runtime_checkable
+class Ranked(Protocol):
+    """A type whose reservations end earlier or later than others of their lease. Without it its rank is COMPUTE."""
+
+    @property
+    def rank(self) -> Rank:
+        """Return when its reservations end."""
 
 
 @runtime_checkable

@@ -24,7 +24,11 @@ from blazar.resources.base import (
     NotYet,
     Prepares,
     Progress,
+    Rank,
+    Ranked,
     ReadsHistory,
+    Reference,
+    Refers,
     ReportsUse,
     Requires,
     Resolves,
@@ -34,6 +38,7 @@ from blazar.resources.base import (
     Task,
     Unusable,
 )
+from blazar.resources.references import reservation_at
 
 
 class CompleteType:
@@ -43,10 +48,12 @@ class CompleteType:
         self.resource_type = plain.resource_type
         self.kind: ResourceKind = plain.kind
         self.reads_history = isinstance(plain, ReadsHistory) and plain.reads_history
+        self.rank = plain.rank if isinstance(plain, Ranked) else Rank.COMPUTE
         self._plain = plain
         # Asked once: the check of a protocol looks at every member.
         self._resolves = plain if isinstance(plain, Resolves) else None
         self._requires = plain if isinstance(plain, Requires) else None
+        self._refers = plain if isinstance(plain, Refers) else None
         self._changes = plain if isinstance(plain, Changes) else None
         self._reports_use = plain if isinstance(plain, ReportsUse) else None
         self._prepares = plain if isinstance(plain, Prepares) else None
@@ -87,6 +94,18 @@ class CompleteType:
     def requirement(self, parameters: Content) -> Requirement:
         """Return what a resource must have; by default nothing."""
         return self._requires.requirement(parameters) if self._requires else Anything()
+
+    def references(self, parameters: Content) -> tuple[Reference, ...]:
+        """Return the references in parameters; by default none."""
+        if self._refers is None:
+            return ()
+        found = tuple(self._refers.references(parameters))
+        for each in found:
+            if not isinstance(each, Reference) or reservation_at(parameters, each.pointer) != each.reservation:
+                raise TypeError(
+                    f"references of {self.resource_type} returned {each!r:.120}, which is not at its pointer"
+                )
+        return found
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the parameters after a change; by default they can only be sent back as they are. InvalidInput."""
@@ -172,7 +191,17 @@ class CompleteType:
         return demand
 
 
-CAPABILITIES: tuple[type, ...] = (Resolves, Requires, Changes, ReportsUse, Prepares, ChoosesAction, SavesWork, Restores)
+CAPABILITIES: tuple[type, ...] = (
+    Resolves,
+    Requires,
+    Refers,
+    Changes,
+    ReportsUse,
+    Prepares,
+    ChoosesAction,
+    SavesWork,
+    Restores,
+)
 """The protocols that a type has whole, or not at all."""
 
 

@@ -15,7 +15,7 @@ from blazar.model.demand import Allocation
 from blazar.model.errors import NotFound
 from blazar.model.lease import Lease, Reservation
 from blazar.model.resource import Resource, ResourceKind
-from blazar.resources.base import Task
+from blazar.resources.base import Reference, Task
 from blazar.resources.complete import CompleteType
 from blazar.store.catalog import ResourceCatalog
 from blazar.store.store import Store
@@ -48,6 +48,11 @@ class Runtime:
     def kinds_of(self, lease: Lease) -> Mapping[str, ResourceKind]:
         """Return the kind of resource that each reservation of a lease takes. NotFound as for ``type_of``."""
         return {reservation.id: self.type_of(reservation).kind for reservation in lease.reservations}
+
+    def references(self, reservation: Reservation) -> tuple[Reference, ...]:
+        """Return the references of a reservation; none if its type is no longer enabled."""
+        known = self.types.get(reservation.resource_type)
+        return () if known is None else known.references(reservation.parameters)
 
     def tasks(self, lease: Lease, allocations: Collection[Allocation]) -> tuple[Task, ...]:
         """Return the reservations of a lease, each with the resources of its part of the allocations."""

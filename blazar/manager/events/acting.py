@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
@@ -15,6 +15,7 @@ from blazar.manager.events.results import (
     Acted,
     Failed,
     Finished,
+    Held,
     Outcome,
     Result,
     Retry,
@@ -22,10 +23,12 @@ from blazar.manager.events.results import (
     Waiting,
     result_of,
 )
-from blazar.manager.lease.lifecycle import SavedStateMissing, held_before
+from blazar.manager.lease.lifecycle import SavedStateMissing, held_before, with_reservations
+from blazar.manager.lease.ordering import Waits, in_order
+from blazar.manager.lease.references import waits_at_end, waits_at_start
 from blazar.model.clock import later
 from blazar.model.errors import BlazarError, ClaimLost, CloudUnavailable
-from blazar.model.lease import Event, Lease, LeaseStatus, ReservationStatus
+from blazar.model.lease import Event, Lease, LeaseStatus, Reservation, ReservationStatus
 from blazar.model.reasons import Reason, ReasonCode, reason
 from blazar.resources.base import NotYet, Progress, Task, Unusable
 from blazar.resources.complete import CompleteType
@@ -40,9 +43,61 @@ LAST_TRIES = 3
 cloud loses no user's work."""
 
 
-def act_on_each(runtime: Runtime, tasks: Collection[Task], act: Act) -> tuple[Outcome, ...]:
-    """Act on every reservation, whatever happens to the others; return the outcome of each. ClaimLost."""
-    return tuple(_outcome(runtime, task, act) for task in tasks)
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an event does with reservations: an action on each, after those that it ``waits`` for.
+
+    ``then`` and ``tolerant`` are as for ``result_of``.
+    """
+
+    act: Act
+    waits: Waits
+    then: ReservationStatus | None
+    tolerant: bool
+
+    def result_of(self, outcomes: Collection[Outcome], now: datetime) -> Result:
+        """Return the result of an event that did this."""
+        return result_of(outcomes, then=self.then, tolerant=self.tolerant, now=now)
+
+
+def act_in_order(runtime: Runtime, tasks: Collection[Task], work: Work, now: datetime) -> tuple[Outcome, ...]:
+    """Act on every reservation after those that it waits for; return the outcome of each. ClaimLost.
+
+    Each sees the others in its lease as they have become. It is held while one that it waits for is not finished; where
+    failures are tolerated, it fails if that one has failed. Nothing else that happens to one stops another.
+    """
+    by_id = {task.reservation.id: task for task in tasks}
+    outcomes: dict[str, Outcome] = {}
+    changed: list[Reservation] = []
+    for id_ in in_order({id_: work.waits.get(id_, frozenset()) for id_ in by_id}):
+        task = among(by_id[id_], changed)
+        # One of a cycle goes first, although others are to come: an end must not wait for ever.
+        earlier = [other for other in work.waits.get(id_, ()) if other in outcomes or other not in by_id]
+        outcome = _stopped(task, work, earlier, outcomes) or _outcome(runtime, task, work.act)
+        outcomes[id_] = outcome
+        changed += work.result_of([outcome], now).reservations
+    return tuple(outcomes[id_] for id_ in by_id)
+
+
+def among(task: Task, changed: Collection[Reservation]) -> Task:
+    """Return a task whose lease has other reservations as they have become."""
+    return replace(task, lease=with_reservations(task.lease, changed)) if changed else task
+
+
+def _stopped(task: Task, work: Work, waits: Collection[str], outcomes: Mapping[str, Outcome]) -> Held | Failed | None:
+    """Return why a reservation is not acted on, from what became of those that it waits for; None if it is."""
+    held = None
+    for other in task.lease.reservations:
+        if other.id not in waits:
+            continue
+        outcome = outcomes.get(other.id)
+        if isinstance(outcome, Acted) or (outcome is None and other.status is work.then):
+            continue
+        if work.tolerant and other.status is ReservationStatus.ERROR:
+            text = f"reservation {task.reservation.id} refers to reservation {other.id}, which could not start"
+            return Failed(task.reservation, reason(text, ReasonCode.REFERENT_FAILED), permanent=True)
+        held = held or Held(task.reservation, other.id)
+    return held
 
 
 def _outcome(runtime: Runtime, task: Task, act: Act) -> Outcome:
@@ -91,7 +146,7 @@ class Actions:
         if not active and lease.status is not LeaseStatus.ACTIVE:
             text = f"the lease was {lease.status} when its before_end event was due"
             return Finished(error=reason(text, ReasonCode.LEASE_ENDED))
-        result = self._result(active, CompleteType.before_end, then=None, tolerant=True)
+        result = self._result(active, Work(CompleteType.before_end, {}, then=None, tolerant=True))
         if isinstance(result, Finished):
             return result
         failing = result.after is None
@@ -104,7 +159,7 @@ class Actions:
         """Return all resources of a lease: at its end, for a deletion, and to undo a creation."""
         tasks = self._read_ahead.tasks(lease)
         left = [task for task in tasks if task.reservation.status is not ReservationStatus.DELETED]
-        return self._result(left, CompleteType.end, then=ReservationStatus.DELETED, tolerant=False)
+        return self._result(left, self._ending(lease))
 
     def clean_up(self, lease: Lease, event: Event, claim: Claim) -> Result:
         """Remove the leftovers of a finished lease."""
@@ -121,7 +176,7 @@ class Actions:
             )
             for r in lease.reservations
         ]
-        return self._result(tasks, CompleteType.end, then=ReservationStatus.DELETED, tolerant=False)
+        return self._result(tasks, self._ending(lease))
 
     def undo_update(self, lease: Lease, event: Event, claim: Claim) -> Result:
         """Restore what a lease had before a change that was not finished."""
@@ -145,8 +200,12 @@ class Actions:
             kept = {resource.id for resource in task.resources}
             return kind.restore(task, tuple(r for r in surplus[task.reservation.id] if r.id not in kept))
 
-        return self._result(before, restore, then=None, tolerant=False)
+        return self._result(before, Work(restore, waits_at_start(self._runtime, lease), then=None, tolerant=False))
 
-    def _result(self, tasks: Collection[Task], act: Act, *, then: ReservationStatus | None, tolerant: bool) -> Result:
+    def _ending(self, lease: Lease) -> Work:
+        waits = waits_at_end(self._runtime, lease)
+        return Work(CompleteType.end, waits, then=ReservationStatus.DELETED, tolerant=False)
+
+    def _result(self, tasks: Collection[Task], work: Work) -> Result:
         now = self._runtime.clock.now()
-        return result_of(act_on_each(self._runtime, tasks, act), then=then, tolerant=tolerant, now=now)
+        return work.result_of(act_in_order(self._runtime, tasks, work, now), now)

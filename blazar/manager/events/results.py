@@ -51,12 +51,32 @@ class UnusableResources:
         return of_unusable(self.reasons)
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A reservation that was not acted on: it waits for another of the lease, with the id ``by``, which is not ready.
+
+    That other decides when the event is tried again.
+    """
+
+    reservation: Reservation
+    by: str
+
+    @property
+    def progress(self) -> NotYet:
+        """Return what the wait looks like where nothing is known of the other."""
+        return NotYet(RECHECK_HELD, f"reservation {self.reservation.id} waits for reservation {self.by}")
+
+
+RECHECK_HELD = timedelta(seconds=5)
+"""How long to wait for a reservation about which nothing else is known."""
+
+
 def of_unusable(reasons: Mapping[int, str]) -> Reason:
     """Return one reason for resources that cannot be assigned, by calendar id."""
     return Reason("; ".join(reasons.values()), Cause(ReasonCode.RESOURCE_FAILED, resources=frozenset(reasons)))
 
 
-Outcome = Acted | NotYet | Waiting | Failed | UnusableResources
+Outcome = Acted | NotYet | Waiting | Failed | UnusableResources | Held
 """What acting on one reservation led to."""
 
 
@@ -92,12 +112,14 @@ def result_of(
     """
     given_up = [o for o in outcomes if tolerant and isinstance(o, Failed) and o.permanent]
     unfinished = [o for o in outcomes if not isinstance(o, Acted) and o not in given_up]
+    # What is held says nothing that the one that holds it does not say.
+    unfinished = [o for o in unfinished if not isinstance(o, Held)] or unfinished
     changed = [r for o in outcomes if isinstance(o, Acted) and (r := _after(o, then, now)) is not None]
     if then is not None:
         changed += [lifecycle.with_status(o.reservation, ReservationStatus.ERROR, now) for o in given_up]
     if unfinished:
         changed += [o.reservation for o in unfinished if isinstance(o, Waiting)]
-        of_each = [o.progress if isinstance(o, Waiting) else o for o in unfinished]
+        of_each = [o.progress if isinstance(o, Waiting | Held) else o for o in unfinished]
         waits = [o.after for o in of_each if isinstance(o, NotYet)]
         after = min(waits) if len(waits) == len(unfinished) else None
         return Retry(joint([_reason(o) for o in (*given_up, *of_each)]), after, tuple(changed))

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from blazar.context import current
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.events.acting import act_on_each
+from blazar.manager.events.acting import Work, act_in_order, among
 from blazar.manager.events.read_ahead import ReadAhead
-from blazar.manager.events.results import Finished, Result, Retry, UnusableResources, joined, of_unusable, result_of
+from blazar.manager.events.results import Finished, Held, Result, Retry, UnusableResources, joined, of_unusable
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
 from blazar.manager.lease.flags import change_notification, failed, flagged
+from blazar.manager.lease.references import waits_at_start
 from blazar.manager.lease.replanning import Replanner, ToReplace
 from blazar.model.errors import ClaimLost, CloudUnavailable, Conflict
 from blazar.model.lease import Content, Event, Lease, Reservation, ReservationStatus
@@ -42,24 +43,28 @@ class Starting:
         assign.
         """
         waiting = self._waiting(lease, claim)
+        waits = waits_at_start(self._runtime, lease)
+        work = Work(CompleteType.start, waits, then=ReservationStatus.ACTIVE, tolerant=True)
         result: Result = Finished()
         reasons: dict[int, str] = {}
         for _ in range(MOST_TURNS):
             now = self._runtime.clock.now()
-            outcomes = act_on_each(self._runtime, waiting, CompleteType.start)
+            # What was started in the rounds before is not written yet.
+            tasks = [among(task, result.reservations) for task in waiting]
+            outcomes = act_in_order(self._runtime, tasks, work, now)
             unusable = [outcome for outcome in outcomes if isinstance(outcome, UnusableResources)]
-            others = [outcome for outcome in outcomes if not isinstance(outcome, UnusableResources)]
-            result = joined(result, result_of(others, then=ReservationStatus.ACTIVE, tolerant=True, now=now))
             if not unusable:
-                return _noted(result, reasons)
+                return _noted(joined(result, work.result_of(outcomes, now)), reasons)
+            held = {outcome.reservation.id for outcome in outcomes if isinstance(outcome, Held)}
+            others = [outcome for outcome in outcomes if not isinstance(outcome, UnusableResources | Held)]
+            result = joined(result, work.result_of(others, now))
             for outcome in unusable:
                 reasons |= outcome.reasons
-            waiting = self._replaced(lease, unusable, claim, left_out=frozenset(reasons))
-            if failed_reservations := [task.reservation for task in waiting if not task.resources]:
+            waiting, lost = self._replaced(lease, unusable, claim, held=held, left_out=frozenset(reasons))
+            if lost:
                 now = self._runtime.clock.now()
-                errors = [lifecycle.with_status(r, ReservationStatus.ERROR, now) for r in failed_reservations]
+                errors = [lifecycle.with_status(r, ReservationStatus.ERROR, now) for r in lost]
                 result = joined(result, Finished(tuple(errors), of_unusable(reasons)))
-                waiting = [task for task in waiting if task.resources]
         return joined(result, Retry(of_unusable(reasons)))
 
     def _waiting(self, lease: Lease, claim: Claim) -> list[Task]:
@@ -70,16 +75,29 @@ class Starting:
         return [task for task in tasks if task.reservation.status is ReservationStatus.PENDING]
 
     def _replaced(
-        self, lease: Lease, unusable: Collection[UnusableResources], claim: Claim, *, left_out: frozenset[int]
-    ) -> list[Task]:
-        """Record and replace resources that cannot be assigned; return their reservations to start without them."""
+        self,
+        lease: Lease,
+        unusable: Collection[UnusableResources],
+        claim: Claim,
+        *,
+        held: set[str],
+        left_out: frozenset[int],
+    ) -> tuple[list[Task], list[Reservation]]:
+        """Record and replace resources that cannot be assigned.
+
+        Return what to start next, their reservations without these and those that were ``held``, and the reservations
+        that have no resources left.
+        """
         for outcome in unusable:
             LOG.warning("Reservation %s of lease %s: %s", outcome.reservation.id, lease.id, outcome.reason.text)
             kind = self._runtime.type_of(outcome.reservation).kind
             self._runtime.store.resources.set_failed(kind, outcome.reasons, at=self._runtime.clock.now())
         lost = {outcome.reservation.id: frozenset(outcome.reasons) for outcome in unusable}
-        now_held = self._read_ahead.tasks(self._replacements.replace_failed(lease.id, lost, claim))
-        return [_left_out(task, left_out) for task in now_held if task.reservation.id in lost]
+        tasks = self._read_ahead.tasks(self._replacements.replace_failed(lease.id, lost, claim))
+        tried = [_left_out(task, left_out) if task.reservation.id in lost else task for task in tasks]
+        empty = [task.reservation for task in tried if task.reservation.id in lost and not task.resources]
+        again = (held | lost.keys()) - {reservation.id for reservation in empty}
+        return [task for task in tried if task.reservation.id in again], empty
 
 
 class StartReplacements:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.manager.lease import dates, lifecycle, timetable
 from blazar.manager.lease.booking import Booking, PlacementRequest
+from blazar.manager.lease.references import Referrer, of_lease
 from blazar.manager.requests.waiting import Busy
 from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import Conflict, InvalidInput, StaleLease, WrongState, pointing_at
@@ -206,7 +207,22 @@ class ChangeDecisions:
             kind = self._runtime.type_of(reservation)
             with pointing_at(f"/reservations/{number}"):
                 parameters[each.id] = kind.changed(parameters[each.id], asked.given[each.id])
+        self._check_references(lease, parameters, {each.id: n for n, each in enumerate(asked.change.reservations)})
         return parameters
+
+    def _check_references(self, lease: Lease, parameters: Mapping[str, Content], places: Mapping[str, int]) -> None:
+        """Raise InvalidInput for references of changed reservations that cannot be kept."""
+        of_lease(
+            [
+                Referrer(
+                    r.id,
+                    r.resource_type,
+                    self._runtime.references(replace(r, parameters=parameters[r.id])),
+                    f"/reservations/{places[r.id]}" if r.id in places else None,
+                )
+                for r in lease.reservations
+            ]
+        )
 
     def _plan(
         self,

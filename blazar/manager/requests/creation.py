@@ -15,13 +15,13 @@ from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.new_leases import NewLease, NewLeases
+from blazar.manager.requests.preparing import prepared
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Plan
 from blazar.model.errors import StaleLease
 from blazar.model.lease import Lease
 from blazar.model.requests import Actor, LeaseRequest
 from blazar.model.usage import OutboxMessage
-from blazar.resources.base import Task
 
 
 class Grant:
@@ -111,15 +111,10 @@ class Creation:
     def prepare(self, booked: Lease, plan: Plan, claim: Claim) -> Lease:
         """Make the cloud objects that the lease needs before its start; undo the booking if that fails."""
         creation = booked.events[-1]
-        prepared = []
         with self._changes.undone_on_failure(booked, creation, claim):
-            for reservation in booked.reservations:
-                # No resources are read: objects from before the start belong to the reservation as a whole.
-                cloud_ids = self._runtime.type_of(reservation).prepare(Task(booked, reservation, ()))
-                prepared.append(replace(reservation, cloud_ids=cloud_ids))
+            ready = prepared(self._runtime, booked, {r.id for r in booked.reservations})
         now = self._runtime.clock.now()
-        ready = lifecycle.settle(lifecycle.with_reservations(booked, prepared), creation, now=now)
-        armed = lifecycle.arm(ready, now=now)
+        armed = lifecycle.arm(lifecycle.settle(ready, creation, now=now), now=now)
         by = Actor(booked.user_id, booked.project_id)
         messages = self._outbox.planned(Occasion.CREATED, armed, plan.allocations, by=by)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blazar.context import scope
@@ -14,6 +14,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import dates
 from blazar.manager.lease.booking import PlacementRequest, visible
+from blazar.manager.lease.references import Referrer, of_new_lease
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.lease import (
@@ -32,6 +33,7 @@ from blazar.model.window import Window
 from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
 from blazar.resources.parameters import quoted
+from blazar.resources.references import with_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,9 @@ class NewLease:
 
 @dataclass(frozen=True, slots=True)
 class _NewReservation:
-    """The type of a reservation, and its parameters, checked and completed."""
+    """The id and the type of a reservation, and its parameters, checked and completed."""
 
+    id: str
     kind: CompleteType
     parameters: Content
 
@@ -109,7 +112,7 @@ class NewLeases:
             )
 
     def _reservations(self, request: LeaseRequest) -> list[_NewReservation]:
-        found = []
+        found: list[_NewReservation] = []
         with scope(limit=self._runtime.settings.request_limit):
             kinds = [self._type(each.resource_type, number) for number, each in enumerate(request.reservations)]
             resolved = []
@@ -119,8 +122,8 @@ class NewLeases:
                     resolved.append((kind, given))
             for number, (kind, given) in enumerate(resolved):
                 with pointing_at(f"/reservations/{number}"):
-                    found.append(_NewReservation(kind, kind.parameters(given)))
-        return found
+                    found.append(_NewReservation(str(uuid.uuid4()), kind, kind.parameters(given)))
+        return _identified(found)
 
     def _type(self, resource_type: str, number: int) -> CompleteType:
         types = self._runtime.types
@@ -140,6 +143,24 @@ class NewLeases:
             # It may ask for a property that is newer than what this process has read.
             with pointing_at(f"/reservations/{number}"):
                 return kind.demand(wanted.parameters, known=resources.catalog(kind.kind).keys(private=private))
+
+
+def _identified(wanted: Sequence[_NewReservation]) -> list[_NewReservation]:
+    """Return reservations whose references name others by id, where the request has their index. InvalidInput."""
+    of_each = [each.kind.references(each.parameters) for each in wanted]
+    if not any(of_each):
+        return list(wanted)
+    of_new_lease(
+        [
+            Referrer(each.id, each.kind.resource_type, references, f"/reservations/{number}")
+            for number, (each, references) in enumerate(zip(wanted, of_each, strict=True))
+        ]
+    )
+    ids = [each.id for each in wanted]
+    return [
+        replace(each, parameters=with_ids(each.parameters, {r.pointer: ids[int(r.reservation)] for r in references}))
+        for each, references in zip(wanted, of_each, strict=True)
+    ]
 
 
 def _their_events(request: LeaseRequest, now: datetime) -> tuple[Event, ...]:
@@ -186,7 +207,7 @@ def _lease(
         created_at=now,
         reservations=tuple(
             Reservation(
-                id=str(uuid.uuid4()),
+                id=each.id,
                 resource_type=each.kind.resource_type,
                 resource_id=str(uuid.uuid4()),
                 status=ReservationStatus.PENDING,

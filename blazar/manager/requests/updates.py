@@ -26,12 +26,15 @@ from blazar.manager.events.starting import start_in_use
 from blazar.manager.health.healing import Healing
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
+from blazar.manager.lease.ordering import in_order
+from blazar.manager.lease.references import waits_at_start
 from blazar.manager.outbox.enforcing import EnforcementCheck
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.change_decisions import Asked, Change, ChangeDecisions, ChangeQuestion, Unchanged
+from blazar.manager.requests.preparing import prepared
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import Conflict, Contention, pointing_at
-from blazar.model.lease import Lease, Reservation
+from blazar.model.lease import Lease
 from blazar.model.requests import Actor, LeaseChange
 from blazar.model.usage import OutboxMessage
 from blazar.resources.base import Given, ResolutionNeeded, Task, Unusable, UsageNeeded
@@ -189,11 +192,11 @@ class Updates:
         event = lifecycle.update_of(updating)
         wanted = found.draft.after
         with self._changes.undone_on_failure(updating, event, grant.claim):
-            for task in self._runtime.tasks(wanted, found.plan.allocations):
-                if task.reservation.id in found.new:
-                    self._assign(task)
-            prepared = [self._prepared(wanted, r) for r in wanted.reservations if r.id in found.draft.to_prepare]
-        ready = lifecycle.with_reservations(wanted, prepared)
+            tasks = {task.reservation.id: task for task in self._runtime.tasks(wanted, found.plan.allocations)}
+            for id_ in in_order(waits_at_start(self._runtime, wanted)):
+                if id_ in found.new:
+                    self._assign(tasks[id_])
+            ready = prepared(self._runtime, wanted, found.draft.to_prepare)
         now = self._runtime.clock.now()
         messages = self._outbox.planned(
             Occasion.UPDATED,
@@ -215,12 +218,6 @@ class Updates:
             )
 
         return self._changes.finish(updating, event.id, grant.claim, write, what="changed")
-
-    def _prepared(self, lease: Lease, reservation: Reservation) -> Reservation:
-        """Make the cloud objects that must exist before the start of a reservation, from its new parameters."""
-        # No resources are read: objects from before the start belong to the reservation as a whole.
-        cloud_ids = self._runtime.type_of(reservation).prepare(Task(lease, reservation, ()))
-        return replace(reservation, cloud_ids=cloud_ids, unassigned=frozenset())
 
     def _assign(self, task: Task) -> None:
         """Assign the resources of a reservation, without those that were left out before and have not recovered."""

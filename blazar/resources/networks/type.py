@@ -24,7 +24,7 @@ from blazar.resources.actions import (
     updated,
     with_action,
 )
-from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task
+from blazar.resources.base import Action, Done, Given, NotYet, Progress, Rank, Task
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.networks.assignment import NETWORK_ID, NetworkAssignment
 from blazar.resources.networks.registration import ATTRIBUTES
@@ -97,6 +97,7 @@ class NetworkReservation:
 
     resource_type = RESOURCE_TYPE
     kind = NETWORK
+    rank = Rank.NETWORK
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:

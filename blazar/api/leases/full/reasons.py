@@ -31,6 +31,7 @@ _SENTENCES: Mapping[ReasonCode, str] = {
     ReasonCode.CLOUD_REFUSED: "the cloud refused a step",
     ReasonCode.CLOUD_UNAVAILABLE: "the cloud does not answer, or cannot do this yet",
     ReasonCode.RESOURCE_NOT_READY: "the resources are not ready yet{}",
+    ReasonCode.REFERENT_FAILED: "another reservation of the lease, to which this one refers, could not start",
 }
 """The gap is for names of resources of the lease itself."""
 _OF_EVENT: Mapping[tuple[ReasonCode, str], str] = {

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""References between the reservations of a lease: how they are checked, and what waits for what by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from blazar.manager.common.runtime import Runtime
+from blazar.manager.lease import ordering
+from blazar.manager.lease.ordering import Waits, cycle_in
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import Lease
+from blazar.resources.base import Rank, Reference
+from blazar.resources.parameters import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Referrer:
+    """A reservation of a lease with its references; ``pointer`` is where the request has it, None where it does not."""
+
+    id: str
+    resource_type: str
+    references: tuple[Reference, ...]
+    pointer: str | None
+
+    def refused(self, reference: Reference, sentence: str, code: str = "invalid_value") -> InvalidInput:
+        """Return the error for one of the references, which says where the request has it."""
+        where = reference.pointer.lstrip("/")
+        place = None if self.pointer is None else self.pointer + reference.pointer
+        return InvalidInput(
+            f"{where} names reservation {quoted(reference.reservation)}, {sentence}", code=code, pointer=place
+        )
+
+
+def of_new_lease(referrers: Sequence[Referrer]) -> Waits:
+    """Return the ids that each reservation of a new lease refers to, where the request has indices. InvalidInput."""
+    last = len(referrers) - 1
+    sentence = f"and the request has none; give an index from 0 to {last}"
+    return _checked(referrers, dict[str | int, Referrer](enumerate(referrers)), sentence)
+
+
+def of_lease(referrers: Sequence[Referrer]) -> Waits:
+    """Return the ids that each reservation of a lease refers to. InvalidInput."""
+    by_id: dict[str | int, Referrer] = {referrer.id: referrer for referrer in referrers}
+    return _checked(referrers, by_id, "and the lease has none; give the id of another reservation of this lease")
+
+
+def waits_at_start(runtime: Runtime, lease: Lease) -> Waits:
+    """Return what each reservation of a lease refers to: it starts when these are active."""
+    return {r.id: frozenset(str(each.reservation) for each in runtime.references(r)) for r in lease.reservations}
+
+
+def waits_at_end(runtime: Runtime, lease: Lease) -> Waits:
+    """Return what each reservation of a lease waits for at the end; types that are not enabled have the usual rank."""
+    types = {r.id: runtime.types.get(r.resource_type) for r in lease.reservations}
+    ranks = {id_: Rank.COMPUTE if known is None else known.rank for id_, known in types.items()}
+    return ordering.waits_at_end(waits_at_start(runtime, lease), ranks)
+
+
+def _checked(referrers: Sequence[Referrer], named: Mapping[str | int, Referrer], otherwise: str) -> Waits:
+    found: dict[str, dict[str, Reference]] = {referrer.id: {} for referrer in referrers}
+    for referrer in referrers:
+        for reference in referrer.references:
+            referent = named.get(reference.reservation)
+            if referent is None:
+                raise referrer.refused(reference, otherwise, "unknown_reference")
+            if referent is referrer:
+                raise referrer.refused(reference, "which is the reservation itself; name another one")
+            allowed = reference.resource_types
+            if allowed and referent.resource_type not in allowed:
+                raise referrer.refused(
+                    reference, f"which is of type {referent.resource_type}; name one of type {' or '.join(allowed)}"
+                )
+            found[referrer.id][referent.id] = reference
+    waits = {id_: frozenset(each) for id_, each in found.items()}
+    if cycle := cycle_in(waits):
+        _refuse_cycle(cycle, {referrer.id: referrer for referrer in referrers}, found)
+    return waits
+
+
+def _refuse_cycle(
+    cycle: Sequence[str], referrers: Mapping[str, Referrer], found: Mapping[str, Mapping[str, Reference]]
+) -> None:
+    """Raise InvalidInput at a reference of a cycle that the request has."""
+    steps = list(zip(cycle, (*cycle[1:], cycle[0]), strict=True))
+    one, other = next((step for step in steps if referrers[step[0]].pointer is not None), steps[0])
+    raise referrers[one].refused(
+        found[one][other],
+        f"which waits for this one by its own references, in a cycle of {len(cycle)}; leave one of these out",
+    )
