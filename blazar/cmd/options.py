@@ -385,6 +385,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "enforcement": ENFORCEMENT_OPTIONS,
     generic.SECTION: generic.GENERIC_OPTIONS,
     "glance": cloud.GLANCE_OPTIONS,
+    "cinder": cloud.CINDER_OPTIONS,
     "manager": MANAGER_OPTIONS,
     "neutron": cloud.NEUTRON_OPTIONS,
     "notifications": NOTIFICATION_OPTIONS,

@@ -423,6 +423,8 @@ def test_a_post_is_sent_when_a_service_that_refused_it_is_back(web, monkeypatch)
         ({"status_code": 409, "json": {"conflictingRequest": {"message": "is being moved"}}}, Conflict, "being moved"),
         ({"status_code": 400, "json": {"badRequest": {"message": "nonsense"}}}, CloudRefused, "nonsense"),
         ({"status_code": 403, "json": {"forbidden": {"message": "Quota exceeded"}}}, CloudRefused, "Quota"),
+        ({"status_code": 413, "json": {"overLimit": {"message": "Quota is used up"}}}, CloudRefused, "Quota"),
+        ({"status_code": 413, "json": {"overLimit": {"message": "slower"}}}, CloudUnavailable, "slower"),
         ({"status_code": 406, "json": {"errors": [{"detail": "unsupported version"}]}}, VersionMissing, "too old"),
         ({"status_code": 418, "text": "<html>teapot"}, CloudRefused, "418"),
         ({"exc": requests.exceptions.ConnectTimeout}, CloudUnavailable, "within 20 s"),

@@ -11,6 +11,7 @@ from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.openstack.projects import OpenStackProjects
 from blazar.clouds.openstack.segments import OpenStackSegments
 from blazar.clouds.openstack.servers import OpenStackServers
+from blazar.clouds.openstack.volumes import OpenStackVolumes
 from blazar.clouds.ports import Cloud, Hooks, NoHooks
 
 __all__ = ["Access", "Credentials", "OpenStackCompute", "open_cloud"]
@@ -33,5 +34,6 @@ def open_cloud(access: Access, *, az_aware: bool = True, hooks: Hooks | None = N
         network=OpenStackNetwork(access),
         segments=OpenStackSegments(access),
         projects=OpenStackProjects(access),
+        volumes=OpenStackVolumes(access),
         hooks=hooks or NoHooks(),
     )

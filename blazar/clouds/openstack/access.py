@@ -96,6 +96,7 @@ class Access:
         self.placement = self._service("Placement", lambda: connection.placement)
         self.image = self._service("Glance", lambda: connection.image)
         self.network = self._service("Neutron", lambda: connection.network)
+        self.volume = self._service("Cinder", lambda: connection.block_storage)
         self._auth_url = getattr(credentials.auth, "auth_url", None)
         self._projects: OrderedDict[str, InProject] = OrderedDict()
         self._lock = threading.Lock()
@@ -161,6 +162,13 @@ class Access:
             return str(self.session.get_project_id())
         except (ksa.Unauthorized, ksa.NotFound) as error:
             raise CloudRefused(f"Keystone does not accept the service user: {brief(error)}") from error
+        except (ksa.ClientException, requests.RequestException) as error:
+            raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
+
+    def user_id(self) -> str:
+        """Return the id of the service user. CloudUnavailable."""
+        try:
+            return str(self.session.get_user_id())
         except (ksa.ClientException, requests.RequestException) as error:
             raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
 

@@ -110,6 +110,9 @@ PLACEMENT_OPTIONS: list[cfg.Opt] = [
 GLANCE_OPTIONS: list[cfg.Opt] = [
     _endpoint_type("Glance"),
 ]
+CINDER_OPTIONS: list[cfg.Opt] = [
+    _endpoint_type("Cinder"),
+]
 
 SUPPORTED = ("cafile", "certfile", "keyfile", "insecure", "timeout")
 SESSION_OPTIONS: list[cfg.Opt] = [
@@ -148,6 +151,7 @@ def credentials(conf: cfg.ConfigOpts) -> Credentials:
             "placement": conf.placement.endpoint_type,
             "image": conf.glance.endpoint_type,
             "network": conf.neutron.endpoint_type,
+            "block_storage": conf.cinder.endpoint_type,
             "identity": conf.endpoint_type,
         },
         compute_service=conf.nova.compute_service,

@@ -222,7 +222,8 @@ class Service:
                 ) from garbled
         text = _message(response)
         LOG.debug("%s %s of %s: %d %s", method, path, self._name, status, text)
-        if status in TRANSIENT_STATUSES:
+        # Cinder refuses with 413 what a quota does not allow, which another attempt would not get either.
+        if status in TRANSIENT_STATUSES and not (status == 413 and "quota" in text.lower()):
             failure = CloudUnavailable(f"{self._name} failed with {status}: {text}")
             if method in SAFE_TO_REPEAT or status == 503:
                 raise Transient(failure)

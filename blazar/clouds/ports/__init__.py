@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import compute, hooks, network, placement, projects, segments
+from blazar.clouds.ports import compute, hooks, network, placement, projects, segments, volumes
 from blazar.clouds.ports.compute import (
     Aggregate,
     Aggregates,
@@ -48,10 +48,12 @@ from blazar.clouds.ports.segments import (
     Segments,
     Trunk,
 )
+from blazar.clouds.ports.volumes import Attachment, Volume, VolumePool, VolumeQuota, Volumes, VolumeType
 
 __all__ = [
     "Aggregate",
     "Aggregates",
+    "Attachment",
     "CHANGES",
     "Cloud",
     "Compute",
@@ -91,9 +93,16 @@ __all__ = [
     "Servers",
     "Subnet",
     "Trunk",
+    "Volume",
+    "VolumePool",
+    "VolumeQuota",
+    "VolumeType",
+    "Volumes",
 ]
 
-CHANGES = compute.CHANGES | placement.CHANGES | network.CHANGES | segments.CHANGES | projects.CHANGES | hooks.CHANGES
+CHANGES = frozenset().union(
+    *(port.CHANGES for port in (compute, placement, network, segments, projects, volumes, hooks))
+)
 """The calls of all ports that change the cloud."""
 
 
@@ -106,5 +115,6 @@ class Cloud:
     network: Network
     segments: Segments
     projects: Projects
+    volumes: Volumes
     hooks: Hooks = field(default_factory=NoHooks)
     others: OtherPorts = field(default_factory=OtherPorts)

@@ -23,6 +23,8 @@ from blazar.clouds.simulated.service import Calls, Durations
 from blazar.clouds.simulated.state import State
 from blazar.clouds.simulated.storage import StateStorage
 from blazar.clouds.simulated.users import Users
+from blazar.clouds.simulated.volume_users import VolumeUsers
+from blazar.clouds.simulated.volumes import SimulatedVolumes
 from blazar.model.clock import Clock
 
 
@@ -33,8 +35,8 @@ class SimulatedCompute(SimulatedAggregates, SimulatedServers, SimulatedFlavors):
 class SimulatedCloud:
     """A cloud of simulated services, one for each port.
 
-    ``users``, ``network_users`` and ``operators`` do what people do in a cloud without Blazar, and without its faults.
-    The deletion of a server, a snapshot and a migration take as long as ``durations`` says, by the clock.
+    ``users``, ``network_users``, ``volume_users`` and ``operators`` do what people do in a cloud without Blazar, and
+    without its faults. What takes time takes as long as ``durations`` says, by the clock.
     """
 
     def __init__(
@@ -53,10 +55,12 @@ class SimulatedCloud:
         self.network = SimulatedNetwork(calls, clock, self.durations)
         self.segments = SimulatedSegments(calls, clock, self.durations)
         self.projects = SimulatedProjects(calls, clock, self.durations)
+        self.volumes = SimulatedVolumes(calls, clock, self.durations)
         self.hooks = SimulatedHooks(calls, clock, self.durations)
         self.users = Users(storage, clock)
         self.operators = Operators(storage, clock)
         self.network_users = NetworkUsers(storage, clock)
+        self.volume_users = VolumeUsers(storage, clock)
         self._storage = storage
         self._others = OtherPorts("simulated")
 
@@ -69,6 +73,7 @@ class SimulatedCloud:
             network=self.network,
             segments=self.segments,
             projects=self.projects,
+            volumes=self.volumes,
             hooks=self.hooks,
             others=self._others,
         )

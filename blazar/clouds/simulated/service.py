@@ -20,7 +20,7 @@ class Durations:
     """How long the cloud takes to complete what a call begins; tests change it.
 
     ``settling``: from the arrival of a server that moves cold until the move can be confirmed. ``hook``: until a
-    thing with a hook is handed over, or back.
+    thing with a hook is handed over, or back. ``volume``: until a volume is there.
     """
 
     deletion: timedelta = timedelta(0)
@@ -28,6 +28,7 @@ class Durations:
     migration: timedelta = timedelta(0)
     settling: timedelta = timedelta(0)
     hook: timedelta = timedelta(0)
+    volume: timedelta = timedelta(0)
 
 
 class Calls:

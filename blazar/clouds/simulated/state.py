@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from blazar.clouds.ports import MigrationState
+from blazar.clouds.simulated.volume_state import BlockStorage
 
 
 @dataclass(slots=True)
@@ -270,6 +271,7 @@ class State:
     ``ranges`` is None in a cloud without the extension for ranges of segments; ``most_networks`` is the quota of each
     project, None without a limit.
     ``things`` are those with a hook, by id. The service user has no role in the ``closed_projects``.
+    ``block`` is the state of Cinder.
     """
 
     hosts: dict[str, HostState] = field(default_factory=dict)
@@ -292,6 +294,7 @@ class State:
     most_networks: int | None = None
     things: dict[str, ThingState] = field(default_factory=dict)
     closed_projects: list[str] = field(default_factory=list)
+    block: BlockStorage = field(default_factory=BlockStorage)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``from_json`` takes."""
@@ -322,6 +325,7 @@ class State:
             most_networks=data.get("most_networks"),
             things={key: ThingState(**value) for key, value in data.get("things", {}).items()},
             closed_projects=list(data.get("closed_projects", ())),
+            block=BlockStorage.from_json(data.get("block", {})),
         )
 
     def occupants(self, service_name: str, now: datetime) -> list[ServerState]:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of the simulated Cinder, as JSON objects could have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(slots=True)
+class PoolState:
+    """A pool; ``total_gb`` in GiB, None if its driver does not know it. ``ratio``: of a thin pool."""
+
+    name: str
+    backend_name: str
+    pool_name: str
+    total_gb: int | None = None
+    reserved_percentage: int = 0
+    ratio: float | None = None
+
+
+@dataclass(slots=True)
+class VolumeTypeState:
+    """A volume type, and the projects that have access if it is private."""
+
+    id: str
+    name: str
+    public: bool = True
+    specs: dict[str, str] = field(default_factory=dict)
+    projects: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class VolumeState:
+    """A volume; ``pool`` is None if there was no room for it.
+
+    ``ready_at`` and ``gone_at`` are the instants (ISO 8601) at which what was begun, or its deletion, is complete.
+    ``servers`` has the id of a server by that of the attachment; ``roots`` are those that have booted from it.
+    ``snapshots_gb`` are the sizes of its snapshots.
+    """
+
+    id: str
+    name: str
+    project_id: str
+    user_id: str
+    type_id: str
+    size_gb: int
+    pool: str | None
+    ready_at: str
+    created_at: str = ""
+    gone_at: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    servers: dict[str, str] = field(default_factory=dict)
+    roots: list[str] = field(default_factory=list)
+    snapshots_gb: list[int] = field(default_factory=list)
+    offered: bool = False
+
+    def is_gone(self, now: datetime) -> bool:
+        """Return whether the deletion is complete."""
+        return self.gone_at is not None and datetime.fromisoformat(self.gone_at) <= now
+
+    def status(self, now: datetime) -> str:
+        """Return Cinder's status."""
+        if self.gone_at is not None:
+            return "deleting"
+        if datetime.fromisoformat(self.ready_at) > now:
+            return "creating"
+        if self.pool is None:
+            return "error"
+        if self.offered:
+            return "awaiting-transfer"
+        return "in-use" if self.servers else "available"
+
+    @property
+    def taken_gb(self) -> int:
+        """Return what it takes of its pool, and of a quota."""
+        return self.size_gb + sum(self.snapshots_gb)
+
+
+@dataclass(slots=True)
+class BlockStorage:
+    """All of Cinder. ``quotas`` has the limits of projects by what they limit, as ``gigabytes_fast``; -1 is none."""
+
+    pools: list[PoolState] = field(default_factory=list)
+    types: dict[str, VolumeTypeState] = field(default_factory=dict)
+    volumes: dict[str, VolumeState] = field(default_factory=dict)
+    quotas: dict[str, dict[str, int]] = field(default_factory=dict)
+    images: list[str] = field(default_factory=list)
+    backups: bool = False
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> BlockStorage:
+        """Return the state whose JSON this is; files of older versions have none of it."""
+        return cls(
+            pools=[PoolState(**value) for value in data.get("pools", ())],
+            types={key: VolumeTypeState(**value) for key, value in data.get("types", {}).items()},
+            volumes={key: VolumeState(**value) for key, value in data.get("volumes", {}).items()},
+            quotas={key: dict(value) for key, value in data.get("quotas", {}).items()},
+            images=list(data.get("images", ())),
+            backups=data.get("backups", False),
+        )
+
+    def remove_gone(self, now: datetime) -> None:
+        """Remove the volumes whose deletion is complete."""
+        for volume in [volume for volume in self.volumes.values() if volume.is_gone(now)]:
+            del self.volumes[volume.id]
+
+    def provisioned(self, pool: PoolState, now: datetime) -> int:
+        """Return how much of a pool volumes and snapshots have, in GiB."""
+        there = (volume for volume in self.volumes.values() if volume.pool == pool.name and not volume.is_gone(now))
+        return sum(volume.taken_gb for volume in there)
