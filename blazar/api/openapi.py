@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from blazar import __version__
 from blazar.api import error_codes
 from blazar.api.leases.components import components as components_of_leases
 from blazar.api.operations import operation, parameter
 from blazar.api.routes import Part, Route
-from blazar.api.shapes import Json, with_examples
+from blazar.api.shapes import Json, type_of, with_examples
+from blazar.resources.described import SCHEMAS
 
 DESCRIPTION = """\
 Reservation of hosts, of servers and of addresses for a period of time. Dates in requests are UTC, to the minute.
@@ -52,12 +53,23 @@ def _path(rows: Sequence[Route]) -> Json:
 def components(parts: Sequence[Part]) -> Json:
     """Return the components of the document, by name."""
     reservations = {name: schema for part in parts for name, schema in part.reservations.items()}
+    of_types = requests(parts)
     bodies = [row.body for part in parts for row in part.routes if row.body is not None]
     return {
         **{body.name: with_examples(body.schema, *body.examples) for body in bodies},
         **components_of_leases(reservations, _fields(parts)),
+        **{
+            f"{name}Request": {"examples": [], **of_types[kind], "title": f"a new reservation of {kind}, from 1.1 on"}
+            for name, kind in ((name, type_of(schema)) for name, schema in reservations.items())
+            if kind in of_types
+        },
         **{name: schema for part in parts for name, schema in part.components.items()},
     }
+
+
+def requests(parts: Sequence[Part]) -> Mapping[str, Json]:
+    """Return the schemas of what requests for reservations may have from 1.1 on, by resource type."""
+    return {**SCHEMAS, **{name: schema for part in parts for name, schema in part.requests.items()}}
 
 
 def _fields(parts: Sequence[Part]) -> Json:

@@ -162,7 +162,9 @@ class Part:
     ``reservations`` are the components of its reservation types, as ``shapes.a_reservation`` makes them; ``rules``
     are the rules of its routes, in the order of the policy document, and ``views`` those that decide how much the
     answers of its routes show, or what else they do. ``fields`` describe what a request for such a reservation may
-    have; the resource type validates them. ``controller`` is the name of the part in the option ``api_v2_controllers``.
+    have at 1.0; the resource type validates them. ``requests`` are the schemas of requests from 1.1 on, by resource
+    type, of types of other packages: what the type has as ``schema``. ``controller`` is the name of the part in the
+    option ``api_v2_controllers``.
     """
 
     name: str
@@ -171,6 +173,7 @@ class Part:
     views: tuple[Rule, ...] = ()
     components: Json = field(default_factory=dict)
     reservations: Json = field(default_factory=dict)
+    requests: Json = field(default_factory=dict)
     fields: Json = field(default_factory=dict)
     controller: str | None = None
 

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from blazar.api import openapi
 from blazar.api.microversion import MAX_VERSION, Version
 from blazar.api.routes import Part, Root, Route, up_to
-from blazar.api.shapes import Json, parameters_of
 
 CONTROLLERS = ("oshosts", "leases")
 """Names in option ``api_v2_controllers``: the parts that version 2 has."""
@@ -42,10 +41,7 @@ class Served:
             for row in part.routes
             if row.root in roots or (row.root is Root.V2 and part.controller in v2_controllers)
         )
-        # What reservations have, by resource type, as the parts describe it.
-        self.parameters: Mapping[str, Json] = dict(
-            parameters_of(component) for part in parts for component in part.reservations.values()
-        )
+        self.requests = openapi.requests(parts)
         # Rules of all routes and of what their answers show, in the order of the policy document.
         self.rules: tuple[str, ...] = tuple(rule.name for part in parts for rule in (*part.rules, *part.views))
         # Also those of a version that is not enabled: without a token, they are 404 and not 401.

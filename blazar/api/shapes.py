@@ -135,14 +135,10 @@ def a_reservation(resource_type: str, properties: Json, example: Json) -> Json:
     )
 
 
-_OF_EVERY_RESERVATION = frozenset(a_reservation("", {}, {})["properties"])
-
-
-def parameters_of(component: Json) -> tuple[str, Json]:
-    """Return the type of a reservation that ``a_reservation`` describes, and the schema of its own keys."""
+def type_of(component: Json) -> str:
+    """Return the resource type of a reservation that ``a_reservation`` describes."""
     (resource_type,) = component["properties"]["resource_type"]["enum"]
-    own = {name: schema for name, schema in component["properties"].items() if name not in _OF_EVERY_RESERVATION}
-    return resource_type, {"type": "object", "properties": own}
+    return str(resource_type)
 
 
 _HELP: Json = {"rel": "help", "href": "https://cloud.example/reservation/openapi.json#/x-error-codes/reservation."}

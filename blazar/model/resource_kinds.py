@@ -33,12 +33,16 @@ class KindShape:
 
 @dataclass(frozen=True, slots=True)
 class KindDescription:
-    """A kind that is served: its name and shape, the resource types that reserve it, and if it lists candidates."""
+    """A kind that is served: its name and shape, the resource types that reserve it, and if it lists candidates.
+
+    ``parameters`` has the JSON schemas of requests for reservations, by resource type, where they are known.
+    """
 
     kind: ResourceKind
     shape: KindShape
     resource_types: tuple[str, ...] = ()
     has_candidates: bool = False
+    parameters: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

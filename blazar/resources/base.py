@@ -183,6 +183,15 @@ class ResourceType(Protocol):
 
 
 @runtime_checkable
+class DescribesParameters(Protocol):
+    """A type that says what a request may have, for forms and for ``/v1/resources``. Without it that is not known."""
+
+    @property
+    def schema(self) -> Json:
+        """The JSON schema of the parameters of a new reservation; ``blazar.resources.schemas`` has parts of it."""
+
+
+@runtime_checkable
 class Resolves(Protocol):
     """A type whose parameters need data from the cloud. Without it they are taken as they are."""
 

@@ -18,6 +18,7 @@ from blazar.resources.base import (
     Action,
     Changes,
     ChoosesAction,
+    DescribesParameters,
     Done,
     Given,
     ListsReservations,
@@ -39,6 +40,7 @@ from blazar.resources.base import (
     Unusable,
 )
 from blazar.resources.references import reservation_at
+from blazar.resources.schemas import check_schemas
 
 
 class CompleteType:
@@ -47,6 +49,7 @@ class CompleteType:
     def __init__(self, plain: ResourceType) -> None:
         self.resource_type = plain.resource_type
         self.kind: ResourceKind = plain.kind
+        self.schema = plain.schema if isinstance(plain, DescribesParameters) else None
         self.reads_history = isinstance(plain, ReadsHistory) and plain.reads_history
         self.rank = plain.rank if isinstance(plain, Ranked) else Rank.COMPUTE
         self._plain = plain
@@ -61,6 +64,8 @@ class CompleteType:
         self._saves_work = plain if isinstance(plain, SavesWork) else None
         self._restores = plain if isinstance(plain, Restores) else None
         self._lists = plain if isinstance(plain, ListsReservations) else None
+        if self.schema is not None:
+            check_schemas(f"schema of the type {self.resource_type}", [dict(self.schema)])
 
     def parameters(self, given: Given) -> Content:
         """Return the parameters of a new reservation, checked and completed; InvalidInput names the field."""

@@ -11,16 +11,14 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Protocol, runtime_checkable
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-
+from blazar.model.lease import Json
 from blazar.model.requests import Registration
 from blazar.model.resource import PropertyValue, Resource, ResourceDetails, ResourceInventory, ResourceKind, noun
 from blazar.model.resource_kinds import GENERAL_FIELDS, KindDescription, KindShape
 from blazar.model.resource_pages import Candidate
+from blazar.resources.schemas import check_schemas
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """Ids that a path of the API can have."""
@@ -168,9 +166,10 @@ class CompleteKind:
         self._refreshes = plain if isinstance(plain, Refreshes) else None
         self._lists = plain if isinstance(plain, ListsCandidates) else None
 
-    def described(self, resource_types: Collection[str]) -> KindDescription:
-        """Return what users read of the kind; ``resource_types`` are those that reserve it."""
-        return KindDescription(self.kind, self.shape, tuple(sorted(resource_types)), self._lists is not None)
+    def described(self, types: Mapping[str, Json | None]) -> KindDescription:
+        """Return what users read of the kind; ``types`` are those that reserve it, with their schemas, where known."""
+        schemas = {name: schema for name, schema in types.items() if schema is not None}
+        return KindDescription(self.kind, self.shape, tuple(sorted(types)), self._lists is not None, schemas)
 
     @property
     def polls(self) -> bool:
@@ -270,24 +269,13 @@ def _shape(plain: Kind) -> KindShape:
     shape: object = plain.shape
     if not isinstance(shape, KindShape):
         raise TypeError(f"shape of the kind {kind} is {shape!r:.80}, not a KindShape")
-    try:
-        _check_schemas(json.dumps([dict(shape.registration), *dict(shape.attributes).values()]))
-    except (SchemaError, TypeError, ValueError) as error:
-        reason = " ".join(str(getattr(error, "message", error)).split())
-        raise TypeError(f"shape of the kind {kind} has a schema that cannot be used: {reason:.200}") from error
+    check_schemas(f"shape of the kind {kind}", [dict(shape.registration), *dict(shape.attributes).values()])
     fields = shape.registration.get("properties", {})
     if shape.registration.get("type") != "object" or not isinstance(fields, Mapping):
         raise TypeError(f"shape of the kind {kind} has a registration that is not the schema of an object")
     if taken := sorted(fields.keys() & set(GENERAL_FIELDS)):
         raise TypeError(f"shape of the kind {kind} has the field {taken[0]}, which every registration has; rename it")
     return shape
-
-
-@cache
-def _check_schemas(text: str) -> None:
-    """Raise SchemaError if one of a JSON list of schemas is none. It takes long, so the same are checked once."""
-    for schema in json.loads(text):
-        Draft202012Validator.check_schema(schema)
 
 
 CAPABILITIES: tuple[type, ...] = (Enters, Refreshes)

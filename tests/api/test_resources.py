@@ -338,5 +338,5 @@ def test_a_kind_that_says_nothing_of_itself_has_the_words_of_its_name():
         kind = ResourceKind("desk")
         find = details = Desks.find
 
-    described = CompleteKind(Plain()).described(["lab:desk"])
+    described = CompleteKind(Plain()).described({"lab:desk": None})
     assert (described.shape.noun, described.shape.nouns, described.resource_types) == ("desk", "desks", ("lab:desk",))

@@ -63,6 +63,15 @@ def granting(site: Any, task: Any, **other: Any) -> None:
     site._port.grant(task.reservation.id, **{**wanted, **other})
 
 
+def with_schema(changed: dict[str, Any]) -> Break:
+    """Return a mistake: the schema of the type says something else."""
+
+    def wrong(site: Any) -> None:
+        site.type.schema = {**site.type.schema, **changed}
+
+    return wrong
+
+
 def forgets_at_the_end(site, end):
     return lambda task: Done()
 
@@ -447,6 +456,18 @@ MISTAKES: list[tuple[Harness, str, Break, str]] = [
     (INSTANCES, "a_start_in_use_mends_what_was_deleted_by_hand", instead("start", mends_nothing), r"\[\] can be used"),
     (INSTANCES, "a_reservation_that_grew_has_all_of_it", instead("start", mends_nothing), "can be used, not"),
     (INSTANCES, "a_lease_grows_while_it_is_in_use", instead("start", mends_nothing), "after a growth"),
+    (
+        INSTRUMENTS,
+        "its_schema_refuses_misspelt_fields",
+        with_schema({"additionalProperties": True}),
+        "the schema takes channelsx",
+    ),
+    (
+        INSTRUMENTS,
+        "its_schema_takes_what_it_takes",
+        with_schema({"properties": {}}),
+        "the schema refuses {'channels': 2",
+    ),
     (INSTRUMENTS, "its_shape_is_that_of_its_resources", says_nothing_of_attributes, r"\['model'\] have no schema"),
     (ADDRESSES, "end_twice_is_as_once", instead("end", forgets_at_the_end), "floating_ips"),
     (HOSTS, "a_resource_is_prepared_once", instead("enter", always_enters, "kind"), "something of node-1 was missing"),

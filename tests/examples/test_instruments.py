@@ -208,7 +208,7 @@ def test_without_routes_of_its_own_it_is_described(client):
     assert instrument["registration"]["properties"].keys() == {"name", "properties", "disabled", "authorized_projects"}
     assert instrument["attributes"] == {"model": {"type": "string"}}
     parameters = instrument["parameters"]["lab:instrument"]["properties"]
-    assert parameters.keys() == {"channels", "resource_properties", "instrument"}
+    assert parameters.keys() == {"channels", "resource_properties"}
     assert not instrument["has_candidates"]
     none = client.get("/v1/resources/instrument/candidates", headers=MODERN)
     assert (none.status_code, none.json["candidates"]) == (200, [])

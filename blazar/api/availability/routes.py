@@ -47,7 +47,7 @@ def _new(call: Call, body: Json) -> AvailabilityQuestion:
             code="missing_field",
             pointer="/duration",
         )
-    wanted = reservations(body["reservations"], view_of(call))
+    wanted = reservations(body["reservations"], view_of(call), call.services.served.requests)
     return replace(_question(call, body), reservations=wanted)
 
 

@@ -115,7 +115,9 @@ def _any_of_these(reservations: Json) -> Json:
 
 
 def _of_v2(reservation: Json) -> Json:
-    return an_object(renamed(reservation["properties"]), example=renamed(_example(reservation)))
+    fields = renamed(reservation["properties"])
+    optional = tuple(fields.keys() - set(renamed(dict.fromkeys(reservation["required"]))))
+    return an_object(fields, optional=optional, example=renamed(_example(reservation)))
 
 
 def _example(schema: Json) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from blazar.api.kinds import changes
 from blazar.api.shapes import FLAG, LINKS, NUMBER, TEXT, TEXT_OR_NULL, ZULU, ZULU_OR_NULL, Json, a_list, an_object
 from blazar.api.urls import link
@@ -43,7 +41,7 @@ _KIND: Json = {
     "parameters": {
         "type": "object",
         "additionalProperties": _SCHEMA,
-        "description": "the JSON schema of what a reservation has, by resource type, where it is known",
+        "description": "the JSON schema of what a request for a reservation may have, by resource type, where known",
     },
     "has_candidates": {**FLAG, "description": "the cloud can tell what can be registered"},
     "links": LINKS,
@@ -129,8 +127,8 @@ def registration_schema(described: KindDescription) -> Json:
     return {**given, "properties": {**given.get("properties", {}), **REGISTRATION["properties"]}}
 
 
-def kind(value: KindDescription, parameters: Mapping[str, Json]) -> Json:
-    """Render a kind; ``parameters`` are the schemas of what reservations have, by resource type."""
+def kind(value: KindDescription) -> Json:
+    """Render a kind."""
     return {
         "name": value.kind,
         "noun": value.shape.noun,
@@ -138,7 +136,7 @@ def kind(value: KindDescription, parameters: Mapping[str, Json]) -> Json:
         "resource_types": list(value.resource_types),
         "registration": registration_schema(value),
         "attributes": dict(value.shape.attributes),
-        "parameters": {name: parameters[name] for name in value.resource_types if name in parameters},
+        "parameters": dict(value.parameters),
         "has_candidates": value.has_candidates,
         "links": _links(f"/v1/resources/{value.kind}"),
     }

@@ -84,8 +84,7 @@ class ResourceHandlers(Handlers):
 def kinds(call: Call) -> Json:
     """List the kinds that are served."""
     found = call.manager.resources.kinds().items
-    parameters = call.services.served.parameters
-    return {"kinds": [components.kind(each, parameters) for each in found], "links": [self_link()]}
+    return {"kinds": [components.kind(each) for each in found], "links": [self_link()]}
 
 
 def allocations(call: Call, **path: str) -> ResourceAllocations:

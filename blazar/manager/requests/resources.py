@@ -22,7 +22,7 @@ from blazar.model.calendar import Viewer
 from blazar.model.clock import to_second, zulu
 from blazar.model.demand import Allocation, ResourceAllocations
 from blazar.model.errors import BlazarError, Conflict, InvalidInput, NotFound
-from blazar.model.lease import Reservation
+from blazar.model.lease import Json, Reservation
 from blazar.model.paging import Page
 from blazar.model.requests import Disabling, Registration, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty, noun
@@ -81,9 +81,9 @@ class ResourceService:
 
     def kinds(self) -> KindList:
         """Return the kinds that are served; no statement."""
-        types: dict[ResourceKind, list[str]] = defaultdict(list)
+        types: dict[ResourceKind, dict[str, Json | None]] = defaultdict(dict)
         for name, each in self._runtime.types.items():
-            types[each.kind].append(name)
+            types[each.kind][name] = each.schema
         return KindList(tuple(each.described(types[kind]) for kind, each in sorted(self._kinds.items())))
 
     def visible_page(self, kind: ResourceKind, question: ResourceQuestion, viewer: Viewer) -> VisiblePage:

@@ -21,6 +21,7 @@ from blazar.resources.actions import BEFORE_END, action_of, checked_action, upda
 from blazar.resources.base import Action, Done, Given, Progress, Task, Unusable, UsageNeeded
 from blazar.resources.floating_ips.assignment import FloatingIpAssignment
 from blazar.resources.floating_ips.registration import NETWORK, address_text, name_of
+from blazar.resources.floating_ips.schema import SCHEMA
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.parameters import quoted, stored_number, stored_text, whole_number
 
@@ -88,6 +89,7 @@ class VirtualFloatingIp:
     """The resource type ``virtual:floatingip``."""
 
     resource_type = RESOURCE_TYPE
+    schema = SCHEMA
     kind = FLOATING_IP
 
     @classmethod

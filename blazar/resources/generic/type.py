@@ -36,6 +36,7 @@ from blazar.resources.generic.parameters import (
     PROPERTIES,
     GenericParameters,
 )
+from blazar.resources.generic.schema import SCHEMA
 
 LOG = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class Generic:
     """The resource type ``generic``."""
 
     resource_type = "generic"
+    schema = SCHEMA
     kind = GENERIC
     reads_history = True
 

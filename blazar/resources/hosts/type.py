@@ -31,6 +31,7 @@ from blazar.resources.aggregates.reservations import ReservationAggregates
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable
 from blazar.resources.hosts.migrations import Migrations
 from blazar.resources.hosts.options import HostSettings
+from blazar.resources.hosts.schema import SCHEMA
 from blazar.resources.parameters import (
     by_service,
     check_known,
@@ -99,6 +100,7 @@ class PhysicalHost:
     """The resource type ``physical:host``."""
 
     resource_type = RESOURCE_TYPE
+    schema = SCHEMA
     kind = HOST
 
     @classmethod

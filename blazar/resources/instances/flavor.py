@@ -25,6 +25,7 @@ from blazar.resources.instances.common import (
 )
 from blazar.resources.instances.flavors import of_text, per_instance_of, text_of, traits_of
 from blazar.resources.instances.reservation_flavor import Template
+from blazar.resources.instances.schemas import FLAVOR
 from blazar.resources.parameters import quoted, stored_number, stored_text
 
 RESOURCE_TYPE = "flavor:instance"
@@ -115,6 +116,7 @@ class FlavorInstance(Instances):
     """
 
     resource_type = RESOURCE_TYPE
+    schema = FLAVOR
     fixed = ("flavor_id", "affinity")
     free = ("amount", BEFORE_END)
 

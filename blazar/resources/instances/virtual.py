@@ -23,6 +23,7 @@ from blazar.resources.instances.common import (
     stored_affinity,
 )
 from blazar.resources.instances.reservation_flavor import Template
+from blazar.resources.instances.schemas import VIRTUAL
 from blazar.resources.parameters import (
     check_known,
     requirement_of,
@@ -100,6 +101,7 @@ class VirtualInstance(Instances):
     """The resource type ``virtual:instance``."""
 
     resource_type = RESOURCE_TYPE
+    schema = VIRTUAL
     fixed = (*SIZES, "affinity")
     free = ("amount", *REQUIREMENTS, BEFORE_END)
 

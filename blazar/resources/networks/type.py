@@ -28,6 +28,7 @@ from blazar.resources.base import Action, Done, Given, NotYet, Progress, Rank, T
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.networks.assignment import NETWORK_ID, NetworkAssignment
 from blazar.resources.networks.registration import ATTRIBUTES
+from blazar.resources.networks.schema import SCHEMA
 from blazar.resources.parameters import quoted, requirement_of, requirement_text, stored_maybe_text, stored_text
 
 RESOURCE_TYPE = "network"
@@ -96,6 +97,7 @@ class NetworkReservation:
     """The resource type ``network``."""
 
     resource_type = RESOURCE_TYPE
+    schema = SCHEMA
     kind = NETWORK
     rank = Rank.NETWORK
 

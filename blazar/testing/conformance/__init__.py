@@ -17,6 +17,7 @@ from blazar.testing.conformance import (
     kinds,
     life,
     parameters,
+    schemas,
     sweeping,
     visible,
 )
@@ -33,7 +34,21 @@ from blazar.testing.conformance.harness import (
     Surroundings,
 )
 
-PARTS = (parameters, demands, ensures, fences, failures, kinds, changes, sweeping, life, crashes, visible, http)
+PARTS = (
+    parameters,
+    schemas,
+    demands,
+    ensures,
+    fences,
+    failures,
+    kinds,
+    changes,
+    sweeping,
+    life,
+    crashes,
+    visible,
+    http,
+)
 """The modules of the checks, in the order of a reservation's life."""
 
 __all__ = [

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from blazar.api.parts import BUILTIN
 from blazar.resources.base import (
     Changes,
+    DescribesParameters,
     ListsReservations,
     Prepares,
     Requires,
@@ -43,6 +44,7 @@ class Need:
 
 PREPARES = Need("prepare", lambda t: isinstance(t.site.type, Prepares))
 CHANGES = Need("changed and demand_again", lambda t: isinstance(t.site.type, Changes))
+SCHEMA = Need("schema", lambda t: isinstance(t.site.type, DescribesParameters))
 REQUIRES = Need("requirement", lambda t: isinstance(t.site.type, Requires))
 SAVES_WORK = Need("before_end", lambda t: isinstance(t.site.type, SavesWork))
 LISTS = Need("reservations_in_cloud", lambda t: isinstance(t.site.type, ListsReservations))

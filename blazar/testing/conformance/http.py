@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import datetime
 from typing import Any
@@ -17,7 +18,7 @@ from blazar.api.policy import Policy
 from blazar.api.routes import Part
 from blazar.api.served import Served
 from blazar.model.lease import Json
-from blazar.testing.conformance.catalogue import DESCRIBES, INVALID, PART, check, require
+from blazar.testing.conformance.catalogue import DESCRIBES, INVALID, PART, SCHEMA, check, require
 from blazar.testing.conformance.ensures import same
 from blazar.testing.conformance.parameters import HUGE, NOT_NUMBERS, STRANGE
 from blazar.testing.conformance.scene import LATER, OTHERS, Scene
@@ -145,14 +146,15 @@ def nothing_that_is_sent_is_an_internal_error(trial: Trial) -> None:
     """Whatever is sent as a parameter, the answer is a lease or 4xx, and never an internal error."""
     scene = Scene(trial)
     client = _Client(scene)
-    for field in trial.harness.request:
-        for value in (*NOT_NUMBERS, *STRANGE, *HUGE[:1]):
-            status, answer = client.post({**trial.harness.request, field: value}, "1.1")
-            shown = f"{field} = {value!r}"[:60]
-            require(status < 500, f"{shown} was answered by {status}: {str(answer)[:200]}.")
-            if status == 201:
-                scene.manager.leases.delete(answer["lease"]["id"])
-                scene.run_to(scene.clock.now())
+    values = (*NOT_NUMBERS, *STRANGE, *HUGE[:1])
+    # From 1.1 on the schema refuses most of it before the type sees it.
+    for version, field, value in itertools.product(("1.0", "1.1"), trial.harness.request, values):
+        status, answer = client.post({**trial.harness.request, field: value}, version)
+        shown = f"{field} = {value!r}"[:60]
+        require(status < 500, f"{shown} was answered by {status}: {str(answer)[:200]}.")
+        if status == 201:
+            scene.manager.leases.delete(answer["lease"]["id"])
+            scene.run_to(scene.clock.now())
 
 
 @check(PART)
@@ -246,3 +248,21 @@ def its_shape_is_that_of_its_resources(trial: Trial) -> None:
             require(not wrong, f"the attribute {key} is not as its schema says: {wrong}.")
     missing = sorted({*shape.public, *shape.shown} - shape.attributes.keys())
     require(not missing, f"{missing} are public, and have no schema.")
+
+
+@check(SCHEMA)
+def its_schema_is_shown_and_holds(trial: Trial) -> None:
+    """The list of kinds and the document have the schema of the type, and a misspelt field is answered by its name."""
+    scene = Scene(trial)
+    client, name = _Client(scene), trial.type.resource_type
+    shown: dict[str, Any] = {}
+    for each in client.get("/v1/resources", "1.2")[1]["kinds"]:
+        shown |= each["parameters"]
+    require(shown.get(name) == trial.type.schema, f"/v1/resources has {str(shown.get(name))[:200]} of it.")
+    components = client.get("/openapi.json")[1]["components"]["schemas"].values()
+    properties = [each.get("properties") for each in components]
+    require(shown[name]["properties"] in properties, "no component of the document has its fields.")
+    for version in ("1.1", "1.2"):
+        status, answer = client.post({**trial.harness.request, "no_such_field": 1}, version)
+        require(status == 400, f"at {version} a field that it does not have was answered by {status}.")
+        require("no_such_field" in str(answer), f"the answer does not name the field: {str(answer)[:200]}.")

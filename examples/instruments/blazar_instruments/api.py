@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from blazar.api.routes import Part
 from blazar.api.shapes import COUNT, TEXT, a_reservation
+from blazar_instruments.type import SCHEMA
 
 PART = Part(
     "instruments",
@@ -15,5 +16,6 @@ PART = Part(
             {"channels": 2, "resource_properties": "", "instrument": "microscope-1"},
         ),
     },
+    requests={"lab:instrument": SCHEMA},
     fields={"channels": {"description": "lab:instrument: the number of channels of one instrument"}},
 )

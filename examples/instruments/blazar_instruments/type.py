@@ -17,10 +17,19 @@ from blazar.model.requirements import Requirement, keys
 from blazar.model.resource import Resource
 from blazar.resources.base import Done, Given, Progress, Task
 from blazar.resources.parameters import requirement_of, requirement_text, stored_maybe_text, stored_number, whole_number
+from blazar.resources.schemas import COUNT, REQUIREMENT, a_request
 from blazar_instruments.kind import CHANNEL, INSTRUMENT
 from blazar_instruments.port import Control, control
 
 OWN = frozenset({"id", "model"})
+SCHEMA = a_request(
+    {
+        "channels": {**COUNT, "title": "Channels", "description": "a whole number of channels, at least 1"},
+        "resource_properties": REQUIREMENT,
+    },
+    required=("channels",),
+    example={"channels": 2, "resource_properties": ["==", "$model", "confocal"]},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,7 @@ class LabInstrument:
     """The resource type ``lab:instrument``."""
 
     resource_type = "lab:instrument"
+    schema = SCHEMA
     kind = INSTRUMENT
 
     def __init__(self, service: Control) -> None:

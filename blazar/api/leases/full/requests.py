@@ -33,15 +33,19 @@ from blazar.model.requests import (
     ReservationRequest,
 )
 from blazar.model.requirements import parse_requirement
+from blazar.resources.described import SCHEMAS, defaults
 from blazar.resources.parameters import check_unnamed
 
 _REQUIREMENTS = ("hypervisor_properties", "network_properties", "resource_properties")
 _NOTHING: Mapping[str, Any] = {}
+Schemas = Mapping[str, Json]
+"""What requests for reservations may have, by resource type."""
+
 _PARTS = {"reservations": frozenset({"reservations", "conditions"}), "events": frozenset({"events", "conditions"})}
 _EVENTS = _PARTS["events"] | {"before_end_date"}
 
 
-def new_lease(body: Json, caller: Caller, view: View, *, dry_run: bool) -> LeaseRequest:
+def new_lease(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool) -> LeaseRequest:
     """Return the request for a new lease. InvalidInput for what the schema cannot say."""
     start, end, before_end = _dates(body)
     request = LeaseRequest(
@@ -51,7 +55,7 @@ def new_lease(body: Json, caller: Caller, view: View, *, dry_run: bool) -> Lease
         start=NOW if start is None else start,
         end=end or NOW,
         before_end=before_end,
-        reservations=reservations(body["reservations"], view),
+        reservations=reservations(body["reservations"], view, schemas_of),
         operator=view.operator,
         exact=True,
         dry_run=dry_run,
@@ -60,20 +64,25 @@ def new_lease(body: Json, caller: Caller, view: View, *, dry_run: bool) -> Lease
     return request
 
 
-def reservations(items: Sequence[Json], view: View) -> tuple[ReservationRequest, ...]:
-    """Return the requests for reservations, which the schema has checked, with the defaults of their types.
+def reservations(items: Sequence[Json], view: View, schemas_of: Schemas) -> tuple[ReservationRequest, ...]:
+    """Return the requests for reservations, with the defaults of their types; ``schemas_of`` are those of all types.
 
-    InvalidInput if a requirement is malformed, or names hosts to somebody who may not see their names.
+    The schema of the body has checked those of our types. InvalidInput if one of another package does not fit its
+    schema, or if a requirement is malformed, or names hosts to somebody who may not see their names.
     """
     for number, item in enumerate(items):
-        _check_names(item, item["resource_type"], number, view)
-    return tuple(_reservation(item) for item in items)
+        kind = item["resource_type"]
+        if kind in schemas_of and kind not in SCHEMAS:
+            given = {key: value for key, value in item.items() if key != "resource_type"}
+            check(given, schemas_of[kind], pointer=pointer_to(("reservations", number)))
+        _check_names(item, kind, number, view)
+    return tuple(_reservation(item, schemas_of) for item in items)
 
 
 def _check_names(item: Json, resource_type: str, number: int, view: View, before: Mapping[str, Any] = _NOTHING) -> None:
     """Check the requirements on hosts of a reservation; those that it has ``before`` a change may stay."""
     # Types of other packages check their own fields, and ids of generic resources are everybody's to see.
-    known = {} if resource_type == "generic" else schemas.FIELDS.get(resource_type, {})
+    known = {} if resource_type == "generic" else SCHEMAS.get(resource_type, {"properties": {}})["properties"]
     fields = [field for field in _REQUIREMENTS if field in known]
     with pointing_at(pointer_to(("reservations", number))):
         for field in fields:
@@ -82,9 +91,9 @@ def _check_names(item: Json, resource_type: str, number: int, view: View, before
                 check_unnamed(wanted, fields[: fields.index(field) + 1])
 
 
-def _reservation(item: Json) -> ReservationRequest:
+def _reservation(item: Json, schemas_of: Schemas) -> ReservationRequest:
     kind = item["resource_type"]
-    given = {**schemas.DEFAULTS.get(kind, {}), **item}
+    given = {**defaults(schemas_of[kind]), **item} if kind in schemas_of else dict(item)
     if kind == "physical:host":
         given.setdefault("max", given["min"])
     return ReservationRequest(kind, _parameters(given))

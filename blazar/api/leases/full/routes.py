@@ -62,7 +62,8 @@ def create(call: Call) -> Answer:
     # A request that was granted is not judged again: what it asks for may no longer fit, or be past.
     known = None if key is None else call.manager.leases.replay(key)
     if known is None:
-        wanted = new_lease(call.checked(normalized(body)), call.caller, view, dry_run=dry_run)
+        schemas_of = call.services.served.requests
+        wanted = new_lease(call.checked(normalized(body)), call.caller, view, schemas_of, dry_run=dry_run)
         known = call.manager.leases.book(replace(wanted, key=key))
     if dry_run:
         return Answer(render.lease(known.details, view, planned=True), status=200)

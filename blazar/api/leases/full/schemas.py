@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from blazar.api import moments
 from blazar.api.shapes import Json
-from blazar.model.requirements import LONGEST_TEXT
+from blazar.resources.described import SCHEMAS
 
 _DATE = {"type": "string", "maxLength": 64}
 _START: Json = {**_DATE, "description": moments.DATE_FORMAT}
@@ -18,102 +18,20 @@ _BEFORE_END: Json = {
 }
 _ZONE: Json = {"type": "string", "maxLength": 64, "description": "the name of a time zone such as Europe/Paris"}
 _NAME: Json = {"type": "string", "minLength": 1, "maxLength": 80, "description": "a string of 1 to 80 characters"}
-_AMOUNT: Json = {"type": "integer", "minimum": 1, "maximum": 2**31 - 1, "description": "a whole number from 1"}
-_SIZE: Json = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "description": "a whole number"}
-_REQUIREMENT: Json = {
-    "type": ["array", "string", "null"],
-    "description": 'a requirement as a list such as ["==", "$gpu", "A100"], or its JSON text of at most '
-    f"{LONGEST_TEXT} characters",
-}
-_AFFINITY: Json = {"type": ["boolean", "null"], "description": "true, false or null"}
 _ID: Json = {"type": "string", "minLength": 1, "maxLength": 255, "description": "an id"}
-_ACTION: Json = {
-    "enum": ["default", "none", "notification", "snapshot", "migration"],
-    "description": "one of default, none, notification, snapshot and migration",
-}
-_ADDRESSES: Json = {
-    "type": "array",
-    "maxItems": 1000,
-    "items": {"type": "string", "maxLength": 64, "description": "an IP address"},
-    "description": "a list of addresses",
-}
-_DESCRIPTION: Json = {"type": "string", "maxLength": 255, "description": "a text of at most 255 characters"}
-_NETWORK_NAME: Json = {**_DESCRIPTION, "minLength": 1, "description": "a name of 1 to 255 characters"}
-_CLASS: Json = {"description": "the class of the resources, such as microscope"}
-_NUMBER: Json = {"description": "a whole number from 1"}
-"""Of these the type itself checks the values."""
-
-_COMMON: Json = {"before_end": _ACTION}
-FIELDS: Json = {
-    "physical:host": {
-        "min": _AMOUNT,
-        "max": _AMOUNT,
-        "hypervisor_properties": _REQUIREMENT,
-        "resource_properties": _REQUIREMENT,
-        **_COMMON,
-    },
-    "virtual:instance": {
-        "amount": _AMOUNT,
-        "vcpus": _AMOUNT,
-        "memory_mb": _AMOUNT,
-        "disk_gb": _SIZE,
-        "affinity": _AFFINITY,
-        "resource_properties": _REQUIREMENT,
-        **_COMMON,
-    },
-    "flavor:instance": {"flavor_id": _ID, "amount": _AMOUNT, "affinity": _AFFINITY, **_COMMON},
-    "virtual:floatingip": {"network_id": _ID, "amount": _AMOUNT, "required_floatingips": _ADDRESSES, **_COMMON},
-    "network": {
-        "network_name": _NETWORK_NAME,
-        "network_description": _DESCRIPTION,
-        "network_properties": _REQUIREMENT,
-        "resource_properties": _REQUIREMENT,
-        **_COMMON,
-    },
-    "generic": {
-        "class": _CLASS,
-        "min": _NUMBER,
-        "max": _NUMBER,
-        "amount": _NUMBER,
-        "resource_properties": _REQUIREMENT,
-        **_COMMON,
-    },
-}
-"""The fields of each of our types."""
-_REQUIRED: Json = {
-    "physical:host": ["min"],
-    "virtual:instance": ["amount", "vcpus", "memory_mb", "disk_gb"],
-    "flavor:instance": ["flavor_id", "amount"],
-    "virtual:floatingip": ["network_id", "amount"],
-    "network": ["network_name"],
-    "generic": ["class"],
-}
-DEFAULTS: Json = {
-    "physical:host": {"hypervisor_properties": [], "resource_properties": []},
-    "virtual:instance": {"affinity": None, "resource_properties": []},
-    "flavor:instance": {"affinity": None},
-    "virtual:floatingip": {"required_floatingips": []},
-    "network": {"network_description": "", "network_properties": [], "resource_properties": []},
-}
 _TYPE: Json = {
     "type": "string",
     "minLength": 1,
     "maxLength": 66,
     "description": "a resource type such as 'physical:host'",
 }
-_WHAT = "an object with resource_type and the fields of that type"
 
 
 def _if_of(resource_type: str) -> Json:
+    schema = {key: value for key, value in SCHEMAS[resource_type].items() if key != "examples"}
     return {
         "if": {"properties": {"resource_type": {"const": resource_type}}, "required": ["resource_type"]},
-        "then": {
-            "type": "object",
-            "required": _REQUIRED[resource_type],
-            "additionalProperties": False,
-            "properties": {"resource_type": _TYPE, **FIELDS[resource_type]},
-            "description": _WHAT,
-        },
+        "then": {**schema, "properties": {"resource_type": _TYPE, **schema["properties"]}},
     }
 
 
@@ -126,9 +44,9 @@ RESERVATIONS: Json = {
         "type": "object",
         "required": ["resource_type"],
         "maxProperties": 100,
-        "description": _WHAT,
+        "description": "an object with resource_type and the fields of that type",
         "properties": {"resource_type": _TYPE},
-        "allOf": [_if_of(resource_type) for resource_type in FIELDS],
+        "allOf": [_if_of(resource_type) for resource_type in SCHEMAS],
     },
 }
 """The reservations of a new lease; types of other packages check their own fields."""
@@ -172,9 +90,9 @@ CHANGES: Json = {
     resource_type: {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"id": _ID, "resource_type": _TYPE, **fields},
+        "properties": {"id": _ID, "resource_type": _TYPE, **schema["properties"]},
         "description": "an object with the reservation's id and the fields to change",
     }
-    for resource_type, fields in FIELDS.items()
+    for resource_type, schema in SCHEMAS.items()
 }
 """The schema of the change of a reservation, by resource type."""

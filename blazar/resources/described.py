@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schemas of our resource types by name, for the API, which does not load the types themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blazar.resources.floating_ips.schema import SCHEMA as FLOATING_IPS
+from blazar.resources.generic.schema import SCHEMA as GENERIC
+from blazar.resources.hosts.schema import SCHEMA as HOSTS
+from blazar.resources.instances.schemas import FLAVOR, VIRTUAL
+from blazar.resources.networks.schema import SCHEMA as NETWORKS
+from blazar.resources.schemas import Schema
+
+SCHEMAS: Mapping[str, Schema] = {
+    "physical:host": HOSTS,
+    "virtual:instance": VIRTUAL,
+    "flavor:instance": FLAVOR,
+    "virtual:floatingip": FLOATING_IPS,
+    "network": NETWORKS,
+    "generic": GENERIC,
+}
+"""What a request for a reservation of each of our types may have."""
+
+
+def defaults(schema: Schema) -> Schema:
+    """Return the values of the fields that a request leaves out."""
+    return {name: field["default"] for name, field in schema["properties"].items() if "default" in field}

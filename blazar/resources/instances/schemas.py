@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What requests for reservations of instances may have."""
+
+from __future__ import annotations
+
+from blazar.resources.schemas import BEFORE_END, COUNT, ID, REQUIREMENT, SIZE, Schema, a_request
+
+_AMOUNT: Schema = {**COUNT, "title": "Servers"}
+_AFFINITY: Schema = {
+    "type": ["boolean", "null"],
+    "title": "All on one host",
+    "description": "true, false or null",
+    "default": None,
+}
+
+VIRTUAL = a_request(
+    {
+        "amount": _AMOUNT,
+        "vcpus": {**COUNT, "title": "VCPUs of each"},
+        "memory_mb": {**COUNT, "title": "Memory of each (MiB)"},
+        "disk_gb": {**SIZE, "title": "Disk of each (GiB)"},
+        "affinity": _AFFINITY,
+        "resource_properties": {**REQUIREMENT, "default": []},
+        "before_end": BEFORE_END,
+    },
+    required=("amount", "vcpus", "memory_mb", "disk_gb"),
+    example={"amount": 3, "vcpus": 2, "memory_mb": 4096, "disk_gb": 20, "affinity": False},
+)
+FLAVOR = a_request(
+    {
+        "flavor_id": {**ID, "title": "Id of the flavor"},
+        "amount": _AMOUNT,
+        "affinity": _AFFINITY,
+        "before_end": BEFORE_END,
+    },
+    required=("flavor_id", "amount"),
+    example={"flavor_id": "3", "amount": 2},
+)

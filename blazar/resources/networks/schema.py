@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request for a reservation of a network may have."""
+
+from __future__ import annotations
+
+from blazar.resources.schemas import NOTICE, REQUIREMENT, TEXT, a_request
+
+SCHEMA = a_request(
+    {
+        "network_name": {
+            **TEXT,
+            "minLength": 1,
+            "title": "Name of the network",
+            "description": "a name of 1 to 255 characters",
+        },
+        "network_description": {**TEXT, "title": "Description", "default": ""},
+        "network_properties": {**REQUIREMENT, "title": "Properties of the network", "default": []},
+        "resource_properties": {**REQUIREMENT, "default": []},
+        "before_end": NOTICE,
+    },
+    required=("network_name",),
+    example={"network_name": "lab", "resource_properties": ["==", "$physical_network", "physnet1"]},
+)
