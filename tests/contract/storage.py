@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from blazar.clouds.openstack import open_cloud
 from blazar.clouds.openstack.volumes import VOLUMES
-from blazar.clouds.ports import Cloud, Volume
+from blazar.clouds.ports import Cloud, Volume, VolumeQuota
 from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, of_size
 from blazar.clouds.simulated.volume_state import PoolState
 from blazar.model.errors import BlazarError, Conflict, NotFound
@@ -101,6 +101,8 @@ class RealStorage:
         specs = {"volume_backend_name": "fake", "pool_name": THICK}
         wanted = {"name": NAME, "os-volume-type-access:is_public": False, "extra_specs": specs}
         self.type_id = str(self._call(self._admin, "POST", "/types", {"volume_type": wanted})["volume_type"]["id"])
+        # Cinder keeps the quotas of a type that is gone for the next one of its name.
+        self.cloud.volumes.set_volume_quota(self.project, NAME, VolumeQuota(-1, -1))
 
     def create(self, size_gb: int) -> str:
         wanted = {"size": size_gb, "volume_type": self.type_id, "name": NAME}

@@ -72,8 +72,8 @@ def test_a_volume_is_of_the_project_and_has_its_mark_from_the_first_call(open_st
     assert (found.type_id, begun.type_id, found.metadata) == (open_storage.type_id,) * 2 + (begun.metadata,)
     theirs = ready(open_storage, open_storage.create(1))
     assert not theirs.ours
-    assert volumes.volumes_of_type(open_storage.type_id) == (found, theirs)
-    assert volumes.volumes_of_type(open_storage.type_id, project_id=open_storage.project) == (found, theirs)
+    assert set(volumes.volumes_of_type(open_storage.type_id)) == {found, theirs}
+    assert set(volumes.volumes_of_type(open_storage.type_id, project_id=open_storage.project)) == {found, theirs}
     assert volumes.volumes_of_type(open_storage.type_id, project_id=nowhere()) == ()
     assert volumes.volumes_marked("blazar:reservation", "r-1", project_id=open_storage.project) == (found,)
     assert volumes.volumes_marked("blazar:reservation", "r-2", project_id=open_storage.project) == ()
@@ -91,9 +91,10 @@ def test_a_quota_by_type_limits_users_and_service_alike(open_storage, volumes):
     assert raised.value.cause.code == "quota_exceeded"
     assert not isinstance(raised.value, CloudUnavailable)
     assert is_refused(lambda: open_storage.create(1))
-    # Also below what is there: nothing more can be made then.
-    volumes.set_volume_quota(open_storage.project, NAME, VolumeQuota(0, 0))
-    assert volumes.volume_quota(open_storage.project, NAME) == VolumeQuota(0, 0)
+    for less in (VolumeQuota(1, 1), VolumeQuota(2, 0)):
+        with pytest.raises(Conflict):
+            volumes.set_volume_quota(open_storage.project, NAME, less)
+    assert volumes.volume_quota(open_storage.project, NAME) == VolumeQuota(2, 3)
 
 
 def test_a_volume_without_room_fails_later_and_says_why(open_storage, volumes):

@@ -80,7 +80,13 @@ class OpenStackVolumes:
     def set_volume_quota(self, project_id: str, type_name: str, quota: VolumeQuota) -> None:
         """Set the quota of a project for a type."""
         limits = {f"gigabytes_{type_name}": quota.gigabytes, f"volumes_{type_name}": quota.volumes}
-        self._cinder.call("PUT", _of_quotas(project_id), body={"quota_set": limits}, microversion=VOLUMES)
+        body = {"quota_set": limits}
+        try:
+            self._cinder.call("PUT", _of_quotas(project_id), body=body, microversion=VOLUMES)
+        except VersionMissing:
+            raise
+        except CloudRefused as error:
+            raise Conflict(error.message, public="The project has more volumes than that", cause=error.cause) from error
 
     def volume(self, volume_id: str) -> Volume | None:
         """Return a volume."""

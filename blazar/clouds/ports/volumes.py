@@ -156,7 +156,7 @@ class Volumes(Protocol):
         """Return what a project has of a type, as its quota counts it: failed volumes too, and snapshots."""
 
     def set_volume_quota(self, project_id: str, type_name: str, quota: VolumeQuota) -> None:
-        """Set the quota of a project for a type, also below what it has. Snapshots count as GiB."""
+        """Set the quota of a project for a type. Snapshots count as GiB. Conflict if it has more than that."""
 
     def volume(self, volume_id: str) -> Volume | None:
         """Return a volume."""

@@ -83,6 +83,9 @@ class SimulatedVolumes(SimulatedService):
     def set_volume_quota(self, project_id: str, type_name: str, quota: VolumeQuota) -> None:
         """Set the quota of a project for a type."""
         with self._calls.changing("set_volume_quota") as state:
+            used = _usage(state, project_id, type_name, self._clock.now())
+            if NO_LIMIT < quota.gigabytes < used.gigabytes or NO_LIMIT < quota.volumes < used.volumes:
+                raise Conflict(f"project {project_id} has more of volume type {type_name} than that")
             limits = {f"gigabytes_{type_name}": quota.gigabytes, f"volumes_{type_name}": quota.volumes}
             state.block.quotas.setdefault(project_id, {}).update(limits)
 
