@@ -11,6 +11,7 @@ from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.openstack.projects import OpenStackProjects
 from blazar.clouds.openstack.segments import OpenStackSegments
 from blazar.clouds.openstack.servers import OpenStackServers
+from blazar.clouds.openstack.stacks import OpenStackStacks
 from blazar.clouds.openstack.volumes import OpenStackVolumes
 from blazar.clouds.ports import Cloud, Hooks, NoHooks
 
@@ -35,5 +36,6 @@ def open_cloud(access: Access, *, az_aware: bool = True, hooks: Hooks | None = N
         segments=OpenStackSegments(access),
         projects=OpenStackProjects(access),
         volumes=OpenStackVolumes(access),
+        stacks=OpenStackStacks(access),
         hooks=hooks or NoHooks(),
     )

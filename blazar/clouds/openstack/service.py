@@ -37,6 +37,9 @@ SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
 
 If its answer is lost, the event is retried, and first reads what is in the cloud."""
 
+_QUOTAS = frozenset({"OverQuota", "RequestLimitExceeded"})
+"""Words by which Neutron and Heat say that a quota is used up."""
+
 ENDPOINT_SECONDS = 10.0
 """How long an endpoint is used before it is read from the catalog again."""
 
@@ -55,6 +58,14 @@ class TypedConflict(Conflict):
     def __init__(self, message: str, type: str, *, public: str, cause: Cause | None) -> None:
         super().__init__(message, public=public, cause=cause)
         self.type = type
+
+
+class Explained(CloudRefused):
+    """A refusal with the sentence of the service, ``explanation``, for who wrote what it refuses."""
+
+    def __init__(self, message: str, explanation: str, *, cause: Cause | None) -> None:
+        super().__init__(message, cause=cause)
+        self.explanation = explanation
 
 
 class Transient(Exception):
@@ -229,9 +240,9 @@ class Service:
                 raise Transient(failure)
             raise failure
         error: BlazarError
-        # Nova and Glance refuse what a quota does not allow with 403 or 413, Neutron with 409.
+        # Nova and Glance refuse what a quota does not allow with 403 or 413, Neutron with 409, Heat with 400.
         kind = _type(response)
-        quota = Cause(ReasonCode.QUOTA_EXCEEDED) if kind == "OverQuota" or "quota" in text.lower() else None
+        quota = Cause(ReasonCode.QUOTA_EXCEEDED) if kind in _QUOTAS or "quota" in text.lower() else None
         if status == 404:
             error = NotFound(f"{self._name}: {text}", public="The cloud does not have what this request needs")
         elif status == 409:
@@ -246,7 +257,7 @@ class Service:
         elif status == 401:
             error = CloudUnavailable(f"{self._name} does not accept our token: {text}")
         else:
-            error = CloudRefused(f"{self._name} refused {method} {path} with {status}: {text}", cause=quota)
+            error = Explained(f"{self._name} refused {method} {path} with {status}: {text}", text, cause=quota)
         raise error
 
 
@@ -296,11 +307,11 @@ def _message(response: requests.Response) -> str:
 
 
 def _type(response: requests.Response) -> str:
-    """Return the word by which Neutron says what is wrong; empty if there is none."""
+    """Return the word by which Neutron or Heat says what is wrong; empty if there is none."""
     try:
-        error = response.json()["NeutronError"]
-        return str(error["type"])
-    except (ValueError, KeyError, TypeError):
+        body = response.json()
+        return str((body.get("NeutronError") or body["error"])["type"])
+    except (ValueError, KeyError, TypeError, AttributeError):
         return ""
 
 

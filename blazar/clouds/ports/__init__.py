@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import compute, hooks, network, placement, projects, segments, volumes
+from blazar.clouds.ports import compute, hooks, network, placement, projects, segments, stacks, volumes
 from blazar.clouds.ports.compute import (
     Aggregate,
     Aggregates,
@@ -48,6 +48,15 @@ from blazar.clouds.ports.segments import (
     Segments,
     Trunk,
 )
+from blazar.clouds.ports.stacks import (
+    PlannedResource,
+    Stack,
+    StackExists,
+    StackPlan,
+    StackRefused,
+    StackResource,
+    Stacks,
+)
 from blazar.clouds.ports.volumes import Attachment, Volume, VolumePool, VolumeQuota, Volumes, VolumeType
 
 __all__ = [
@@ -77,6 +86,7 @@ __all__ = [
     "NoHooks",
     "OtherPorts",
     "Placement",
+    "PlannedResource",
     "Port",
     "Projects",
     "ReservedCapacity",
@@ -91,6 +101,12 @@ __all__ = [
     "ServerGroup",
     "ServerGroups",
     "Servers",
+    "Stack",
+    "StackExists",
+    "StackPlan",
+    "StackRefused",
+    "StackResource",
+    "Stacks",
     "Subnet",
     "Trunk",
     "Volume",
@@ -101,7 +117,7 @@ __all__ = [
 ]
 
 CHANGES = frozenset().union(
-    *(port.CHANGES for port in (compute, placement, network, segments, projects, volumes, hooks))
+    *(port.CHANGES for port in (compute, placement, network, segments, projects, volumes, stacks, hooks))
 )
 """The calls of all ports that change the cloud."""
 
@@ -116,5 +132,6 @@ class Cloud:
     segments: Segments
     projects: Projects
     volumes: Volumes
+    stacks: Stacks
     hooks: Hooks = field(default_factory=NoHooks)
     others: OtherPorts = field(default_factory=OtherPorts)

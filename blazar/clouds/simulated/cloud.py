@@ -20,6 +20,7 @@ from blazar.clouds.simulated.projects import SimulatedProjects
 from blazar.clouds.simulated.segments import SimulatedSegments
 from blazar.clouds.simulated.servers import SimulatedServers
 from blazar.clouds.simulated.service import Calls, Durations
+from blazar.clouds.simulated.stacks import SimulatedStacks
 from blazar.clouds.simulated.state import State
 from blazar.clouds.simulated.storage import StateStorage
 from blazar.clouds.simulated.users import Users
@@ -56,6 +57,7 @@ class SimulatedCloud:
         self.segments = SimulatedSegments(calls, clock, self.durations)
         self.projects = SimulatedProjects(calls, clock, self.durations)
         self.volumes = SimulatedVolumes(calls, clock, self.durations)
+        self.stacks = SimulatedStacks(calls, clock, self.durations)
         self.hooks = SimulatedHooks(calls, clock, self.durations)
         self.users = Users(storage, clock)
         self.operators = Operators(storage, clock)
@@ -74,6 +76,7 @@ class SimulatedCloud:
             segments=self.segments,
             projects=self.projects,
             volumes=self.volumes,
+            stacks=self.stacks,
             hooks=self.hooks,
             others=self._others,
         )

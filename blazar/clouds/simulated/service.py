@@ -20,7 +20,8 @@ class Durations:
     """How long the cloud takes to complete what a call begins; tests change it.
 
     ``settling``: from the arrival of a server that moves cold until the move can be confirmed. ``hook``: until a
-    thing with a hook is handed over, or back. ``volume``: until a volume is there.
+    thing with a hook is handed over, or back. ``volume``: until a volume is there. ``stack``: until a stack is made,
+    or deleted.
     """
 
     deletion: timedelta = timedelta(0)
@@ -29,6 +30,7 @@ class Durations:
     settling: timedelta = timedelta(0)
     hook: timedelta = timedelta(0)
     volume: timedelta = timedelta(0)
+    stack: timedelta = timedelta(0)
 
 
 class Calls:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from blazar.clouds.ports import MigrationState
+from blazar.clouds.simulated.stack_state import StackState
 from blazar.clouds.simulated.volume_state import BlockStorage
 
 
@@ -295,6 +296,7 @@ class State:
     things: dict[str, ThingState] = field(default_factory=dict)
     closed_projects: list[str] = field(default_factory=list)
     block: BlockStorage = field(default_factory=BlockStorage)
+    stacks: dict[str, StackState] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``from_json`` takes."""
@@ -326,6 +328,7 @@ class State:
             things={key: ThingState(**value) for key, value in data.get("things", {}).items()},
             closed_projects=list(data.get("closed_projects", ())),
             block=BlockStorage.from_json(data.get("block", {})),
+            stacks={key: StackState.from_json(value) for key, value in data.get("stacks", {}).items()},
         )
 
     def occupants(self, service_name: str, now: datetime) -> list[ServerState]:
