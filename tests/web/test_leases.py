@@ -195,3 +195,36 @@ def test_the_page_of_a_lease_is_accessible_in_every_state(demo, page_of, look):
             assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
             shown += 1
     assert shown >= 4
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_a_reservation_of_any_type_shows_what_was_asked_for_and_what_it_refers_to(small, page_of, look):
+    options = {"color_scheme": "dark"} if look == "dark" else {}
+    if look == "phone":
+        options = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+    new = {"OpenStack-API-Version": "reservation 1.2"}
+    thing = {"name": "microscope-1", "class": "microscope", "hook_url": "https://hooks.example/m"}
+    asked(small, ADMIN, "POST", "v1/resources/generic", thing, **new)
+    reservations = [{"resource_type": "generic", "class": "microscope", "min": 1}, {"resource_type": "physical:host"}]
+    reservations[1] |= {"min": 1, "max": 1}
+    body = {"name": "study", "start_date": "now", "end_date": "+P1D", "reservations": reservations}
+    lease = dict(asked(small, ALICE, "POST", "v1/leases", body)["lease"])
+    page = page_of(small + "leases", ALICE, **options)
+
+    def with_reference(route):
+        answer = route.fetch()
+        shown = answer.json()
+        one, other = shown["lease"]["reservations"]
+        one["attached_to"] = {"reservation": other["id"]}
+        route.fulfill(response=answer, json=shown)
+
+    page.route(re.compile(f"/v1/leases/{lease['id']}"), with_reference)
+    page.goto(lease_page(small, lease))
+    card = page.locator(f"#reservation-{lease['reservations'][0]['id']}")
+    expect(card.locator("dt", has_text="Class")).to_be_visible()
+    expect(card.locator("dd", has_text="microscope").first).to_be_visible()
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    expect(card).to_contain_text("At the end what was reserved is taken back.")
+    card.get_by_role("button", name="1 host").press("Enter")
+    expect(page.locator(f"#reservation-{lease['reservations'][1]['id']}")).to_be_focused()

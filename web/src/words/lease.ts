@@ -158,9 +158,13 @@ function part(requirement: unknown): string {
   return `${NAMES[name] ?? name} ${SIGNS[String(operator)] ?? operator} ${values.join(", ")}`;
 }
 
-/** Returns what happens to the servers at the end. */
+/** Types whose users have servers, which go at the end. */
+export const HAS_SERVERS: readonly string[] = ["physical:host", "virtual:instance", "flavor:instance"];
+
+/** Returns what happens at the end to what a reservation has, to the servers first. */
 export function endInWords(action: BeforeEnd, type = "physical:host"): string {
   if (type === "virtual:floatingip") return "the addresses are taken back";
+  if (!HAS_SERVERS.includes(type)) return "what was reserved is taken back";
   switch (action) {
     case "snapshot":
       return "images of the servers are taken, then they are deleted";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What to type to use a reservation. */
 import type { Allocation, Reservation } from "../api/types.ts";
+import { HAS_SERVERS } from "./lease.ts";
 
 export interface Command {
   /** What it does, as a phrase after "to". */
@@ -61,6 +62,9 @@ export function goesWith(reservation: Reservation): string {
     return addresses.length > 0
       ? `The addresses ${listed(addresses)} are taken back.`
       : "The addresses are taken back.";
+  }
+  if (!HAS_SERVERS.includes(reservation.resource_type)) {
+    return names.length > 0 ? `It is taken back: ${listed(names)}.` : "It is taken back.";
   }
   const where =
     reservation.resource_type === "physical:host"

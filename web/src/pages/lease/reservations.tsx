@@ -3,6 +3,7 @@
 import type { Lease, Reservation } from "../../api/types.ts";
 import { Copy } from "../../parts/basics.tsx";
 import { isPast, nounOf, whatOf } from "../../words/lease.ts";
+import { fieldsOf } from "../../words/parameters.ts";
 import { allocationInWords, commandsOf, resourceName } from "../../words/use.ts";
 import { endInWords } from "../../words/lease.ts";
 import { sentence } from "../../words/events.ts";
@@ -29,9 +30,10 @@ export function Reservations({ lease }: { lease: Lease }) {
 function ReservationCard({ lease, reservation }: { lease: Lease; reservation: Reservation }) {
   const past = isPast(lease);
   return (
-    <section class="card reservation">
+    <section class="card reservation" id={`reservation-${reservation.id}`} tabIndex={-1}>
       <h2>{sentence(whatOf(reservation)).replace(/\.$/, "")}</h2>
       <Got reservation={reservation} past={past} />
+      <Fields lease={lease} reservation={reservation} />
       {reservation.missing_resources && !past && <p class="missing">Not all of it is there; the reason is above.</p>}
       {reservation.resources_changed && !past && (
         <p class="missing">Something that failed was replaced before the start.</p>
@@ -61,6 +63,39 @@ function Got({ reservation, past }: { reservation: Reservation; past: boolean })
         </li>
       ))}
     </ul>
+  );
+}
+
+/** What was asked for and what there is in the cloud, of types that have no sentences of their own. */
+function Fields({ lease, reservation }: { lease: Lease; reservation: Reservation }) {
+  const fields = fieldsOf(reservation);
+  if (fields.length === 0) return null;
+  return (
+    <dl class="reservation-fields">
+      {fields.map(({ name, values }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          {values.map(({ text, to }) => {
+            const other = to && lease.reservations.find((one) => one.id === to);
+            return (
+              <dd key={text}>
+                {other ? (
+                  <button
+                    type="button"
+                    class="link"
+                    onClick={() => document.getElementById(`reservation-${to}`)?.focus()}
+                  >
+                    {whatOf(other)}
+                  </button>
+                ) : (
+                  <code>{text}</code>
+                )}
+              </dd>
+            );
+          })}
+        </div>
+      ))}
+    </dl>
   );
 }
 
