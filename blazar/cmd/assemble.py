@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
@@ -15,26 +18,33 @@ from blazar.manager.service import ManagerService, Plugins
 from blazar.messaging import oslo_messaging
 from blazar.model.clock import Clock
 from blazar.model.errors import InvalidInput
+from blazar.model.regions import Regions
 from blazar.store import engine as database
 from blazar.store.store import Store
+
+LOG = logging.getLogger(__name__)
 
 
 def manager(
     conf: cfg.ConfigOpts,
     *,
     engine: Engine,
-    cloud: Cloud,
+    clouds: Mapping[str, Cloud],
     clock: Clock,
     notifier: Notifier | None = None,
     identity: Identity | None = None,
 ) -> ManagerService:
     """Return a manager that is not started yet; ConfigurationError if the configuration is invalid.
 
-    ``identity`` is how filters of usage enforcement reach Keystone; None without Keystone.
+    ``clouds`` has the cloud of each region, with an empty name if no regions are configured. ``identity`` is how
+    filters of usage enforcement reach Keystone; None without Keystone.
     """
-    types, kinds = plugins.made(conf, cloud)
+    regions = config.regions(conf)
+    types, kinds = plugins.made_for(conf, regions, clouds)
+    store = Store(engine, cleaning_time=config.cleaning_time(conf))
+    _check_regions(store, regions)
     return ManagerService(
-        Store(engine, cleaning_time=config.cleaning_time(conf)),
+        store,
         clock,
         config.manager_settings(conf),
         Plugins(
@@ -42,8 +52,23 @@ def manager(
             kinds=kinds,
             notifier=notifier or _notifier(conf),
             enforcement=enforcement(conf, identity or Identity(region_name=conf.os_region_name, cafile=conf.cafile)),
+            regions=regions,
         ),
     )
+
+
+def _check_regions(store: Store, regions: Regions) -> None:
+    """Give the default region to what has none. ConfigurationError if there are regions, and none are configured."""
+    known = store.regions.in_use()
+    if not regions:
+        if named := sorted(known - {""}):
+            raise ConfigurationError(
+                f"resources lie in the regions {', '.join(named)}, and [cloud] regions names none; name these"
+            )
+        return
+    store.regions.adopt(regions.default)
+    for lost in sorted(known - {"", *regions}):
+        LOG.error("Resources lie in the region %s, which [cloud] regions does not name: its leases wait", lost)
 
 
 def enforcement(conf: cfg.ConfigOpts, identity: Identity) -> Enforcement:

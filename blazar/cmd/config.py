@@ -7,6 +7,7 @@ import contextlib
 import io
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -26,6 +27,7 @@ from blazar.manager.common.settings import Settings
 from blazar.model.bounds import Bounds
 from blazar.model.errors import BlazarError
 from blazar.model.reading import ReadBounds
+from blazar.model.regions import Regions
 from blazar.resources.hosts.options import SECTION as HOSTS
 from blazar.resources.hosts.type import RESOURCE_TYPE as PHYSICAL_HOST
 
@@ -257,6 +259,28 @@ def _names(group: str, option: cfg.Opt) -> Iterator[tuple[str, str]]:
 def cleaning_time(conf: cfg.ConfigOpts) -> timedelta:
     """Return how long a resource is kept free between two leases."""
     return timedelta(minutes=conf.cleaning_time)
+
+
+_REGION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+
+
+def regions(conf: cfg.ConfigOpts) -> Regions:
+    """Return the regions that are served; ConfigurationError if their names cannot be used."""
+    names = tuple(conf.cloud.regions)
+    for name in names:
+        if not _REGION.fullmatch(name):
+            raise ConfigurationError(
+                f"[cloud] regions names {name!r}; the name of a region has at most 40 letters, digits, '_', '.' and "
+                "'-', and begins with a letter or digit"
+            )
+    if len(set(names)) < len(names):
+        raise ConfigurationError("[cloud] regions names a region twice; name each once")
+    if names and conf.os_region_name and conf.os_region_name != names[0]:
+        raise ConfigurationError(
+            f"[DEFAULT] os_region_name is {conf.os_region_name}, and [cloud] regions begins with {names[0]}; begin "
+            f"with {conf.os_region_name}, the region of all earlier leases, or remove os_region_name"
+        )
+    return Regions(names)
 
 
 def manager_settings(conf: cfg.ConfigOpts) -> Settings:

@@ -88,12 +88,17 @@ def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     project_id = _patiently(access.check, conf, stopping)
     if stopping.is_set():
         return
-    process.allow_open_files(OPEN_FILES)
-    cloud = open_cloud(access, az_aware=conf.nova.az_aware, hooks=HttpHooks.configured(conf))
-    _look_around(cloud, conf)
+    regions = config.regions(conf)
+    process.allow_open_files(OPEN_FILES * max(1, len(regions.names)))
+    hooks = HttpHooks.configured(conf)
+    # A login for each: what becomes of the services of one region concerns no other.
+    accesses = {name: Access(credentials(conf, region=name)) for name in regions.names} or {"": access}
+    clouds = {name: open_cloud(each, az_aware=conf.nova.az_aware, hooks=hooks) for name, each in accesses.items()}
+    for name, cloud in clouds.items():
+        _look_around(cloud, conf, f" of {name}" if name else "")
     clock = DatabaseClock(tables, SystemClock())
     clock.synchronize()
-    manager = assemble.manager(conf, engine=tables, cloud=cloud, clock=clock, identity=identity)
+    manager = assemble.manager(conf, engine=tables, clouds=clouds, clock=clock, identity=identity)
     bus = transport(conf)
     listener = rpc.server(conf, bus, manager, name=_server_name(conf), clock=manager.clock)
     updates = _service_updates(conf, manager)
@@ -198,17 +203,18 @@ def _patiently(look: Callable[[], T], conf: cfg.ConfigOpts, stopping: threading.
     return None
 
 
-def _look_around(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
+def _look_around(cloud: Cloud, conf: cfg.ConfigOpts, where: str) -> None:
     """Log at the start what would otherwise fail with the first lease; the manager starts all the same."""
     try:
         if cloud.compute.aggregate(conf.nova.aggregate_freepool_name) is None:
             LOG.error(
-                "Host aggregate %r does not exist in Nova: without it no host can be registered or leased. "
+                "Host aggregate %r does not exist in Nova%s: without it no host can be registered or leased. "
                 "Create it (without an availability zone), or set its name in [nova] aggregate_freepool_name",
                 conf.nova.aggregate_freepool_name,
+                where,
             )
     except BlazarError as error:
-        LOG.error("Nova does not list its aggregates yet: %s", error.message)
+        LOG.error("Nova%s does not list its aggregates yet: %s", where, error.message)
 
 
 def _server_name(conf: cfg.ConfigOpts) -> str:

@@ -14,11 +14,13 @@ from blazar.clouds.ports import Cloud
 from blazar.cmd.config import ConfigurationError
 from blazar.model import extensions
 from blazar.model.errors import BlazarError, InvalidInput
+from blazar.model.regions import Regions
 from blazar.model.resource import KINDS, ResourceKind
 from blazar.model.spending import INSTANCE, KIND_NAMESPACE, VCPU
 from blazar.resources import complete, kinds
 from blazar.resources.base import ResourceType
 from blazar.resources.kinds import Kind
+from blazar.resources.regional import Provided, combined
 
 TYPES = "blazar.resource.plugins"
 ADVICE = "docs/contributing/add-a-resource-type.md"
@@ -50,7 +52,10 @@ def check(conf: cfg.ConfigOpts) -> None:
     _kinds(conf, _types(conf))
 
 
-def made(conf: cfg.ConfigOpts, cloud: Cloud) -> tuple[tuple[ResourceType, ...], Mapping[ResourceKind, Kind]]:
+Made = tuple[tuple[ResourceType, ...], Mapping[ResourceKind, Kind]]
+
+
+def made(conf: cfg.ConfigOpts, cloud: Cloud) -> Made:
     """Return the enabled types, and our own kinds with those of these types.
 
     ConfigurationError if one is unknown, or cannot be made as configured.
@@ -59,6 +64,12 @@ def made(conf: cfg.ConfigOpts, cloud: Cloud) -> tuple[tuple[ResourceType, ...], 
     served = _kinds(conf, enabled)
     types = tuple(_made(name, plugin, conf, cloud) for name, plugin in enabled.items())
     return types, {name: _made(name, plugin, conf, cloud) for name, plugin in served.items()}
+
+
+def made_for(conf: cfg.ConfigOpts, regions: Regions, clouds: Mapping[str, Cloud]) -> Provided:
+    """Return the types and kinds for the clouds of all regions. ConfigurationError as for ``made``."""
+    of_each = {name: made(conf, clouds[name]) for name in regions}
+    return combined(regions, of_each) if regions else of_each[regions.default]
 
 
 def _types(conf: cfg.ConfigOpts) -> Mapping[str, Any]:

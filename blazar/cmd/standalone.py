@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--config-file", action="append", help="blazar.conf with settings other than the defaults")
     parser.add_argument("--no-hosts", action="store_true", help="do not register the hosts of the simulated cloud")
     parser.add_argument("--demo", action="store_true", help="begin with a cloud of 60 hosts and months of leases")
+    parser.add_argument("--regions", type=int, choices=range(1, 5), default=1, help="number of simulated clouds (1)")
     parser.add_argument("--debug", action="store_true", help="log at level DEBUG")
     parser.add_argument("--version", action="version", version=__version__)
     options = parser.parse_args(arguments)
@@ -84,6 +86,10 @@ def _run(options: argparse.Namespace) -> int:
     keep_to_ourselves(data)
     lock = _alone(data)
     conf = config.load([], program="blazar-standalone", files=options.config_file or [])
+    if options.regions > 1:
+        conf.set_default("regions", [f"Region{number}" for number in range(1, options.regions + 1)], group="cloud")
+    if options.demo and config.regions(conf):
+        raise ConfigurationError("the demo has one region; leave out --demo, or --regions and [cloud] regions")
     for leftover in config.leftovers(conf):
         LOG.warning("Option %s is set in the configuration and not used", leftover)
     database = (data / DATABASE).resolve()
@@ -94,8 +100,13 @@ def _run(options: argparse.Namespace) -> int:
     engine = connect(f"sqlite:///{database}")
     upgrade(engine)
     clock = SystemClock()
-    cloud = with_own_hooks(conf, open_cloud(data / CLOUD, clock=clock))
-    manager = assemble.manager(conf, engine=engine, cloud=cloud, clock=clock, identity=identity_of(conf, listener))
+    clouds = {
+        name: with_own_hooks(
+            conf, open_cloud(data / _file_of(number), clock=clock, number=number, down=data / f"{name}.down")
+        )
+        for number, name in enumerate(config.regions(conf), start=1)
+    }
+    manager = assemble.manager(conf, engine=engine, clouds=clouds, clock=clock, identity=identity_of(conf, listener))
     app = create_app(
         manager,
         identity=StandaloneIdentity(),
@@ -115,7 +126,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         signal.signal(signal.SIGTERM, stop)
         if is_new and not options.no_hosts and not options.demo:
-            _register(cloud, manager)
+            _register(clouds, manager)
         _welcome(manager, listener, data, has_pages=served is not None)
         server.run()
     except KeyboardInterrupt:
@@ -179,9 +190,15 @@ def with_own_hooks(conf: cfg.ConfigOpts, cloud: Cloud) -> Cloud:
     return replace(cloud, hooks=hooks) if conf.generic.master_secrets else cloud
 
 
-def _register(cloud: Cloud, manager: ManagerService) -> None:
-    for hypervisor in cloud.compute.hypervisors():
-        manager.resources.register(HOST, Registration({"name": hypervisor.hypervisor_hostname}))
+def _file_of(number: int) -> str:
+    return CLOUD if number == 1 else f"cloud-{number}.json"
+
+
+def _register(clouds: Mapping[str, Cloud], manager: ManagerService) -> None:
+    for region, cloud in clouds.items():
+        where = {"region": region} if region else {}
+        for hypervisor in cloud.compute.hypervisors():
+            manager.resources.register(HOST, Registration({"name": hypervisor.hypervisor_hostname, **where}))
 
 
 def _alone(data: Path) -> TextIO:

@@ -37,6 +37,7 @@ from blazar.manager.requests.refusals import Refusals
 from blazar.manager.requests.resources import ResourceService
 from blazar.manager.requests.updates import Updates
 from blazar.model.clock import Clock
+from blazar.model.regions import Regions
 from blazar.model.resource import ResourceKind
 from blazar.resources.base import ResourceType
 from blazar.resources.complete import CompleteType
@@ -46,30 +47,47 @@ from blazar.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """What is configured of a manager besides settings: kinds and types of resources, notifications, enforcement."""
+    """What is configured of a manager besides settings: kinds and types of resources, notifications, enforcement.
 
-    types: tuple[ResourceType, ...]
-    kinds: Mapping[ResourceKind, Kind]
+    With several ``regions`` the types and kinds are those of all (``resources.regional``).
+    """
+
+    types: tuple[ResourceType | CompleteType, ...]
+    kinds: Mapping[ResourceKind, Kind | CompleteKind]
     notifier: Notifier
     enforcement: Enforcement = field(default_factory=Enforcement)
+    regions: Regions = Regions()
 
 
 class ManagerService:
     """A manager: answers requests in the caller's thread, and works on events in its own threads."""
 
     def __init__(self, store: Store, clock: Clock, settings: Settings, plugins: Plugins) -> None:
-        by_name = {plain.resource_type: CompleteType(plain) for plain in plugins.types}
+        by_name = {
+            plain.resource_type: plain if isinstance(plain, CompleteType) else CompleteType(plain)
+            for plain in plugins.types
+        }
         notifier, enforcement = plugins.notifier, plugins.enforcement
         self._store = store
         self.clock = clock
         self.claims = Claims(store, clock, settings.claim_ttl)
-        runtime = Runtime(store, clock, self.claims, settings, notifier, by_name, wake=lambda: self.engine.wake())
+        runtime = Runtime(
+            store,
+            clock,
+            self.claims,
+            settings,
+            notifier,
+            by_name,
+            wake=lambda: self.engine.wake(),
+            regions=plugins.regions,
+        )
         self.outbox = Outbox(runtime, enforcement)
         booking = Booking(store, clock, settings)
         replanner = Replanner(runtime, booking)
         replacements = StartReplacements(runtime, replanner, booking)
-        self.sweep = Sweep(runtime)
-        worker = Worker(runtime, self.outbox, replacements, taken_over=lambda: self.sweep.wake())
+        self.sweeps = tuple(Sweep(runtime, region) for region in plugins.regions)
+        self.sweep = self.sweeps[0]
+        worker = Worker(runtime, self.outbox, replacements, taken_over=self._sweep_soon)
         changes = CloudChanges(runtime, worker)
         self.engine = Engine(runtime, worker)
         self._healing = Healing(runtime, replanner, booking, changes)
@@ -85,7 +103,9 @@ class ManagerService:
             Refusals(self.availability, enabled=settings.explain_refusals),
         )
         health = Health(store, clock, settings)
-        kinds = {name: CompleteKind(kind) for name, kind in plugins.kinds.items()}
+        kinds = {
+            name: kind if isinstance(kind, CompleteKind) else CompleteKind(kind) for name, kind in plugins.kinds.items()
+        }
         self.monitor = Monitor(runtime, kinds, health, self._healing, self.missing_resources)
         self.calendar = CalendarService(runtime, kinds)
         self.feeds = FeedService(runtime, kinds)
@@ -104,7 +124,12 @@ class ManagerService:
         self.monitor.start()
         self.enabling.start()
         self.forgetting.start()
-        self.sweep.start()
+        for sweep in self.sweeps:
+            sweep.start()
+
+    def _sweep_soon(self) -> None:
+        for sweep in self.sweeps:
+            sweep.wake()
 
     def begin_stop(self) -> None:
         """Begin no new work in any part; work in progress continues, and ``stop`` waits for it."""
@@ -112,13 +137,15 @@ class ManagerService:
         self.monitor.begin_stop()
         self.enabling.begin_stop()
         self.forgetting.begin_stop()
-        self.sweep.begin_stop()
+        for sweep in self.sweeps:
+            sweep.begin_stop()
 
     def stop(self) -> None:
         """Finish the work in progress and stop; its claims are renewed until then."""
         # Tell all parts first, and wait after that: waiting for one after the other could exceed the time for a stop.
         self.begin_stop()
-        self.sweep.stop()
+        for sweep in self.sweeps:
+            sweep.stop()
         self.monitor.stop()
         self.enabling.stop()
         self.forgetting.stop()

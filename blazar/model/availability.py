@@ -50,7 +50,7 @@ class FreeWindow:
     """An opening: every start from that of ``window`` to ``last_start`` has room for the whole duration.
 
     ``open_until`` is the last end that fits from the start on, None if that is beyond the range. ``counts`` are what
-    each reservation would get.
+    each reservation would get, ``regions`` where it would lie, empty where no regions are configured.
     """
 
     window: Window
@@ -58,6 +58,7 @@ class FreeWindow:
     open_until: datetime | None
     counts: tuple[int, ...]
     refusals: tuple[Refusal, ...] = ()
+    regions: tuple[str, ...] = ()
 
 
 class StepCode(StrEnum):

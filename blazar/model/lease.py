@@ -159,7 +159,8 @@ class Reservation:
     shows them; ``cloud_ids`` are the cloud ids of what the type created (such as the id of an aggregate).
     ``unassigned`` are allocated resources that could not be assigned, ``failed`` those that have failed, by calendar
     id. ``missing_since`` and ``changed_since`` are since when ``missing_resources`` and ``resources_changed`` hold;
-    None where they do not, or where an earlier version set them.
+    None where they do not, or where an earlier version set them. ``region`` is that of its resources, empty where no
+    regions are configured.
     """
 
     id: str
@@ -176,6 +177,7 @@ class Reservation:
     failed: frozenset[int] = frozenset()
     missing_since: datetime | None = None
     changed_since: datetime | None = None
+    region: str = ""
 
     @property
     def lost(self) -> frozenset[int]:

@@ -118,6 +118,29 @@ def matches(requirement: Requirement, properties: Mapping[str, PropertyValue]) -
             return not matches(term, properties)
 
 
+def possible(requirement: Requirement, key: str, value: PropertyValue) -> bool:
+    """Return whether a resource with this value of one property can meet the requirement, whatever its others are."""
+    return _outcomes(requirement, key, value)[0]
+
+
+def _outcomes(requirement: Requirement, key: str, value: PropertyValue) -> tuple[bool, bool]:
+    """Return whether a requirement can hold, and whether it can fail, if of all properties only one is known."""
+    match requirement:
+        case All(terms):
+            parts = [_outcomes(term, key, value) for term in terms]
+            return all(holds for holds, _ in parts), any(fails for _, fails in parts)
+        case AnyOf(terms):
+            parts = [_outcomes(term, key, value) for term in terms]
+            return any(holds for holds, _ in parts), all(fails for _, fails in parts)
+        case Not(term):
+            holds, fails = _outcomes(term, key, value)
+            return fails, holds
+        case Comparison(_, named, _) | Membership(named, _) if named != key:
+            return True, True
+    known = matches(requirement, {key: value})
+    return known, not known
+
+
 def keys(requirement: Requirement) -> frozenset[str]:
     """Return the names of the properties that the requirement uses."""
     match requirement:

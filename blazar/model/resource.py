@@ -34,6 +34,9 @@ NAMED_KINDS = frozenset({FLOATING_IP, GENERIC})
 RESERVED_NAMES = frozenset({"id", "reservable", "created_at", "updated_at"})
 """Properties that every resource has; they override attributes and capabilities of these names."""
 
+REGION = "region"
+"""The attribute with the region of a resource, where several are configured; requirements may name it."""
+
 _NOUNS = {FLOATING_IP: "floating IP", NETWORK: "network segment", GENERIC: "generic resource"}
 _UNKNOWN = {
     HOST: "Host with {{'host_id': '{id}'}} not found; see the list of hosts for their ids",
@@ -103,7 +106,8 @@ class Resource:
     allocation: it has failed (``failure`` is the reason, since ``failed_since``), or its operator has ``disabled`` it
     (``disabled_since`` may not be known; at ``disabled_until`` it is enabled), or its removal has begun. If
     ``authorized_projects`` are set, only these projects may have allocations. ``capacity`` may be empty for a resource
-    that is only ever promised whole. ``limits`` and ``traits`` are as in ResourceInventory.
+    that is only ever promised whole. ``limits`` and ``traits`` are as in ResourceInventory. ``region`` is also one of
+    the attributes; it is empty where no regions are configured.
     """
 
     id: int
@@ -127,6 +131,7 @@ class Resource:
     disabled_reason: str | None = None
     disabled_since: datetime | None = None
     disabled_until: datetime | None = None
+    region: str = ""
 
     @property
     def details(self) -> ResourceDetails:

@@ -99,7 +99,8 @@ class PropertyPage:
 class Candidate:
     """A resource of the cloud that may be registered, or is: then ``resource_id`` is the id that the API shows.
 
-    ``state`` is ``up``, ``down`` or ``disabled``; ``servers`` is how many run on it.
+    ``state`` is ``up``, ``down`` or ``disabled``; ``servers`` is how many run on it. ``region`` is empty
+    where no regions are configured.
     """
 
     id: str
@@ -107,3 +108,4 @@ class Candidate:
     state: str
     servers: int
     resource_id: str | None = None
+    region: str = ""

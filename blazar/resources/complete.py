@@ -67,6 +67,15 @@ class CompleteType:
         if self.schema is not None:
             check_schemas(f"schema of the type {self.resource_type}", [dict(self.schema)])
 
+    @property
+    def resolves(self) -> bool:
+        """Return whether parameters need data from the cloud."""
+        return self._resolves is not None
+
+    def within(self, region: str) -> CompleteType:
+        """Return the type of one region; there is one."""
+        return self
+
     def parameters(self, given: Given) -> Content:
         """Return the parameters of a new reservation, checked and completed; InvalidInput names the field."""
         return self._storable("parameters", self._plain.parameters(given))

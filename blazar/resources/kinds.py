@@ -28,16 +28,20 @@ LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class CloudResource:
-    """A resource of the cloud that an operator registers or unregisters; ``name`` is unique within the kind."""
+    """A resource of the cloud that an operator registers or unregisters; ``name`` is unique within kind and region.
+
+    Kinds leave the ``region`` out: each knows one cloud.
+    """
 
     external_id: str
     name: str
     attributes: Mapping[str, PropertyValue] = field(default_factory=dict)
+    region: str = ""
 
 
 def as_stored(resource: Resource) -> CloudResource:
     """Return a registered resource as it is stored."""
-    return CloudResource(resource.external_id, resource.name, resource.attributes)
+    return CloudResource(resource.external_id, resource.name, resource.attributes, resource.region)
 
 
 Holders = Callable[[Collection[str]], Mapping[str, Collection[str]]]

@@ -282,8 +282,11 @@ class CalendarStore:
                     found[reservation_id].add(name)
         return {reservation_id: frozenset(names) for reservation_id, names in found.items()}
 
-    def in_use(self, kind: ResourceKind, now: datetime) -> Mapping[str, frozenset[str]]:
-        """Return the names of the resources of a kind that reservations in use have, by reservation; one statement."""
+    def in_use(self, kind: ResourceKind, now: datetime, *, region: str | None = None) -> Mapping[str, frozenset[str]]:
+        """Return the names of the resources of a kind that reservations in use have, by reservation; one statement.
+
+        ``region``: only those in that region.
+        """
         found: dict[str, set[str]] = defaultdict(set)
         query = (
             sa.select(allocations.c.reservation_id, resources.c.name)
@@ -299,6 +302,8 @@ class CalendarStore:
                 leases.c.status.in_(USED),
             )
         )
+        if region is not None:
+            query = query.where(resources.c.region == region)
         with self._transactions.reading() as connection:
             for reservation_id, name in connection.execute(query):
                 found[reservation_id].add(name)

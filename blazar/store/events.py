@@ -22,7 +22,10 @@ STARTS = frozenset({EventType.START, EventType.CREATE, EventType.UPDATE})
 
 @dataclass(frozen=True, slots=True)
 class DueEvent:
-    """An event that a manager should process. ``empty``: its lease has no reservations."""
+    """An event that a manager should process. ``empty``: its lease has no reservations.
+
+    ``region`` is that of all its reservations; empty if these lie in several regions, or if it was not asked for.
+    """
 
     lease_id: str
     event_id: str
@@ -30,6 +33,7 @@ class DueEvent:
     due_at: datetime
     project_id: str
     empty: bool
+    region: str = ""
 
     @property
     def starts(self) -> bool:
@@ -65,7 +69,45 @@ def _due() -> sa.Select[Any]:
     )
 
 
+def _due_by_region() -> sa.Select[Any]:
+    """Number the due events as ``_due`` does, within each project and region."""
+    of_lease = reservations.c.lease_id == events.c.lease_id
+    first, last = (
+        sa.select(of(reservations.c.region)).where(of_lease).correlate(events).scalar_subquery()
+        for of in (sa.func.min, sa.func.max)
+    )
+    region = sa.case((first == last, first), else_="")
+    starts = sa.case((events.c.event_type.in_([str(kind) for kind in sorted(STARTS)]), 0), else_=1)
+    found = (
+        sa.select(
+            events.c.lease_id,
+            events.c.id,
+            events.c.event_type,
+            events.c.due_at,
+            leases.c.project_id,
+            sa.case((first.is_(None), 1), else_=0).label("empty"),
+            region.label("region"),
+            starts.label("starts"),
+        )
+        .join(leases, leases.c.id == events.c.lease_id)
+        .where(events.c.due_at <= sa.bindparam("now"))
+        .subquery()
+        .c
+    )
+    turn = sa.func.row_number().over(
+        partition_by=(found.starts, found.region, found.project_id), order_by=(found.empty, found.due_at, found.id)
+    )
+    columns = (found.lease_id, found.id, found.event_type, found.due_at, found.project_id, found.empty, found.region)
+    due = sa.select(*columns, turn.label("turn")).subquery().c
+    return (
+        sa.select(due.lease_id, due.id, due.event_type, due.due_at, due.project_id, due.empty, due.region)
+        .order_by(due.empty, due.turn, due.due_at)
+        .limit(sa.bindparam("most", type_=sa.Integer()))
+    )
+
+
 _DUE = _due()
+_DUE_BY_REGION = _due_by_region()
 _NEXT_DUE = sa.select(events.c.due_at).where(events.c.due_at.is_not(None)).order_by(events.c.due_at).limit(1)
 
 
@@ -75,17 +117,18 @@ class EventStore:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
-    def due(self, now: datetime, limit: int) -> tuple[DueEvent, ...]:
+    def due(self, now: datetime, limit: int, *, by_region: bool = False) -> tuple[DueEvent, ...]:
         """Return at most ``limit`` events that are due, in one statement, the longest waiting first.
 
         Events are selected round-robin: the first one of each project, then the second one of each. So no project's
-        events, however many are due, displace those of others. Starts and ends are selected separately.
+        events, however many are due, displace those of others. Starts and ends are selected separately, and
+        ``by_region`` those of each region.
         """
         with self._transactions.reading() as connection:
-            rows = connection.execute(_DUE, {"now": now, "most": limit}).all()
+            rows = connection.execute(_DUE_BY_REGION if by_region else _DUE, {"now": now, "most": limit}).all()
         found = [
-            DueEvent(lease_id, event_id, event_type, due_at, project_id, bool(empty))
-            for lease_id, event_id, event_type, due_at, project_id, empty in rows
+            DueEvent(lease_id, event_id, event_type, due_at, project_id, bool(empty), *region)
+            for lease_id, event_id, event_type, due_at, project_id, empty, *region in rows
         ]
         # Of events due at the same instant ends come first: a start may be waiting for one.
         return tuple(sorted(found, key=lambda event: (event.empty, event.due_at, event.starts)))

@@ -49,10 +49,10 @@ class ResourceStore:
         with self._transactions.reading() as connection:
             return resource_queries.one(connection, kind, external_id)
 
-    def named(self, kind: ResourceKind, name: str) -> Resource | None:
-        """Return a registered resource by its name."""
+    def named(self, kind: ResourceKind, name: str, *, region: str = "") -> Resource | None:
+        """Return a registered resource of a region by its name."""
         with self._transactions.reading() as connection:
-            found = resource_queries.load(connection, kind, resources.c.name == name)
+            found = resource_queries.load(connection, kind, resources.c.name == name, resources.c.region == region)
             return found[0] if found else None
 
     def by_ids(self, ids: Collection[int]) -> Mapping[int, Resource]:
@@ -72,8 +72,9 @@ class ResourceStore:
         disabled: bool = False,
         open_to: Collection[str] | None = None,
         disabling: Disabling | None = None,
+        region: str = "",
     ) -> Resource:
-        """Register a resource. Conflict if one of its kind with its id or name is registered."""
+        """Register a resource. Conflict if one of its kind with its id, or its name in its region, is registered."""
         columns = _disabling_columns(disabling or Disabling(), since=at) if disabled else {}
 
         def work(connection: Connection) -> Resource:
@@ -87,6 +88,7 @@ class ResourceStore:
                 at=at,
                 disabled=disabled,
                 authorized_projects=None if open_to is None else list(open_to),
+                region=region,
                 **columns,
             )
             resource_queries.raise_version(connection, kind)
@@ -96,7 +98,7 @@ class ResourceStore:
             try:
                 return self._transactions.write(work)
             except Clash as error:
-                if self.named(kind, name) is not None or self._is_registered(kind, external_id):
+                if self.named(kind, name, region=region) is not None or self._is_registered(kind, external_id):
                     sentence = f"{noun(kind)} {name} is registered already"
                     raise Conflict(sentence, code="already_registered") from error
                 # The same property was added concurrently: now it exists. Or the label is taken: the next one is not.

@@ -21,7 +21,7 @@ from blazar.model.lease_json import (
     saved_state_json,
     saved_state_of,
 )
-from blazar.model.resource import Resource, ResourceDetails, ResourceKind, ResourceProperty, UnitLimits
+from blazar.model.resource import REGION, Resource, ResourceDetails, ResourceKind, ResourceProperty, UnitLimits
 from blazar.model.window import Window
 from blazar.store.tables import allocations, events, leases, reservations
 
@@ -54,6 +54,7 @@ RESERVATION_COLUMNS = (
     reservations.c.artefacts,
     reservations.c.missing_since,
     reservations.c.changed_since,
+    reservations.c.region,
 )
 EVENT_COLUMNS = (
     events.c.lease_id,
@@ -154,7 +155,7 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
 
 def reservation_of(row: AnyRow) -> Reservation:
     """Return a reservation."""
-    _, id_, kind, resource_id, status, created, updated, missing, changed, values, made, *since = row
+    _, id_, kind, resource_id, status, created, updated, missing, changed, values, made, *more = row
     cloud_ids, unassigned, failed = cloud_ids_of(made)
     return Reservation(
         id_,
@@ -169,7 +170,7 @@ def reservation_of(row: AnyRow) -> Reservation:
         cloud_ids,
         unassigned,
         failed,
-        *since,
+        *more,
     )
 
 
@@ -209,6 +210,7 @@ def reservation_row(lease_id: str, position: int, reservation: Reservation) -> d
         "artefacts": cloud_ids_json(reservation),
         "missing_since": reservation.missing_since,
         "changed_since": reservation.changed_since,
+        "region": reservation.region,
     }
 
 
@@ -255,7 +257,7 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         kind=ResourceKind(row.kind),
         external_id=row.external_id,
         name=row.name,
-        attributes=row.attributes,
+        attributes={**row.attributes, REGION: row.region} if row.region else row.attributes,
         capabilities=capabilities,
         capacity=Amounts.of(row.capacity),
         reservable=row.reservable and not row.disabled and row.failed_since is None,
@@ -272,6 +274,7 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         disabled_reason=row.disabled_reason,
         disabled_since=row.disabled_since,
         disabled_until=row.disabled_until,
+        region=row.region,
     )
 
 

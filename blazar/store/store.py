@@ -15,6 +15,7 @@ from blazar.store.idempotency import IdempotencyStore
 from blazar.store.lease_pages import LeasePages
 from blazar.store.leases import LeaseStore
 from blazar.store.outbox import OutboxStore
+from blazar.store.regions import RegionStore
 from blazar.store.resources import ResourceStore
 from blazar.store.transactions import Transactions
 
@@ -33,6 +34,7 @@ class Store:
         self.leases = LeaseStore(self.transactions, cleaning_time=cleaning_time)
         self.calendar = CalendarStore(self.transactions, catalogs, cleaning_time=cleaning_time)
         self.resources = ResourceStore(self.transactions, catalogs)
+        self.regions = RegionStore(self.transactions)
         self.outbox = OutboxStore(self.transactions)
         self.events = EventStore(self.transactions)
         self.feeds = FeedStore(self.transactions)

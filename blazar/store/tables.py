@@ -76,6 +76,8 @@ resources = sa.Table(
     sa.Column("kind", sa.String(32), nullable=False),
     sa.Column("external_id", sa.String(255), nullable=False),
     sa.Column("name", sa.String(255), nullable=False),
+    # Empty where no regions are configured; the manager writes that of earlier resources once they are.
+    sa.Column("region", sa.String(64), nullable=False, server_default=""),
     # What users see of it: random, and new at each registration.
     sa.Column("label", sa.String(16), nullable=False, unique=True),
     # Raised by every change of what operators see of it; bookings raise its generation only.
@@ -105,7 +107,7 @@ resources = sa.Table(
     sa.Column("updated_at", UtcTime),
     sa.Column("retired_at", UtcTime),
     sa.UniqueConstraint("kind", "external_id", "live"),
-    sa.UniqueConstraint("kind", "name", "live"),
+    sa.UniqueConstraint("kind", "region", "name", "live"),
     # Resources to enable, earliest first.
     sa.Index(None, "disabled_until"),
 )
@@ -167,6 +169,8 @@ reservations = sa.Table(
     sa.Column("position", sa.Integer, nullable=False),
     sa.Column("resource_type", sa.String(66), nullable=False),
     sa.Column("resource_id", Id),
+    # That of its resources, chosen when it is made; empty as that of resources is.
+    sa.Column("region", sa.String(64), nullable=False, server_default=""),
     sa.Column("status", sa.String(13), nullable=False),
     sa.Column("missing_resources", sa.Boolean, nullable=False),
     sa.Column("resources_changed", sa.Boolean, nullable=False),

@@ -37,7 +37,7 @@ _OPENING: Json = an_object(
         "end_date": ZULU,
         "last_start_date": {**ZULU, "description": "every start up to this one has room for the whole duration"},
         "open_until": {**ZULU_OR_NULL, "description": "the last end that fits; null: beyond latest"},
-        "reservations": a_list(an_object({"count": NUMBER})),
+        "reservations": a_list(an_object({"count": NUMBER, "region": TEXT}, optional=("region",))),
         "refusals": _REFUSALS,
     }
 )

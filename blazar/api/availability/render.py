@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from blazar.api.error_codes import PREFIX
 from blazar.api.shapes import Json
@@ -36,7 +37,10 @@ def _opening(value: FreeWindow) -> Json:
         **window(value.window),
         "last_start_date": zulu(value.last_start),
         "open_until": None if value.open_until is None else zulu(value.open_until),
-        "reservations": [{"count": count} for count in value.counts],
+        "reservations": [
+            {"count": count, **({"region": region} if region else {})}
+            for count, region in zip_longest(value.counts, value.regions, fillvalue="")
+        ],
         "refusals": _refusals(value.refusals),
     }
 

@@ -105,7 +105,9 @@ COMPONENTS: Json = {
             "state": {"enum": ["up", "down", "disabled"]},
             "servers": {**NUMBER, "description": "how many servers run on it"},
             "resource_id": {**TEXT_OR_NULL, "description": "its id as a resource; null: it is not registered"},
+            "region": {**TEXT, "description": "where it is, if the service has several regions"},
         },
+        optional=("region",),
         example={"id": "17", "name": "cn17.example", "state": "up", "servers": 0, "resource_id": None},
     ),
     "PropertyOfResources": an_object(_PROPERTY, example={"name": "gpu", "private": False, "values": ["A100", "H100"]}),
@@ -181,6 +183,7 @@ def candidate(value: Candidate) -> Json:
         "state": value.state,
         "servers": value.servers,
         "resource_id": value.resource_id,
+        **({"region": value.region} if value.region else {}),
     }
 
 

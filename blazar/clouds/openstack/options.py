@@ -69,6 +69,12 @@ DEFAULT_CLI_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("os_region_name", help="Region to act in; without one, the first that the catalog names."),
 ]
 CLOUD_OPTIONS: list[cfg.Opt] = [
+    cfg.ListOpt(
+        "regions",
+        default=[],
+        help="Regions of Keystone's catalog to serve, separated by commas. The first one is that of requests that name "
+        "none, and of all leases from before. Empty: one region, that of os_region_name.",
+    ),
     cfg.FloatOpt("timeout", default=20.0, min=0.1, help="Seconds that a call to another service may take."),
     cfg.IntOpt(
         "attempts",
@@ -134,8 +140,11 @@ def list_keystone_opts() -> list[cfg.Opt]:
     return [*SESSION_OPTIONS, *loading.get_auth_plugin_conf_options("password")]
 
 
-def credentials(conf: cfg.ConfigOpts) -> Credentials:
-    """Return the credentials that are configured. InvalidInput names an option that cannot work."""
+def credentials(conf: cfg.ConfigOpts, *, region: str = "") -> Credentials:
+    """Return the credentials that are configured, for a region or else the one that is configured.
+
+    InvalidInput names an option that cannot work.
+    """
     section = conf[GROUP]
     for name, path in (
         ("[DEFAULT] cafile", conf.cafile),
@@ -145,7 +154,7 @@ def credentials(conf: cfg.ConfigOpts) -> Credentials:
             raise InvalidInput(f"{name} is {path}, which does not exist")
     return Credentials(
         auth=_auth(conf),
-        region=conf.os_region_name,
+        region=region or next(iter(conf.cloud.regions), conf.os_region_name),
         interfaces={
             "compute": conf.nova.endpoint_type,
             "placement": conf.placement.endpoint_type,

@@ -18,6 +18,7 @@ from blazar.clouds.simulated.service import Durations
 from blazar.clouds.simulated.state import State
 from blazar.clouds.simulated.storage import FileStorage, MemoryStorage
 from blazar.model.clock import Clock
+from blazar.model.errors import CloudUnavailable
 
 __all__ = [
     "Durations",
@@ -33,12 +34,23 @@ __all__ = [
 ]
 
 
-def default_inventory() -> State:
-    """Return the initial state of the cloud in standalone mode."""
+def default_inventory(number: int = 1) -> State:
+    """Return the initial state of a cloud in standalone mode; each has networks with other ids, and else the same."""
     text = resources.files(__package__).joinpath("inventory.yaml").read_text(encoding="utf-8")
-    return of_yaml(text)
+    return of_yaml(text.replace("id: 5e1f7c1e-", f"id: {0x5E1F7C1D + number:08x}-"))
 
 
-def open_cloud(path: Path, *, clock: Clock) -> Cloud:
-    """Return the simulated cloud whose state is in a file, a new one if the file does not exist."""
-    return SimulatedCloud(FileStorage(path, default_inventory()), clock=clock).cloud
+def open_cloud(path: Path, *, clock: Clock, number: int = 1, down: Path | None = None) -> Cloud:
+    """Return the simulated cloud whose state is in a file, a new one if the file does not exist.
+
+    ``number`` is that of its region. While the file ``down`` exists, no service of the cloud answers.
+    """
+    simulated = SimulatedCloud(FileStorage(path, default_inventory(number)), clock=clock)
+    if down is not None:
+        simulated.faults.on_call = lambda name, _: _check(down, name)
+    return simulated.cloud
+
+
+def _check(down: Path, name: str) -> None:
+    if down.exists():
+        raise CloudUnavailable(f"{name}: the cloud is down while the file {down.name} exists")

@@ -74,7 +74,7 @@ def make(conf: cfg.ConfigOpts, *, database: Path, cloud: Path, now: datetime, da
     upgrade(engine)
     clock = DemoClock(now - timedelta(days=days))
     simulated = SimulatedCloud(MemoryStorage(hosts.cloud()), clock=clock)
-    manager = assemble.manager(conf, engine=engine, cloud=simulated.cloud, clock=clock)
+    manager = assemble.manager(conf, engine=engine, clouds={"": simulated.cloud}, clock=clock)
     store = Store(engine, cleaning_time=config.cleaning_time(conf))
     Script(manager, store, simulated, clock).live_until(now)
     with simulated.inspect() as state:

@@ -14,6 +14,7 @@ from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import NotFound
 from blazar.model.lease import Lease, Reservation
+from blazar.model.regions import Regions
 from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.base import Reference, Task
 from blazar.resources.complete import CompleteType
@@ -35,6 +36,7 @@ class Runtime:
     notifier: Notifier
     types: Mapping[str, CompleteType]
     wake: Callable[[], None]
+    regions: Regions = Regions()
 
     def type_of(self, reservation: Reservation) -> CompleteType:
         """Return the resource type of a reservation. NotFound if it is no longer enabled."""

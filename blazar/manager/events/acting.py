@@ -146,7 +146,7 @@ class Actions:
         if not active and lease.status is not LeaseStatus.ACTIVE:
             text = f"the lease was {lease.status} when its before_end event was due"
             return Finished(error=reason(text, ReasonCode.LEASE_ENDED))
-        result = self._result(active, Work(CompleteType.before_end, {}, then=None, tolerant=True))
+        result = self._result(active, Work(lambda kind, task: kind.before_end(task), {}, then=None, tolerant=True))
         if isinstance(result, Finished):
             return result
         failing = result.after is None
@@ -204,7 +204,7 @@ class Actions:
 
     def _ending(self, lease: Lease) -> Work:
         waits = waits_at_end(self._runtime, lease)
-        return Work(CompleteType.end, waits, then=ReservationStatus.DELETED, tolerant=False)
+        return Work(lambda kind, task: kind.end(task), waits, then=ReservationStatus.DELETED, tolerant=False)
 
     def _result(self, tasks: Collection[Task], work: Work) -> Result:
         now = self._runtime.clock.now()

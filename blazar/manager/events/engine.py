@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The event engine: sleeps until events are due, and processes those that are.
 
-Starts have their own threads, so that slow ends never delay them; projects take turns (``turns``), so that the events
-of one never block those of another; and an event that waits for the cloud holds no thread: it is processed again later.
+Starts have their own threads, so that slow ends never delay them, and so has each region, so that one whose cloud does
+not answer delays no other; projects take turns (``turns``), so that the events of one never block those of another; and
+an event that waits for the cloud holds no thread: it is processed again later.
 Events without a thread stay in the database.
 """
 
@@ -14,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
@@ -42,6 +44,20 @@ RIVAL_SECONDS = 30
 """How long another manager that was faster once is expected to compete."""
 
 
+SEVERAL = ""
+"""The lane of the leases that lie in several regions, or in one that is not configured any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Threads of their own for the starts, or for the other events, of a region; None: of all regions."""
+
+    turns: Turns
+    pool: ThreadPoolExecutor
+    starts: bool
+    region: str | None = None
+
+
 class Engine(BackgroundThread):
     """Finds due events and processes them. Any number of engines may share a database."""
 
@@ -59,24 +75,31 @@ class Engine(BackgroundThread):
         self._polled_at = float("-inf")
         self._earliest_poll_at = float("-inf")
         self._poll_at = float("-inf")
-        settings = runtime.settings
-        self._starters = ThreadPoolExecutor(settings.starters, thread_name_prefix="start")
-        self._enders = ThreadPoolExecutor(settings.enders, thread_name_prefix="end")
-        self._lanes = ((Turns(settings.starters), self._starters), (Turns(settings.enders), self._enders))
+        self._regions = frozenset(runtime.regions.names)
+        names = (*runtime.regions, SEVERAL) if self._regions else (None,)
+        self._lanes = tuple(self._lane(starts, name) for name in names for starts in (True, False))
+
+    def _lane(self, starts: bool, region: str | None) -> Lane:
+        settings = self._runtime.settings
+        threads, name = (settings.starters, "start") if starts else (settings.enders, "end")
+        prefix = f"{name}-{region}" if region else name
+        return Lane(Turns(threads), ThreadPoolExecutor(threads, thread_name_prefix=prefix), starts, region)
 
     def start(self) -> None:
         """Start the threads of the engine."""
-        for _, pool in self._lanes:
+        for lane in self._lanes:
             # The first thread of each: it does all the work if no more threads can be started later.
-            pool.submit(int)
+            lane.pool.submit(int)
         super().start()
 
     def stop(self) -> None:
         """Begin no new work, finish the work in progress, and return."""
         # First, so that the engine submits nothing to pools that are shut down.
         super().stop()
-        self._starters.shutdown(cancel_futures=True)
-        self._enders.shutdown(cancel_futures=True)
+        for lane in self._lanes:
+            lane.pool.shutdown(wait=False, cancel_futures=True)
+        for lane in self._lanes:
+            lane.pool.shutdown()
 
     def wake(self) -> None:
         """Query for due events now: a new event may be due before the one that the engine sleeps for."""
@@ -112,7 +135,7 @@ class Engine(BackgroundThread):
         self._assign_threads()
         if polls:
             with self._lock:
-                waits = any(turns.waits for turns, _ in self._lanes)
+                waits = any(lane.turns.waits for lane in self._lanes)
             self._poll_at = self._polled_at + (WAITING_POLL_SECONDS if waits else self._until_next())
         return max(0.0, self._poll_at - time.monotonic())
 
@@ -127,20 +150,26 @@ class Engine(BackgroundThread):
         """Read the due events, except those that have a thread."""
         begin = time.monotonic()
         with self._lock:
-            running = {event_id for turns, _ in self._lanes for event_id in turns.running}
-        due = self._runtime.store.events.due(self._runtime.clock.now(), len(running) + PAGE)
+            running = {event_id for lane in self._lanes for event_id in lane.turns.running}
+        by_region = bool(self._regions)
+        due = self._runtime.store.events.due(self._runtime.clock.now(), len(running) + PAGE, by_region=by_region)
         self._polled_at = time.monotonic()
         self._earliest_poll_at = self._polled_at + PAUSE_FACTOR * (self._polled_at - begin)
         new = [event for event in due if event.event_id not in running]
         with self._lock:
             rivals = self._polled_at < self._rivals_until
-            for turns, starts in zip((turns for turns, _ in self._lanes), (True, False), strict=True):
-                turns.offer((event for event in new if event.starts is starts), shuffled=rivals)
+            for lane in self._lanes:
+                lane.turns.offer((event for event in new if self._belongs(event, lane)), shuffled=rivals)
+
+    def _belongs(self, event: DueEvent, lane: Lane) -> bool:
+        region = event.region if event.region in self._regions else SEVERAL
+        return event.starts is lane.starts and (lane.region is None or lane.region == region)
 
     def _assign_threads(self) -> None:
         """Give events to free threads; an event for which no thread could be started waits for its turn again."""
         short = False
-        for turns, pool in self._lanes:
+        for lane in self._lanes:
+            turns = lane.turns
             with self._lock:
                 taken = deque(iter(turns.take, None))
                 # With rivals, an event that is read ahead is often claimed by another manager before its turn.
@@ -150,7 +179,7 @@ class Engine(BackgroundThread):
                 while taken:
                     with self._lock:
                         self._submitted.add(taken[0].event_id)
-                    pool.submit(self._work_on, taken[0], turns)
+                    lane.pool.submit(self._work_on, taken[0], turns)
                     taken.popleft()
             except Exception as error:
                 # Usually a limit of processes or memory. Threads that finish take waiting events, so none is lost.
@@ -207,5 +236,5 @@ class Engine(BackgroundThread):
             return longest
         wait = (due_at - self._runtime.clock.now()).total_seconds()
         with self._lock:
-            busy = any(turns.running for turns, _ in self._lanes)
+            busy = any(lane.turns.running for lane in self._lanes)
         return max(BUSY_POLL_SECONDS if busy else 0, min(wait, longest))

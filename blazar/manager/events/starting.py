@@ -44,7 +44,7 @@ class Starting:
         """
         waiting = self._waiting(lease, claim)
         waits = waits_at_start(self._runtime, lease)
-        work = Work(CompleteType.start, waits, then=ReservationStatus.ACTIVE, tolerant=True)
+        work = Work(lambda kind, task: kind.start(task), waits, then=ReservationStatus.ACTIVE, tolerant=True)
         result: Result = Finished()
         reasons: dict[int, str] = {}
         for _ in range(MOST_TURNS):

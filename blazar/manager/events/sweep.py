@@ -23,13 +23,15 @@ LOG = logging.getLogger(__name__)
 
 
 class Sweep(BackgroundThread):
-    """Searches the cloud for leftovers of finished leases. Any number of managers may do so at a time."""
+    """Searches the cloud of a region for leftovers of finished leases. Any number of managers may do so at a time."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, region: str = "") -> None:
         self._runtime = runtime
+        self._region = region
         # After a take-over it waits until calls of the previous manager have taken effect.
         settle = 2 * runtime.settings.claim_ttl.total_seconds()
-        super().__init__("sweep", first_pause=runtime.settings.sweep_interval.total_seconds(), settle=settle)
+        name = f"sweep-{region}" if region else "sweep"
+        super().__init__(name, first_pause=runtime.settings.sweep_interval.total_seconds(), settle=settle)
         self._reported: frozenset[str] = frozenset()
 
     def start(self) -> None:
@@ -63,9 +65,10 @@ class Sweep(BackgroundThread):
             return frozenset(found)
 
     def _of_type(self, kind: CompleteType) -> frozenset[str]:
-        resources = self._runtime.store.resources.catalog(kind.kind).resources
+        every = self._runtime.store.resources.catalog(kind.kind).resources
+        resources = [each for each in every if each.region == self._region] if self._region else every
         try:
-            return kind.reservations_in_cloud(resources)
+            return kind.within(self._region).reservations_in_cloud(resources)
         except BlazarError:
             raise
         except Exception:

@@ -76,21 +76,24 @@ class Health:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._counts: dict[ResourceKind, Mapping[int, int]] = {}
+        # By kind and region: each region is polled by itself.
+        self._counts: dict[tuple[ResourceKind, str], Mapping[int, int]] = {}
 
-    def registered(self, kind: ResourceKind) -> tuple[Resource, ...]:
-        """Return the resources of a kind, to be polled; one statement."""
-        return self._store.resources.catalog(kind).resources
+    def registered(self, kind: ResourceKind, region: str = "") -> tuple[Resource, ...]:
+        """Return the resources of a kind, or those of them in a region, to be polled; one statement."""
+        every = self._store.resources.catalog(kind).resources
+        return tuple(each for each in every if each.region == region) if region else every
 
     def observe(
         self, kind: ResourceKind, resources: Collection[Resource], polled: PollResult, hints: Collection[str] = ()
     ) -> bool:
-        """Process a poll of the ``resources`` of a kind; tell whether the state of any of them changed.
+        """Process a poll of the ``resources`` of a kind in a region; tell whether the state of any of them changed.
 
         No statement while nothing changes; else a few, however many resources change.
         """
+        key = kind, next((resource.region for resource in resources), "")
         verdict = judge(
-            resources, polled, self._counts.get(kind, {}), needed=self._settings.failures_before_healing, hints=hints
+            resources, polled, self._counts.get(key, {}), needed=self._settings.failures_before_healing, hints=hints
         )
         if resources and not polled.keys() & {resource.name for resource in resources}:
             LOG.warning("The cloud lists none of the registered %ss: the poll is ignored as unreliable", noun(kind))
@@ -100,7 +103,7 @@ class Health:
             kind, verdict.recovered, at=now
         )
         # Only after the write: if it fails, the next poll sees the same again.
-        self._counts[kind] = verdict.counts
+        self._counts[key] = verdict.counts
         for id_ in sorted(changed):
             if id_ in verdict.failed:
                 LOG.warning("%s %s has failed: %s", noun(kind), names[id_], verdict.failed[id_])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 
 from blazar.context import scope
@@ -29,6 +30,9 @@ BURST = 0.5
 
 SOON = timedelta(seconds=5)
 """When to retry leases that were busy, and polls that were asked for while the cloud did not answer."""
+
+PATIENCE = 2.0
+"""Seconds to wait for the polls of all regions; a region that does not answer delays the healing of no other."""
 
 HOURLY = timedelta(hours=1)
 """How often leases are healed if ``healing_interval`` is zero, so that each run covers all future leases."""
@@ -57,7 +61,11 @@ class Monitor(BackgroundThread):
         self._clock = runtime.clock
         self._settings = runtime.settings
         self._hints: set[str] = set()
-        self._unreachable: set[ResourceKind] = set()
+        self._unreachable: set[tuple[ResourceKind, str]] = set()
+        self._polling: dict[str, Future[bool]] = {}
+        self._pollers = {
+            name: ThreadPoolExecutor(1, thread_name_prefix=f"poll-{name}") for name in runtime.regions.names
+        }
         self._poll_at: datetime | None = None
         self._heal_at: datetime | None = None
         self._lock = threading.Lock()
@@ -68,6 +76,12 @@ class Monitor(BackgroundThread):
         """Begin no more polls, and end a run of healing after its current lease."""
         self._healing.begin_stop()
         super().begin_stop()
+
+    def stop(self) -> None:
+        """Finish the polls and the healing in progress, and return."""
+        super().stop()
+        for pool in self._pollers.values():
+            pool.shutdown(cancel_futures=True)
 
     def hint(self, name: str) -> None:
         """Poll soon: a notification said that a resource, or the service on it, has changed."""
@@ -83,14 +97,16 @@ class Monitor(BackgroundThread):
         self._due.set()
         self.wake()
 
-    def uses(self, kind: ResourceKind) -> Uses:
-        """Return what the calendar knows of the use of a kind, to be read on demand."""
+    def uses(self, kind: ResourceKind, region: str = "") -> Uses:
+        """Return what the calendar knows of the use of a kind, or of it in a region, to be read on demand."""
         calendar, clock = self._runtime.store.calendar, self._clock
-        return Uses(lambda: calendar.in_use(kind, clock.now()), calendar.resource_names, self._returned)
+        return Uses(
+            lambda: calendar.in_use(kind, clock.now(), region=region or None), calendar.resource_names, self._returned
+        )
 
     def run_once(self) -> None:
         """Poll all resources, and heal if that changed anything. For tests and tools."""
-        if self._poll() | _taken(self._due):
+        if self._poll(patience=None) | _taken(self._due):
             self._healing.run(at_once=True)
 
     def heal(self, *, at_once: bool = False) -> int:
@@ -111,49 +127,83 @@ class Monitor(BackgroundThread):
 
     def _poll_now(self) -> bool:
         now = self._clock.now()
-        changed = self._poll()
+        changed = self._poll(patience=PATIENCE)
         self._poll_at = now + self._settings.polling_interval if self._settings.polling_interval else None
         return changed
 
     def _is_due(self) -> bool:
         return self._poll_at is not None and self._clock.now() >= self._poll_at
 
-    def _poll(self) -> bool:
+    def _poll(self, patience: float | None) -> bool:
+        """Poll all regions; return whether the state of a resource has changed.
+
+        Each region has a thread of its own. One that takes longer than ``patience`` seconds goes on meanwhile, and has
+        leases healed by itself if something has changed.
+        """
         with self._lock:
             hints, self._hints = self._hints, set()
+        if not self._pollers:
+            return self._poll_region("", hints)
+        for name, pool in self._pollers.items():
+            busy = self._polling.get(name)
+            if busy is not None and not busy.done():
+                # That poll may be older than the notifications.
+                with self._lock:
+                    self._hints |= hints
+            elif not self._stopping.is_set():
+                self._polling[name] = pool.submit(self._poll_region, name, hints)
+        done, late = wait(self._polling.values(), patience)
+        for poll in late:
+            poll.add_done_callback(self._polled_late)
+        # Each is waited for once.
+        self._polling = {name: poll for name, poll in self._polling.items() if poll in late}
+        return sum(poll.result() for poll in done) > 0
+
+    def _polled_late(self, poll: Future[bool]) -> None:
+        if poll.cancelled():
+            return
+        if (error := poll.exception()) is not None:
+            LOG.error("A poll failed; the next one retries", exc_info=error)
+        elif poll.result():
+            self.heal_soon()
+
+    def _poll_region(self, region: str, hints: Collection[str]) -> bool:
         changed = False
         for kind, plain in self._polled.items():
             if self._stopping.is_set():
                 break
-            registered = self._health.registered(kind)
+            registered = self._health.registered(kind, region)
+            if region and not registered:
+                continue
             try:
                 with scope(limit=self._settings.poll_limit):
-                    polled = plain.poll(registered, self.uses(kind))
+                    polled = plain.poll(registered, self.uses(kind, region))
                     self._record(kind, registered, polled)
             except Exception as error:
                 # Code of other packages may raise anything; other kinds are polled, and leases healed, all the same.
-                self._cannot_poll(kind, error)
+                self._cannot_poll(kind, region, error)
                 with self._lock:
-                    self._hints |= hints
+                    self._hints |= set(hints)
                 continue
-            if kind in self._unreachable:
-                LOG.info("State of %ss: polling works again", noun(kind))
-                self._unreachable.discard(kind)
+            if (kind, region) in self._unreachable:
+                LOG.info("State of %ss%s: polling works again", noun(kind), _in(region))
+                self._unreachable.discard((kind, region))
             changed |= self._health.observe(kind, registered, polled.failures, hints)
         return changed
 
-    def _cannot_poll(self, kind: ResourceKind, error: Exception) -> None:
+    def _cannot_poll(self, kind: ResourceKind, region: str, error: Exception) -> None:
         """Report the first of several failures in a row."""
-        if kind not in self._unreachable:
+        if (kind, region) not in self._unreachable:
             is_bug = not isinstance(error, BlazarError)
             reason = f"{type(error).__name__}: {error}" if is_bug else error
             LOG.warning(
-                "Cannot poll the state of %ss, keeping the last known one: %s",
+                "Cannot poll the state of %ss%s, keeping the last known one: %s",
                 noun(kind),
+                _in(region),
                 reason,
                 exc_info=error if is_bug else None,
             )
-        self._unreachable.add(kind)
+        self._unreachable.add((kind, region))
 
     def _record(self, kind: ResourceKind, registered: Collection[Resource], polled: Polled) -> None:
         """Write what the cloud says otherwise than is stored."""
@@ -211,6 +261,10 @@ class Monitor(BackgroundThread):
     def _has_hints(self) -> bool:
         with self._lock:
             return bool(self._hints)
+
+
+def _in(region: str) -> str:
+    return f" in {region}" if region else ""
 
 
 def _taken(flag: threading.Event) -> bool:

@@ -69,6 +69,11 @@ class _Deadline:
             )
 
 
+def _first(found: Availability) -> tuple[bool, datetime]:
+    """Return the key of an answer by its first opening: the answer of the region with the earliest one counts."""
+    return (False, found.openings[0].window.start) if found.openings else (True, found.range.end)
+
+
 class AvailabilityService:
     """Finds free time for new leases and for changes."""
 
@@ -119,8 +124,14 @@ class AvailabilityService:
         )
         new = self._new_leases.draft(request, times.window, checks_references=self._checks_references)
         places = [Place(index) for index in range(len(new.lease.reservations))]
-        wanted = _Wanted(new.lease, new.placement_requests, asker.project_id, places)
-        return self._searched(question, self._free_time(wanted, asker, times.range, now), times, now)
+        best: Availability | None = None
+        for each in new.options():
+            wanted = _Wanted(each.lease, each.placement_requests, asker.project_id, places)
+            found = self._searched(question, self._free_time(wanted, asker, times.range, now), times, now)
+            if best is None or _first(found) < _first(best):
+                best = found
+        assert best is not None
+        return best
 
     def _for_change(self, question: AvailabilityQuestion, lease: Lease, now: datetime) -> Availability:
         begun = lease.window.start <= now

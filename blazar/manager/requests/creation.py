@@ -18,7 +18,7 @@ from blazar.manager.requests.new_leases import NewLease, NewLeases
 from blazar.manager.requests.preparing import prepared
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Plan
-from blazar.model.errors import StaleLease
+from blazar.model.errors import NotEnoughResources, StaleLease
 from blazar.model.lease import Lease
 from blazar.model.requests import Actor, LeaseRequest
 from blazar.model.usage import OutboxMessage
@@ -34,7 +34,9 @@ class Grant:
         self._runtime = runtime
         self._booking = booking
         self._enforcement = enforcement
-        self._new = new
+        # Until resources are found: the lease in the first region that may be tried.
+        self._options = tuple(new.options())
+        self._new = self._options[0]
         self._enforcement_check = EnforcementCheck(enforcement, runtime.store, runtime.clock)
         self._accepted: Plan | None = None
 
@@ -49,8 +51,21 @@ class Grant:
         return self._enforcement.enabled
 
     def find(self, attempt: int) -> Plan:
-        """Find resources. NotEnoughResources."""
-        lease, placement_requests = self._new.lease, self._new.placement_requests
+        """Find resources, in the first region that has enough. NotEnoughResources says what the first one lacks."""
+        refused: NotEnoughResources | None = None
+        for option in self._options:
+            try:
+                plan = self._found(option, attempt)
+            except NotEnoughResources as error:
+                refused = refused or error
+            else:
+                self._new = option
+                return plan
+        assert refused is not None
+        raise refused
+
+    def _found(self, new: NewLease, attempt: int) -> Plan:
+        lease, placement_requests = new.lease, new.placement_requests
         if self._accepted is not None:
             # Prefer the resources that the check has accepted, so that it need not be repeated.
             placement_requests = _preferring(placement_requests, self._accepted)

@@ -93,6 +93,7 @@ class FreeTime:
             None if opening.open_until is None else instant(opening.open_until),
             tuple(sum(share.count for share in placements[kind].assignments[index]) for kind, index in self._places),
             self.refusals(window, placements),
+            tuple(each.region for each in self.lease.reservations),
         )
 
     def refusals(self, window: Window, placements: Mapping[ResourceKind, Placement]) -> tuple[Refusal, ...]:
@@ -215,7 +216,8 @@ class FreeTime:
         return self.refusals(window, placements) if len(placements) == len(self.kinds) else ()
 
     def _parts(self, number: int) -> tuple[Part, ...]:
-        return parts_in(self.lease.reservations[number].parameters, self.requests[number].demand, self.asked[number])
+        reservation, demand = self.lease.reservations[number], self.requests[number].demand
+        return parts_in(reservation.parameters, demand, self.asked[number], region=reservation.region)
 
     def _granted(self, start: datetime, end: int, placements: Sequence[Placement]) -> bool:
         return not self.refusals(Window(start, instant(end)), dict(zip(self.kinds, placements, strict=True)))

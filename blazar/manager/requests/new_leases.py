@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.lease import dates
 from blazar.manager.lease.booking import PlacementRequest, visible
 from blazar.manager.lease.references import Referrer, of_new_lease
+from blazar.manager.requests.locating import located_in, settled
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.lease import (
@@ -27,6 +28,7 @@ from blazar.model.lease import (
     Reservation,
     ReservationStatus,
 )
+from blazar.model.regions import Choice, choose
 from blazar.model.requests import IdempotencyKey, LeaseRequest
 from blazar.model.resource import noun
 from blazar.model.window import Window
@@ -34,24 +36,44 @@ from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
 from blazar.resources.parameters import quoted
 from blazar.resources.references import with_ids
+from blazar.resources.regional import in_region
 
 
 @dataclass(frozen=True, slots=True)
 class NewLease:
-    """A lease to book, with a placement request for each of its reservations."""
+    """A lease to book, with a placement request for each of its reservations.
+
+    ``choice`` is in which regions these may lie; None where no regions are configured.
+    """
 
     lease: Lease
     placement_requests: tuple[PlacementRequest, ...]
     key: IdempotencyKey | None = None
+    choice: Choice | None = None
+
+    def options(self) -> Iterator[NewLease]:
+        """Yield the lease as it would be in each of the regions that are to be tried, in their order."""
+        if self.choice is None:
+            yield self
+            return
+        for regions in self.choice.options():
+            located = zip(self.lease.reservations, self.placement_requests, regions, strict=True)
+            parts = [(replace(r, region=name), replace(p, demand=in_region(p.demand, name))) for r, p, name in located]
+            lease = replace(self.lease, reservations=tuple(r for r, _ in parts))
+            yield NewLease(lease, tuple(p for _, p in parts), self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class _NewReservation:
-    """The id and the type of a reservation, and its parameters, checked and completed."""
+    """The id and the type of a reservation, and its parameters, checked and completed.
+
+    ``region`` is where it must lie, None if that is not said: then its resources decide.
+    """
 
     id: str
     kind: CompleteType
     parameters: Content
+    region: str | None = None
 
 
 class NewLeases:
@@ -96,7 +118,18 @@ class NewLeases:
             for number, (each, demand) in enumerate(zip(wanted, demands, strict=True)):
                 self._check_reference(each.parameters, demand, number, request.project_id)
         requests = (PlacementRequest(r.id, demand) for r, demand in zip(lease.reservations, demands, strict=True))
-        return NewLease(lease, tuple(requests), request.key)
+        choice = choose([self._allowed(*each) for each in zip(wanted, demands, strict=True)])
+        if self._runtime.regions:
+            _check_together(wanted, choice)
+        return NewLease(lease, tuple(requests), request.key, choice if self._runtime.regions else None)
+
+    def _allowed(self, wanted: _NewReservation, demand: Demand) -> tuple[str, ...]:
+        """Return the regions in which a reservation may lie, at least one."""
+        allowed = self._runtime.regions.allowed(demand.requirement)
+        if wanted.region is None:
+            return allowed
+        # Where the two contradict each other, there is nothing that it could get.
+        return (wanted.region,)
 
     def _check_reference(self, parameters: Content, demand: Demand, number: int, project_id: str) -> None:
         """Raise NotFound if a parameter names something that no resource open to the project belongs to."""
@@ -115,14 +148,18 @@ class NewLeases:
         found: list[_NewReservation] = []
         with scope(limit=self._runtime.settings.request_limit):
             kinds = [self._type(each.resource_type, number) for number, each in enumerate(request.reservations)]
+            located = located_in(self._runtime.regions, request)
             resolved = []
-            for number, (kind, each) in enumerate(zip(kinds, request.reservations, strict=True)):
+            for number, (kind, each) in enumerate(zip(kinds, located, strict=True)):
                 with pointing_at(f"/reservations/{number}"):
-                    given = kind.resolve(Given(each.parameters), project_id=request.project_id)
-                    resolved.append((kind, given))
-            for number, (kind, given) in enumerate(resolved):
+                    # Ids of flavors, images and networks mean something in one region only.
+                    region = settled(located, number) if kind.resolves else each.region
+                    found_in = kind.within(region or "")
+                    given = found_in.resolve(Given(each.parameters), project_id=request.project_id)
+                    resolved.append((kind, given, region))
+            for number, (kind, given, region) in enumerate(resolved):
                 with pointing_at(f"/reservations/{number}"):
-                    found.append(_NewReservation(str(uuid.uuid4()), kind, kind.parameters(given)))
+                    found.append(_NewReservation(str(uuid.uuid4()), kind, kind.parameters(given), region))
         return _identified(found)
 
     def _type(self, resource_type: str, number: int) -> CompleteType:
@@ -161,6 +198,19 @@ def _identified(wanted: Sequence[_NewReservation]) -> list[_NewReservation]:
         replace(each, parameters=with_ids(each.parameters, {r.pointer: ids[int(r.reservation)] for r in references}))
         for each, references in zip(wanted, of_each, strict=True)
     ]
+
+
+def _check_together(wanted: Sequence[_NewReservation], choice: Choice) -> None:
+    """Raise InvalidInput if a reservation refers to one that has to lie in another region."""
+    at = {each.id: number for number, each in enumerate(wanted)}
+    for number, each in enumerate(wanted):
+        for reference in each.kind.references(each.parameters):
+            other = at[str(reference.reservation)]
+            if any(regions[number] != regions[other] for regions in choice.options()):
+                raise InvalidInput(
+                    "it refers to a reservation that lies in another region; name one region for both",
+                    pointer=f"/reservations/{number}{reference.pointer}",
+                )
 
 
 def _their_events(request: LeaseRequest, now: datetime) -> tuple[Event, ...]:

@@ -98,8 +98,8 @@ class ResourceService:
         """Return what the cloud has of a kind, with the ids of those that are registered. CloudError."""
         with scope(limit=self._runtime.settings.request_limit):
             found = self._of(kind).candidates()
-        registered = {each.name: each.external_id for each in self._store.catalog(kind).resources}
-        return tuple(replace(each, resource_id=registered.get(each.name)) for each in found)
+        registered = {(each.region, each.name): each.external_id for each in self._store.catalog(kind).resources}
+        return tuple(replace(each, resource_id=registered.get((each.region, each.name))) for each in found)
 
     def register(self, kind: ResourceKind, request: Registration) -> Resource:
         """Register a resource that is not in use. If this fails, changes of the cloud are undone."""
@@ -110,7 +110,7 @@ class ResourceService:
             in_cloud = plain.find(request)
             if in_cloud.external_id in RESERVED_IDS:
                 raise InvalidInput(f"the id {in_cloud.external_id} has a meaning of its own in paths of the API")
-            if self._store.named(kind, in_cloud.name) is not None:
+            if self._store.named(kind, in_cloud.name, region=in_cloud.region) is not None:
                 raise Conflict(f"{noun(kind)} {in_cloud.name} is registered already", code="already_registered")
             details = plain.details(in_cloud)
             made = plain.enter(in_cloud)
@@ -124,6 +124,7 @@ class ResourceService:
                     disabled=request.disabled,
                     open_to=request.open_to,
                     disabling=disabling,
+                    region=in_cloud.region,
                     at=self._clock.now(),
                 )
             except Conflict:
@@ -166,7 +167,7 @@ class ResourceService:
             resource = self.one(kind, resource_id)
             polled = plain.refresh(
                 resource,
-                self._monitor.uses(kind),
+                self._monitor.uses(kind, resource.region),
                 lambda in_cloud: self._enter_again(plain, resource, in_cloud),
             )
             if polled.details:
@@ -318,7 +319,7 @@ class ResourceService:
         """Ensure that an unregistered resource has left: a refresh may have prepared it meanwhile."""
         if not plain.enters:
             return
-        if self._store.named(resource.kind, resource.name) is not None:
+        if self._store.named(resource.kind, resource.name, region=resource.region) is not None:
             # It was registered again, and belongs there.
             return
         try:

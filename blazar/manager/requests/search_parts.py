@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from blazar.calendar.reasons import Part, parts_of
 from blazar.model.demand import Demand
 from blazar.model.lease import Content
+from blazar.model.regions import within
 from blazar.model.requirements import All, Anything, all_of, parse_requirement
 
 REQUIREMENTS = ("hypervisor_properties", "resource_properties")
@@ -37,13 +38,16 @@ class Place:
         return "/".join([self.pointer, key, *map(str, more)])
 
 
-def parts_in(parameters: Content, demand: Demand, place: Place) -> tuple[Part, ...]:
-    """Return the parts of a demand's requirement; those that the request names have a pointer."""
+def parts_in(parameters: Content, demand: Demand, place: Place, *, region: str = "") -> tuple[Part, ...]:
+    """Return the parts of a demand's requirement; those that the request names have a pointer.
+
+    That of the region in which it lies cannot be left out.
+    """
     if demand.requirement == Anything():
         return ()
     if demand.reference is not None:
         return (Part(demand.requirement, place.to(demand.reference), needed=True),)
-    found: list[Part] = []
+    found = [Part(within(region), needed=True)] if region else []
     for name in REQUIREMENTS:
         match parse_requirement(parameters.values.get(name), field=name):
             case Anything():

@@ -147,6 +147,7 @@ COMPONENTS: Json = {
         {
             "id": TEXT_OR_NULL,
             "resource_type": TEXT,
+            "region": {**TEXT, "description": "where its resources are, if the service has several regions"},
             "status": one_of(ReservationStatus),
             "missing_resources": FLAG,
             "resources_changed": FLAG,
@@ -156,7 +157,7 @@ COMPONENTS: Json = {
             "created_at": ZULU,
             "updated_at": ZULU_OR_NULL,
         },
-        optional=("cloud_ids",),
+        optional=("cloud_ids", "region"),
         more=True,
         example=_RESERVATION_EXAMPLE,
     ),

@@ -83,6 +83,7 @@ def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
         **_given_by_type(value),
         "id": value.id,
         "resource_type": value.resource_type,
+        **({"region": value.region} if value.region else {}),
         "status": value.status.value,
         "missing_resources": value.missing_resources,
         "resources_changed": value.resources_changed,

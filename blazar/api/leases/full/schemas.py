@@ -25,13 +25,15 @@ _TYPE: Json = {
     "maxLength": 66,
     "description": "a resource type such as 'physical:host'",
 }
+_REGION: Json = {"type": "string", "minLength": 1, "maxLength": 64, "description": "the name of a region"}
+"""Not in a change: a reservation stays in its region."""
 
 
 def _if_of(resource_type: str) -> Json:
     schema = {key: value for key, value in SCHEMAS[resource_type].items() if key != "examples"}
     return {
         "if": {"properties": {"resource_type": {"const": resource_type}}, "required": ["resource_type"]},
-        "then": {**schema, "properties": {"resource_type": _TYPE, **schema["properties"]}},
+        "then": {**schema, "properties": {"resource_type": _TYPE, "region": _REGION, **schema["properties"]}},
     }
 
 

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A service of two regions, R1 and R2: two simulated clouds with hosts of the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy.engine import Engine
+
+from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, of_size
+from blazar.manager.service import ManagerService, Plugins
+from blazar.model.errors import CloudUnavailable
+from blazar.model.lease import Lease
+from blazar.model.regions import Regions
+from blazar.model.requests import Registration, ReservationRequest
+from blazar.model.resource import HOST, Resource
+from blazar.resources.regional import combined
+from blazar.testing.clock import ManualClock
+from tests.world import World, a_host
+
+REGIONS = Regions(("R1", "R2"))
+
+
+class TwoRegions(World):
+    """A world with a second cloud; by default two hosts are registered in each region."""
+
+    def __init__(self, engine: Engine, *, hosts: int = 2, register: bool = True, **more: Any) -> None:
+        clock = ManualClock()
+        self.second = SimulatedCloud(MemoryStorage(of_size(hosts)), clock=clock, faults=Faults(sleep=lambda _: None))
+        super().__init__(engine, hosts=hosts, register=False, state=of_size(hosts), clock=clock, **more)
+        for number in range(1, hosts + 1) if register else ():
+            for region in REGIONS:
+                self.register_in(region, f"node-{number}")
+
+    def another_manager(self, **_: Any) -> ManagerService:
+        clouds = {"R1": self.simulated.cloud, "R2": self.second.cloud}
+        made = {
+            name: (
+                tuple(make(cloud, self.host_settings) for make in self._types),
+                self._kinds(cloud, self.host_settings),
+            )
+            for name, cloud in clouds.items()
+        }
+        types, kinds = combined(REGIONS, made)
+        return ManagerService(
+            self.store,
+            self.clock,
+            self.settings,
+            Plugins(types, kinds, self.notifier, self.enforcement, REGIONS),
+        )
+
+    def register_in(self, region: str, name: str) -> Resource:
+        return self.manager.resources.register(HOST, Registration({"name": name, "region": region}))
+
+    def regions_of(self, lease: Lease) -> list[str]:
+        """Return the regions of the hosts that are promised to a lease, sorted."""
+        held = self.store.calendar.of_lease(lease.id)
+        found = self.store.resources.by_ids({each.resource_id for each in held})
+        return sorted(found[each.resource_id].region for each in held)
+
+    def free_in_second(self) -> frozenset[str]:
+        """Return the hosts in the freepool of R2."""
+        with self.second.inspect() as state:
+            return frozenset(h for each in state.aggregates.values() if each.name == "freepool" for h in each.hosts)
+
+
+def kill(cloud: SimulatedCloud) -> None:
+    """No service of the cloud answers any more, until its faults are cleared."""
+
+    def fail(name: str, phase: str) -> None:
+        if phase == "before":
+            raise CloudUnavailable(f"{name}: the cloud is down")
+
+    cloud.faults.on_call = fail
+
+
+def hosts_in(region: str, minimum: int = 1, maximum: int | None = None) -> ReservationRequest:
+    """Ask for hosts of a region."""
+    return a_host(minimum, maximum, needs=f'["==", "$region", "{region}"]')
+
+
+HOUR = timedelta(hours=1)
+WorldMaker = Callable[..., TwoRegions]
