@@ -41,7 +41,8 @@ test: $(BIN)/.dev ## the fast tests (3 minutes)
 # Tests that compute, or use one program of their own, run in parallel; tests that race, kill and measure run alone.
 SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/enforcement tests/unit \
 	$(filter-out %/test_upstream_client.py,$(wildcard tests/client/test_*.py)) \
-	tests/examples tests/house tests/conformance tests/slow/test_wheel.py
+	tests/examples tests/house tests/conformance tests/slow/test_wheel.py \
+	tests/api/test_schemathesis.py tests/cmd/test_versions.py
 SLOW = BLAZAR_CASES=$${BLAZAR_CASES:-10000} $(BIN)/python -m pytest -q -m "slow and not cloud" --timeout 1500 --durations 15
 
 test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, ten thousand cases, the upstream client and dashboard

@@ -32,6 +32,8 @@ from tests.tables import new_sqlite
 from tests.world import NOON, ManualClock, World, a_host, segment_request
 from tests.world import host_request as host
 
+pytestmark = pytest.mark.slow
+
 CASES = int(os.environ.get("BLAZAR_FUZZ", "5"))
 VERSIONS = ("1.0", "1.2")
 """The newest has all that those between have."""

@@ -10,6 +10,8 @@ import pytest
 
 from blazar import __version__
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["manager", "api", "status", "db_manage"])
 def test_a_program_says_which_blazar_it_stands_for(name):
