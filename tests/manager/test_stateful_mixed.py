@@ -27,6 +27,7 @@ from blazar.model.requests import NOW, LeaseChange, ReservationChange, Reservati
 from blazar.store import tables
 from tests.promises import check_promises
 from tests.tables import new_sqlite
+from tests.uses import TYPES_WITH_USES, using
 from tests.world import World, a_host, a_network, addresses, flavored, instances, things, units
 
 HOSTS = 4
@@ -85,7 +86,7 @@ class Mixed(RuleBasedStateMachine):
     def begin(self, shared: list[ReservationRequest]) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.engine = new_sqlite(Path(self.folder.name) / "blazar.sqlite")
-        self.world = World(self.engine, hosts=HOSTS)
+        self.world = World(self.engine, hosts=HOSTS, types=TYPES_WITH_USES)
         self.world.register_addresses(*range(10, 14))
         self.world.register_segments(101, 102, 103)
         for number, capacity in enumerate((1, 1, 4)):
@@ -112,7 +113,7 @@ class Mixed(RuleBasedStateMachine):
     @rule(target=leases, rooms=ROOMS, start=st.integers(0, 12), quarters=st.integers(1, 16))
     def create(self, rooms: list[ReservationRequest], start: int, quarters: int) -> object:
         when = timedelta(minutes=30 * start) if start else NOW
-        lease = self.attempt(lambda: self.world.lease(*rooms, start=when, hours=quarters / 4))
+        lease = self.attempt(lambda: self.world.lease(*using(rooms), start=when, hours=quarters / 4))
         return multiple() if lease is None else lease.id
 
     @rule(lease=leases, shift=SHIFTS, longer=SHIFTS)

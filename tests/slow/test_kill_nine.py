@@ -46,8 +46,8 @@ from blazar.store.store import Store
 from blazar.store.tables import events
 from tests.enforcement.conftest import TOKEN, Service, example
 from tests.oracle import check_at_rest
+from tests.uses import TYPES_WITH_USES, OutOfOrder, using
 from tests.world import (
-    TYPES,
     RecordingNotifier,
     a_host,
     a_network,
@@ -143,7 +143,7 @@ def a_manager(url: str, cloud_file: Path, service_url: str) -> ManagerService:
         SystemClock(),
         SETTINGS,
         Plugins(
-            tuple(make(cloud, settings) for make in TYPES),
+            tuple(make(cloud, settings) for make in TYPES_WITH_USES),
             kinds_of(cloud, settings),
             RecordingNotifier(),
             Enforcement(
@@ -183,8 +183,8 @@ def one_wish(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random
         now = datetime.now(UTC).replace(second=0, microsecond=0)
         # Shorter than an hour, so that the warning, with snapshots, comes at the start.
         end = now + timedelta(minutes=dice.randint(2, 50))
-        rooms = tuple(dice.choice(ROOMS)(dice) for _ in range(dice.choice((1, 1, 2))))
-        manager.leases.create(LeaseRequest("a lease", "curie", "physics", NOW, end, reservations=rooms))
+        rooms = tuple(dice.choice(ROOMS)(dice) for _ in range(dice.choice((1, 1, 2, 3))))
+        manager.leases.create(LeaseRequest("a lease", "curie", "physics", NOW, end, reservations=using(rooms)))
     elif wish < 0.42 and active:
         for reservation in dice.choice(active).reservations:
             make_use_of(cloud, reservation)
@@ -312,6 +312,7 @@ def check(store: Store, cloud: SimulatedCloud, leases: tuple[Lease, ...]) -> Non
     for lease in leases:
         if lease.status is LeaseStatus.TERMINATED:
             assert lease.event(EventType.END).status is EventStatus.DONE
+        assert not any(OutOfOrder.__name__ in (event.reason or "") for event in lease.events)
     check_at_rest(store, cloud, now=datetime.now(UTC), offered=OFFERED)
 
 

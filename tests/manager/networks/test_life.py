@@ -51,6 +51,20 @@ def test_from_the_start_to_the_end_the_project_has_a_network(world):
     assert (world.now(lease).status, in_cloud(world)) == (LeaseStatus.TERMINATED, {})
 
 
+def test_it_stays_until_the_servers_of_its_lease_are_gone(sqlite):
+    world = World(sqlite, hosts=1)
+    world.register_segments(101)
+    world.simulated.durations.deletion = 3 * MINUTE
+    lease = world.lease(a_network(), a_host())
+    world.run()
+    world.simulated.users.boot_server("work", project_id=PROJECT, user_id="curie", host="node-1")
+    world.run_to(NOON + 2 * HOUR)
+    assert set(in_cloud(world)) == {101}
+    assert [r.status for r in world.now(lease).reservations] == [ReservationStatus.ACTIVE] * 2
+    world.run_to(NOON + 2 * HOUR + 4 * MINUTE)
+    assert (world.now(lease).status, in_cloud(world)) == (LeaseStatus.TERMINATED, {})
+
+
 def test_two_networks_are_never_on_one_segment(world):
     world.lease(a_network(), a_network())
     with pytest.raises(NotEnoughResources):
