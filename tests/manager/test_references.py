@@ -215,7 +215,9 @@ def test_a_change_names_reservations_of_the_lease_by_id(world, lab):
             leases.update(lease.id, renamed(lease, number, *uses))
         assert caught.value.pointer == "/reservations/0/uses/0"
     world.run_to(NOON + HOUR)
-    assert [call for call in lab.taken() if call.startswith("start")][:3] == ["start b", "start c", "start a"]
+    # Leases start in any order.
+    started = [call for call in lab.taken() if call.startswith("start") and call != "start d"]
+    assert started == ["start b", "start c", "start a"]
 
 
 # Starts
