@@ -18,7 +18,10 @@ from blazar.model.lease import EventType, Json, Lease
 from blazar.model.resource import Resource
 from blazar.resources.actions import asked_at
 from blazar.resources.base import Task
-from blazar.resources.generic.parameters import CAPACITY, CLASS, HOOK_URL, GenericParameters
+from blazar.resources.generic.parameters import AMOUNT, CAPACITY, CLASS, HOOK_URL
+
+TOLD = (CLASS, "device_type", "device_driver", "uid")
+"""Attributes of a resource that its hook is told."""
 
 NOBODY = "none"
 """Stands for the reservation in the id of a question about health."""
@@ -63,14 +66,14 @@ def health(resources: Sequence[Resource], at: datetime) -> HookCall:
 
 def amount_of(task: Task, resource: Resource) -> int:
     """Return the number of units that a reservation has of a resource: all, if it has the whole resource."""
-    if GenericParameters.of(task.reservation.parameters).amount is None:
-        return int(resource.attributes[CAPACITY] or 1)
+    if AMOUNT not in task.reservation.parameters.values:
+        return int(resource.attributes.get(CAPACITY) or 1)
     return task.counts.get(resource.id, 0)
 
 
 def url_of(resource: Resource) -> str:
-    """Return the URL of the hook of a resource."""
-    return str(resource.attributes[HOOK_URL])
+    """Return the URL of the hook of a resource; empty if it has none."""
+    return str(resource.attributes.get(HOOK_URL) or "")
 
 
 def _call(task: Task, resource: Resource, action: HookAction, generation: str, at: datetime, amount: int) -> HookCall:
@@ -105,7 +108,8 @@ def _of_change(lease: Lease, undoing: bool) -> str:
 
 
 def _about(resource: Resource) -> Json:
-    return {"id": resource.external_id, "name": resource.name, "class": resource.attributes[CLASS]}
+    described = {name: resource.attributes[name] for name in TOLD if name in resource.attributes}
+    return {"id": resource.external_id, "name": resource.name, **described}
 
 
 def _due(lease: Lease, event_type: EventType) -> datetime:

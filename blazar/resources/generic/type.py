@@ -1,81 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resource type ``generic``: whole things of a class, or units of one that several reservations share.
-
-The receiver of a hook cannot be asked what a reservation has. So everything is derived from what is stored: which
-resources the reservation has, and which it had before (``ReadsHistory``).
-"""
+"""The resource type ``generic``: whole things of a class, or units of one that several reservations share."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import replace
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, HookAnswer, HookCall, HookResult, Hooks
+from blazar.clouds.ports import Cloud
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Demand
-from blazar.model.errors import BlazarError, ClaimLost, CloudRefused, CloudUnavailable, Conflict, InvalidInput
-from blazar.model.lease import Content, EventType, LeaseStatus, ReservationStatus
-from blazar.model.requirements import Requirement, keys, matches
-from blazar.model.resource import GENERIC, Resource
-from blazar.resources.actions import action_of, updated, with_action
-from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable
-from blazar.resources.generic import messages
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import Content
+from blazar.model.resource import GENERIC
+from blazar.resources.actions import updated, with_action
+from blazar.resources.base import Given
+from blazar.resources.generic.hooked import Hooked
 from blazar.resources.generic.kind import UNIT
 from blazar.resources.generic.options import SECTION
-from blazar.resources.generic.parameters import (
-    AMOUNT,
-    ASKED_FOR,
-    CLASS,
-    HOOK_URL,
-    MAX,
-    MIN,
-    PROPERTIES,
-    GenericParameters,
-)
+from blazar.resources.generic.parameters import AMOUNT, ASKED_FOR, CLASS, MAX, MIN, GenericParameters
 from blazar.resources.generic.schema import SCHEMA
 
-LOG = logging.getLogger(__name__)
 
-
-@dataclass(slots=True)
-class Tally:
-    """What the hooks of several resources answered, by the resource."""
-
-    done: list[tuple[Resource, HookAnswer]] = field(default_factory=list)
-    waiting: list[tuple[Resource, HookAnswer]] = field(default_factory=list)
-    unusable: dict[int, str] = field(default_factory=dict)
-    failures: list[BlazarError] = field(default_factory=list)
-
-    def raise_failure(self) -> None:
-        """Raise what went wrong, a refusal first: a retry does not help there."""
-        for failure in sorted(self.failures, key=lambda each: isinstance(each, CloudUnavailable)):
-            text = "; ".join(each.message for each in self.failures)
-            raise type(failure)(text, cause=failure.cause) from failure
-
-    @property
-    def not_yet(self) -> NotYet | None:
-        """Return when to ask again; None if nothing is waited for."""
-        if not self.waiting:
-            return None
-        after = min((answer.after for _, answer in self.waiting), default=timedelta(0))
-        return NotYet(after, "; ".join(f"{resource.name}: {answer.reason}" for resource, answer in self.waiting))
-
-
-class Generic:
+class Generic(Hooked):
     """The resource type ``generic``."""
 
     resource_type = "generic"
     schema = SCHEMA
     kind = GENERIC
-    reads_history = True
-
-    def __init__(self, hooks: Hooks, *, before_end: str = "") -> None:
-        self._hooks = hooks
-        self._before_end = before_end
+    asked_for = ASKED_FOR
+    advice = "a property of the resources of this class"
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Generic:
@@ -86,31 +40,15 @@ class Generic:
         """Return class, counts, requirement and action; other keys are left out. InvalidInput."""
         return GenericParameters.checked(with_action(given.values)).content
 
-    def requirement(self, parameters: Content) -> Requirement:
-        """Return what a resource must have."""
-        return GenericParameters.of(parameters).requirement
-
-    def action(self, parameters: Content) -> Action:
-        """Return the action before the end."""
-        return action_of(GenericParameters.of(parameters).before_end, self._before_end)
+    def wanted(self, parameters: Content) -> GenericParameters:
+        """Return what a reservation asks for."""
+        return GenericParameters.of(parameters)
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for whole resources of the class, or for units of one of them."""
-        wanted = GenericParameters.of(parameters)
-        allowed = ASKED_FOR | (known - {HOOK_URL})
-        if unknown := sorted(keys(wanted.requirement) - allowed):
-            raise InvalidInput(
-                f"{PROPERTIES} asks for {', '.join('$' + key for key in unknown)}, which no generic resource has; use "
-                f"a property of the resources of this class",
-                code="unknown_property",
-                pointer=f"/{PROPERTIES}",
-            )
-        shared = wanted.amount is not None
-        return Demand(
-            kind=self.kind,
-            min_count=wanted.amount or wanted.least or 1,
-            max_count=wanted.amount or wanted.most or 1,
-            requirement=wanted.requirement,
+        wanted, shared = self.wanted(parameters), AMOUNT in parameters.values
+        return replace(
+            super().demand(parameters, known=known),
             per_instance=Amounts.of({UNIT: 1}) if shared else None,
             affinity=Affinity.TOGETHER if shared else Affinity.ANY,
             reference=CLASS if wanted.is_any_of_class else None,
@@ -133,136 +71,3 @@ class Generic:
                 pointer=f"/{CLASS}",
             )
         return after.content
-
-    def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
-        """Return the demand after a change; what is in use stays. Conflict."""
-        fresh, held = self.demand(parameters, known=known), frozenset(task.counts)
-        if task.reservation.status is ReservationStatus.PENDING:
-            return replace(fresh, preferred=held)
-        before, after = GenericParameters.of(task.reservation.parameters), GenericParameters.of(parameters)
-        misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
-        if misfits and after.requirement != before.requirement:
-            raise Conflict(
-                f"{PROPERTIES} cannot be changed to this: reservation {task.reservation.id} uses {', '.join(misfits)}, "
-                f"which would no longer match",
-                pointer=f"/{PROPERTIES}",
-            )
-        count = max(1, sum(task.counts.values()))
-        if after.amount is not None:
-            if after.amount == before.amount:
-                # New dates alone add no units, even if some have failed.
-                return replace(fresh, min_count=count, max_count=count, kept=dict(task.counts))
-            return replace(fresh, kept={id_: min(n, after.amount) for id_, n in task.counts.items()})
-        if (after.least, after.most) == (before.least, before.most):
-            return replace(fresh, min_count=count, max_count=count, pinned=held)
-        if fresh.max_count < len(held):
-            raise Conflict(
-                f"{MAX} cannot be {fresh.max_count}: reservation {task.reservation.id} uses {len(held)} resources, and "
-                f"which of them to take back cannot be chosen; end the lease, or keep them",
-                pointer=f"/{MAX}",
-            )
-        return replace(fresh, min_count=max(fresh.min_count, len(held)), pinned=held)
-
-    def start(self, task: Task) -> Progress:
-        """Ensure that the project has these resources, or units of them, and none that it had before."""
-        return self._ensured(task)
-
-    def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
-        """Ensure the resources from before a change, which are all but ``surplus``; nothing before the start."""
-        if task.reservation.status is not ReservationStatus.ACTIVE:
-            return Done()
-        before = {resource.id for resource in task.former}
-        task = replace(task, former=(*task.former, *(r for r in surplus if r.id not in before)))
-        try:
-            return self._ensured(task, undoing=True)
-        except Unusable as lost:
-            # A retry would not help: the lease goes on with the rest.
-            LOG.warning("Reservation %s continues without failed resources: %s", task.reservation.id, lost)
-            return self._former_ended(task, undoing=True) or Done()
-
-    def _ensured(self, task: Task, *, undoing: bool = False) -> Progress:
-        tally = self._tally(task.resources, lambda r: messages.start(task, r, undoing=undoing))
-        if tally.unusable:
-            raise Unusable(tally.unusable)
-        tally.raise_failure()
-        former = self._former_ended(task, undoing=undoing)
-        waits = [each for each in (tally.not_yet, former) if each is not None]
-        if waits:
-            return NotYet(min(each.after for each in waits), "; ".join(each.reason for each in waits))
-        return Done(Content({"resources": [_shown(resource, answer) for resource, answer in tally.done]}))
-
-    def before_end(self, task: Task) -> Progress:
-        """Announce the end to the hook of each resource, unless the action is none."""
-        if self.action(task.reservation.parameters) is Action.NONE:
-            return Done()
-        tally = self._tally(task.resources, lambda r: messages.before_end(task, r))
-        tally.failures += [CloudRefused(reason) for reason in tally.unusable.values()]
-        tally.raise_failure()
-        return tally.not_yet or Done()
-
-    def end(self, task: Task) -> Progress:
-        """Ensure that the project has none of the resources, those included that it had before.
-
-        A refusal raises, so that the end is retried, and the resources stay allocated until it succeeds.
-        """
-        if _never_started(task):
-            return Done()
-        tally = self._tally((*task.resources, *task.former), lambda r: messages.end(task, r))
-        tally.failures += [CloudRefused(reason) for reason in tally.unusable.values()]
-        tally.raise_failure()
-        return tally.not_yet or Done()
-
-    def _former_ended(self, task: Task, *, undoing: bool) -> NotYet | None:
-        """Ensure that the project has none of the resources of before; None if so.
-
-        A resource that has failed, and does not answer, keeps nobody from using the others: it is taken back at the
-        end of the reservation.
-        """
-        tally = self._tally(task.former, lambda r: messages.replaced(task, r, undoing=undoing))
-        failed = {resource.id for resource in task.former if resource.failure is not None}
-        tally.failures += [CloudRefused(reason) for id_, reason in tally.unusable.items() if id_ not in failed]
-        for error in tally.failures:
-            LOG.warning("Reservation %s of lease %s: %s", task.reservation.id, task.lease.id, error.message)
-        if failed < {resource.id for resource in task.former}:
-            tally.raise_failure()
-        return tally.not_yet
-
-    def _tally(
-        self,
-        resources: Iterable[Resource],
-        message: Callable[[Resource], HookCall],
-    ) -> Tally:
-        """Call the hook of each resource, whatever the others answer. ClaimLost."""
-        tally = Tally()
-        for resource in resources:
-            try:
-                answer = self._hooks.call_hook(message(resource))
-            except ClaimLost:
-                raise
-            except BlazarError as error:
-                tally.failures.append(type(error)(f"{resource.name}: {error.message}", cause=error.cause))
-                continue
-            match answer.result:
-                case HookResult.DONE:
-                    tally.done.append((resource, answer))
-                case HookResult.NOT_YET:
-                    tally.waiting.append((resource, answer))
-                case HookResult.UNUSABLE:
-                    tally.unusable[resource.id] = f"{resource.name}: {answer.reason}"
-                case HookResult.REFUSED:
-                    tally.failures.append(CloudRefused(f"{resource.name}: {answer.reason}"))
-        return tally
-
-
-def _never_started(task: Task) -> bool:
-    """Return whether no manager has ever begun the start of the lease: then nothing was handed over."""
-    if task.lease.status is LeaseStatus.STARTING or task.reservation.status is ReservationStatus.ACTIVE:
-        return False
-    start = task.lease.event(EventType.START)
-    return start is not None and start.updated_at is None
-
-
-def _shown(resource: Resource, answer: HookAnswer) -> dict[str, object]:
-    """Return what users see of a resource that they have."""
-    shown: dict[str, object] = {"id": resource.external_id, "name": resource.name}
-    return shown if answer.content is None else {**shown, "answer": dict(answer.content)}
