@@ -18,16 +18,18 @@ from sqlalchemy.engine import Engine
 from bench.kinds import FLAVOR, KINDS, Kind
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
-from blazar.clouds.ports import Segment
+from blazar.clouds.ports import Cloud, Segment
 from blazar.clouds.simulated import Durations, Faults, MemoryStorage, SimulatedCloud, of_size
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
-from blazar.model.resource import FLOATING_IP, HOST, NETWORK, ResourceDetails, ResourceInventory
+from blazar.model.requests import Registration
+from blazar.model.resource import DEVICE, FLOATING_IP, HOST, NETWORK, ResourceDetails, ResourceInventory
 from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
+from blazar.resources.devices.kind import Devices
 from blazar.resources.floating_ips.kind import FloatingIps
 from blazar.resources.floating_ips.registration import AddressRegistration, attributes_of, name_of
 from blazar.resources.hosts.kind import Hosts
@@ -131,6 +133,7 @@ class Ground:
                     HOST: Hosts(registration),
                     FLOATING_IP: FloatingIps(AddressRegistration(cloud.network)),
                     NETWORK: NetworkSegments(cloud.segments),
+                    DEVICE: Devices(cloud.hooks),
                 },
                 notifier=Quiet(),
             ),
@@ -147,6 +150,8 @@ class Ground:
                 self._register(self._addresses(size))
             case "network":
                 self._register(self._segments(size))
+            case "device":
+                self._register(self._devices(cloud, size))
         self.filled = 0
 
     def _hosts(self, registration: HostRegistration) -> Iterator[Found]:
@@ -161,6 +166,13 @@ class Ground:
             segment = Segment("vxlan", None, number)
             details = ResourceDetails(attributes_of_segment(segment), ResourceInventory())
             yield str(uuid.uuid4()), segment_name(segment), details
+
+    def _devices(self, cloud: Cloud, count: int) -> Iterator[Found]:
+        kind = Devices(cloud.hooks)
+        for number in range(count):
+            url = f"https://edge.example/{number}"
+            found = kind.find(Registration({"name": f"edge-{number}", "hook_url": url}))
+            yield found.external_id, found.name, kind.details(found)
 
     def _addresses(self, count: int) -> Iterator[Found]:
         for number in range(count):

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from blazar.clouds.ports import Cloud, Flavor
 from blazar.model.amounts import Amounts
-from blazar.model.resource import FLOATING_IP, HOST, NETWORK, ResourceKind
+from blazar.model.resource import DEVICE, FLOATING_IP, HOST, NETWORK, ResourceKind
 from blazar.resources.base import ResourceType
+from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.type import VirtualFloatingIp
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.type import PhysicalHost
@@ -73,6 +74,10 @@ def _addresses(amount: int) -> Room:
     return {"amount": amount, "network_id": "public"}
 
 
+def _devices(count: int) -> Room:
+    return {"min": count, "max": count, "resource_properties": ""}
+
+
 KINDS: Mapping[str, Kind] = {
     kind.resource_type: kind
     for kind in (
@@ -131,6 +136,17 @@ KINDS: Mapping[str, Kind] = {
             make=lambda cloud, settings: NetworkReservation(cloud, before_end=settings.before_end),
             resources=NETWORK,
             lists={"segments": "/v1/networks"},
+        ),
+        Kind(
+            "device",
+            filled=_devices(1),
+            starts=_devices(1),
+            creates={"create 1 device": _devices(1), "create 10 devices": _devices(10)},
+            least_free={"create 10 devices": 10},
+            searches=lambda hosts, free: _devices(free + 1),
+            make=lambda cloud, settings: DeviceReservation(cloud.hooks),
+            resources=DEVICE,
+            lists={"devices": "/v1/devices", "allocations": "/v1/devices/allocations"},
         ),
     )
 }

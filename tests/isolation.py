@@ -85,6 +85,15 @@ ON_NETWORKS = [
 ]
 """The same of network segments, which are for operators."""
 
+ON_DEVICES = [
+    *(
+        (method, path.replace("networks", "devices").replace("segment", "device"), body, statuses)
+        for method, path, body, statuses in ON_NETWORKS
+    ),
+    ("PUT", "/devices/{device}/allocation", {"lease_id": "none"}, (404, *_FOR_OPERATORS)),
+]
+"""The same of devices."""
+
 FREE = {"reservations": [{"resource_type": "physical:host", "min": 1}], "duration": "PT1H"}
 SINCE_1_1 = [
     #                                   admin member reader stranger foreign reader service nobody

@@ -10,7 +10,7 @@ from datetime import datetime
 from blazar.clouds.ports import Flavor, Segment, Server
 from blazar.clouds.simulated import SimulatedCloud, State
 from blazar.model.lease import EventStatus, Lease, LeaseStatus, Reservation
-from blazar.model.resource import GENERIC, HOST
+from blazar.model.resource import DEVICE, GENERIC, HOST
 from blazar.resources.floating_ips.registration import BLAZAR, mark, name_of
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from blazar.resources.networks.registration import name_of as segment_name
@@ -20,8 +20,8 @@ from tests.promises import check_promises
 PHYSICAL_HOST = "physical:host"
 ADDRESS = "virtual:floatingip"
 NETWORK = "network"
-THING = "generic"
-BESIDE_HOSTS = (ADDRESS, NETWORK, THING)
+THINGS = ("device", "generic")
+BESIDE_HOSTS = (ADDRESS, NETWORK, *THINGS)
 """Types that have nothing on hosts."""
 ZONES = ("az-1", "az-2")
 SETTLED = frozenset({LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.TERMINATED})
@@ -106,7 +106,7 @@ def check_cloud(
         assert at_home or server.host in everybody - registered, f"a server is left over: {server}"
     check_addresses(store, state, [each for each in everything if each[1].resource_type == ADDRESS])
     check_networks(store, state, [each for each in everything if each[1].resource_type == NETWORK])
-    check_things(store, state, [each for each in everything if each[1].resource_type == THING])
+    check_things(store, state, [each for each in everything if each[1].resource_type in THINGS])
 
 
 def check_flavors(state: State, servers: Collection[Reservation], offered: Collection[Flavor]) -> None:
@@ -158,15 +158,15 @@ def check_networks(store: Store, state: State, reservations: Iterable[tuple[Leas
 
 
 def check_things(store: Store, state: State, reservations: Iterable[tuple[Lease, Reservation]]) -> None:
-    """Check that each thing knows the active reservations that are promised it, with their amounts, and no others."""
-    registered = {each.name: each for each in store.resources.of_kind(GENERIC)}
+    """Check that things and devices know the active reservations that are promised them, and no others."""
+    registered = {each.name: each for kind in (DEVICE, GENERIC) for each in store.resources.of_kind(kind)}
     wanted: dict[str, dict[str, int]] = {}
     for lease, reservation in reservations:
         if lease.status is LeaseStatus.ACTIVE:
             for name, count in promised(store, lease, reservation).items():
                 whole = "amount" not in reservation.parameters.values
                 thing = registered[name]
-                amount = int(thing.attributes["capacity"] or 1) if whole else count
+                amount = int(thing.attributes.get("capacity") or 1) if whole else count
                 wanted.setdefault(thing.external_id, {})[reservation.id] = amount
     found = {id_: thing.users for id_, thing in state.things.items() if thing.users}
     assert found == wanted, f"things are handed over otherwise than promised: {found} instead of {wanted}"

@@ -32,8 +32,10 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import FLOATING_IP, GENERIC, HOST, NETWORK, Resource, ResourceKind
+from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, Resource, ResourceKind
 from blazar.resources.base import ResourceType
+from blazar.resources.devices.kind import Devices
+from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.kind import FloatingIps
 from blazar.resources.floating_ips.registration import AddressRegistration
 from blazar.resources.floating_ips.type import VirtualFloatingIp
@@ -78,11 +80,15 @@ def _networks(cloud: Cloud, settings: HostSettings) -> ResourceType:
     return NetworkReservation(cloud, before_end=settings.before_end)
 
 
+def _devices(cloud: Cloud, settings: HostSettings) -> ResourceType:
+    return DeviceReservation(cloud.hooks)
+
+
 def _things(cloud: Cloud, settings: HostSettings) -> ResourceType:
     return Generic(cloud.hooks, before_end=settings.before_end)
 
 
-TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, _addresses, _networks, _things)
+TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, _addresses, _networks, _devices, _things)
 
 
 def kinds_of(cloud: Cloud, settings: HostSettings) -> Mapping[ResourceKind, Any]:
@@ -92,6 +98,7 @@ def kinds_of(cloud: Cloud, settings: HostSettings) -> Mapping[ResourceKind, Any]
         HOST: hosts,
         FLOATING_IP: FloatingIps(AddressRegistration(cloud.network)),
         NETWORK: NetworkSegments(cloud.segments),
+        DEVICE: Devices(cloud.hooks),
         GENERIC: GenericResources(cloud.hooks),
     }
 
@@ -189,6 +196,10 @@ class World:
     def register_thing(self, name: str = "microscope-1", **more: Any) -> Resource:
         """Register a thing with a hook."""
         return self.manager.resources.register(GENERIC, thing_request(name, **more))
+
+    def register_device(self, name: str = "edge-1", **more: Any) -> Resource:
+        """Register a device with a hook."""
+        return self.manager.resources.register(DEVICE, device_request(name, **more))
 
     def lease(
         self,
@@ -302,6 +313,11 @@ def thing_request(name: str, *, capabilities: Mapping[str, str] | None = None, *
     return Registration({**usual, **more}, capabilities or {})
 
 
+def device_request(name: str, *, capabilities: Mapping[str, str] | None = None, **more: Any) -> Registration:
+    """Ask to register a device with a hook."""
+    return Registration({"name": name, "hook_url": f"https://edge.example/{name}", **more}, capabilities or {})
+
+
 def a_host(
     minimum: int = 1, maximum: int | None = None, needs: object = "", before_end: str = "default"
 ) -> ReservationRequest:
@@ -384,6 +400,11 @@ def things(minimum: int = 1, maximum: int | None = None, **more: Any) -> Reserva
     """Ask for whole things of a class."""
     most = minimum if maximum is None else maximum
     return ReservationRequest("generic", {"class": "microscope", "min": minimum, "max": most, **more})
+
+
+def devices(minimum: int = 1, maximum: int | None = None, **more: Any) -> ReservationRequest:
+    """Ask for devices."""
+    return ReservationRequest("device", {"min": minimum, "max": minimum if maximum is None else maximum, **more})
 
 
 def units(amount: object = 1, **more: Any) -> ReservationRequest:

@@ -49,6 +49,7 @@ CODES: Mapping[str, ErrorCode] = {
     "reservation_not_found": ErrorCode(404, "Reservation not found"),
     "host_not_found": ErrorCode(404, "Host not found"),
     "floating_ip_not_found": ErrorCode(404, "Floating IP not found"),
+    "device_not_found": ErrorCode(404, "Device not found"),
     "network_not_found": ErrorCode(404, "Network segment not found"),
     "resource_not_found": ErrorCode(404, "Resource not found"),
     "kind_not_found": ErrorCode(404, "Kind not found"),

@@ -13,10 +13,9 @@ from blazar.api import info, openapi, service
 from blazar.api.availability import routes as availability
 from blazar.api.calendar import routes as calendar
 from blazar.api.feeds import routes as feeds
-from blazar.api.kinds import generic, instances
+from blazar.api.kinds import devices, generic, instances, networks
 from blazar.api.kinds.floating_ips import routes as floating_ips
 from blazar.api.kinds.hosts import routes as hosts
-from blazar.api.kinds.networks import routes as networks
 from blazar.api.leases import routes as leases
 from blazar.api.resources import routes as resources
 from blazar.api.routes import Part
@@ -32,6 +31,7 @@ BUILTIN: tuple[Part, ...] = (
     instances.PART,
     floating_ips.PART,
     networks.PART,
+    devices.PART,
     generic.PART,
     resources.PART,
     calendar.PART,

@@ -21,7 +21,7 @@ from blazar.cmd import config
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.errors import BlazarError, InvalidInput, NotFound
 from blazar.model.lease import Lease
-from blazar.model.resource import GENERIC
+from blazar.model.resource import DEVICE, GENERIC
 from blazar.store import migrate
 from blazar.store.engine import connect
 from blazar.store.store import Store
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     hooks = add(
         "hook-secrets", _hook_secrets, "Print the secrets with which calls to the hook of a resource are signed."
     )
-    hooks.add_argument("resource", help="name or id of a generic resource")
+    hooks.add_argument("resource", help="name or id of a generic resource or a device")
     return parser
 
 
@@ -181,12 +181,13 @@ def _hook_secrets(engine: Engine, options: argparse.Namespace) -> int:
         )
     signing.check_masters(masters)
     _check_newest(engine)
-    for resource in Store(engine).resources.of_kind(GENERIC):
+    resources = Store(engine).resources
+    for resource in (*resources.of_kind(GENERIC), *resources.of_kind(DEVICE)):
         if options.resource in (resource.external_id, resource.name):
             for secret in signing.secrets_of(masters, resource.external_id):
                 print(secret)
             return 0
-    raise NotFound(f"no generic resource {options.resource} is registered")
+    raise NotFound(f"no generic resource or device {options.resource} is registered")
 
 
 def _told(counts: Mapping[str, int]) -> str:

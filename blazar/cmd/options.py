@@ -161,6 +161,7 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
             "flavor.instance.plugin",
             "virtual.floatingip.plugin",
             "network.plugin",
+            "device.plugin",
             "generic.plugin",
         ],
         help="Resource types to enable, by entry point name.",

@@ -24,11 +24,12 @@ It is a word for one resource, as ``telescope``; the plural adds an s.
 HOST = ResourceKind("host")
 FLOATING_IP = ResourceKind("floatingip")
 NETWORK = ResourceKind("network")
+DEVICE = ResourceKind("device")
 GENERIC = ResourceKind("generic")
-KINDS = (HOST, FLOATING_IP, NETWORK)
+KINDS = (HOST, FLOATING_IP, NETWORK, DEVICE)
 """Our own kinds; they are served whatever resource types are enabled, because API 1.0 has their routes."""
 
-NAMED_KINDS = frozenset({FLOATING_IP, GENERIC})
+NAMED_KINDS = frozenset({FLOATING_IP, DEVICE, GENERIC})
 """Our kinds whose ids and names everybody may see; of others members see labels."""
 
 RESERVED_NAMES = frozenset({"id", "reservable", "created_at", "updated_at"})
@@ -42,9 +43,15 @@ _UNKNOWN = {
     HOST: "Host with {{'host_id': '{id}'}} not found; see the list of hosts for their ids",
     FLOATING_IP: "Floating IP {id} not found.",
     NETWORK: "Object with {{'network_id': '{id}'}} not found; see the list of networks for their ids",
+    DEVICE: "Object with {{'device_id': '{id}'}} not found; see the list of devices for their ids",
 }
 
-_CODES = {HOST: "host_not_found", FLOATING_IP: "floating_ip_not_found", NETWORK: "network_not_found"}
+_CODES = {
+    HOST: "host_not_found",
+    FLOATING_IP: "floating_ip_not_found",
+    NETWORK: "network_not_found",
+    DEVICE: "device_not_found",
+}
 
 
 def noun(kind: ResourceKind) -> str:

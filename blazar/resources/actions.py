@@ -31,6 +31,9 @@ NOTIFY_ONLY = ("", "default", "email")
 """An operator's values for the notification alone; configuration files of older services have them."""
 
 
+_EMAIL = "email"
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """Progress of an action: counts begun in this attempt and under way (including these), and the failures."""
@@ -72,6 +75,21 @@ def checked_action(given: Json) -> str:
         sentence = f"{BEFORE_END} is {quoted(action)}; use one of {', '.join(map(repr, CHOICES))}"
         raise InvalidInput(sentence, pointer=f"/{BEFORE_END}")
     return str(action)
+
+
+def simple_action(given: Json, what: str) -> str:
+    """Return the action of a reservation of things that have no servers; InvalidInput if it is none for them.
+
+    ``email`` is what clients of Chameleon call the notification.
+    """
+    stated = given.get(BEFORE_END, "default")
+    action = checked_action({BEFORE_END: str(Action.NOTIFICATION) if stated == _EMAIL else stated})
+    if action in (Action.SNAPSHOT, Action.MIGRATION):
+        raise InvalidInput(
+            f"{BEFORE_END} is {action!r}, which saves servers, and {what} have none; use 'notification' or 'none'",
+            pointer=f"/{BEFORE_END}",
+        )
+    return action
 
 
 def differ_beside_action(before: Content, after: Content) -> bool:

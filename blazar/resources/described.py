@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from blazar.resources.devices.schema import SCHEMA as DEVICES
 from blazar.resources.floating_ips.schema import SCHEMA as FLOATING_IPS
 from blazar.resources.generic.schema import SCHEMA as GENERIC
 from blazar.resources.hosts.schema import SCHEMA as HOSTS
@@ -18,6 +19,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "flavor:instance": FLAVOR,
     "virtual:floatingip": FLOATING_IPS,
     "network": NETWORKS,
+    "device": DEVICES,
     "generic": GENERIC,
 }
 """What a request for a reservation of each of our types may have."""

@@ -13,12 +13,13 @@ from blazar.api.identity import StandaloneIdentity
 from blazar.api.parts import BUILTIN
 from blazar.api.policy import Policy
 from blazar.api.served import Served
-from blazar.model.resource import FLOATING_IP, HOST, NETWORK
+from blazar.model.resource import DEVICE, FLOATING_IP, HOST, NETWORK
 from tests.api.conftest import client_of, token
 from tests.isolation import (
     NEW,
     ON_A_LEASE,
     ON_ADDRESSES,
+    ON_DEVICES,
     ON_FEEDS,
     ON_HOSTS,
     ON_NETWORKS,
@@ -63,7 +64,7 @@ def test_the_tables_cover_every_route_that_needs_a_token():
         *((method, root + path) for root, method, path, *_ in (*ON_A_LEASE, *ON_HOSTS)),
         *(
             (method, f"/v1{path}")
-            for method, path, *_ in (*ON_ADDRESSES, *ON_NETWORKS, *SINCE_1_1, *SINCE_1_2, *ON_FEEDS)
+            for method, path, *_ in (*ON_ADDRESSES, *ON_NETWORKS, *ON_DEVICES, *SINCE_1_1, *SINCE_1_2, *ON_FEEDS)
         ),
     )
     for row in Served(BUILTIN).routes:
@@ -136,6 +137,18 @@ def test_network_segments_are_for_operators(http, world, method, path, body, sta
     kept = [(each.external_id, dict(each.capabilities)) for each in world.manager.resources.all(NETWORK)]
     if WHO[number] != "admin":
         assert kept == [(segment.external_id, {})]
+
+
+@pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
+@pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_DEVICES)
+def test_devices_are_for_operators(http, world, method, path, body, statuses, number):
+    device = world.register_device()
+    url = "/v1" + path.format(device=device.external_id)
+    answer = http.open(url, method=method, json=body, headers=TOKENS[WHO[number]])
+    assert answer.status_code == statuses[number], answer.text
+    kept = [(each.external_id, dict(each.capabilities)) for each in world.manager.resources.all(DEVICE)]
+    if WHO[number] != "admin":
+        assert kept == [(device.external_id, {})]
 
 
 @both

@@ -55,7 +55,7 @@ def url(world):
     more = {"secret": secret, "feed_id": world.manager.feeds.create(feed, hashed).id}
     more |= {"kind": "host", "resource_id": "1"}
     (segment,) = world.register_segments(101)
-    more |= {"network_id": segment.external_id}
+    more |= {"network_id": segment.external_id, "device_id": world.register_device().external_id}
     values = {**more, "lease_id": lease.id, "host_id": "1", "name": "gpu", "floating_ip_id": address.external_id}
     return lambda row: row.url.format_map(values)
 

@@ -360,7 +360,7 @@ def test_a_message_bus_that_cannot_be_is_refused_without_its_password(load, url)
     [
         (
             "dummy.vm.plugin",
-            "installed are: flavor.instance.plugin, generic.plugin, network.plugin, physical.host.plugin, ",
+            "installed are: device.plugin, flavor.instance.plugin, generic.plugin, network.plugin, ",
         ),
         ("physical.host.plugin,physical.host.plugin", "more than one plugin for physical:host"),
     ],

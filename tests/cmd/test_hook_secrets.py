@@ -39,7 +39,7 @@ def test_it_prints_the_secrets_of_a_resource_and_the_newest_first(world, tmp_pat
     [
         ("", "[generic] master_secrets is not set"),
         ("master_secrets = short", "number 1 has 5 characters"),
-        (f"master_secrets = {NEW}", "no generic resource microscope-1 is registered"),
+        (f"master_secrets = {NEW}", "no generic resource or device microscope-1 is registered"),
     ],
 )
 def test_it_says_what_is_missing(world, tmp_path, capsys, line, words):

@@ -13,6 +13,8 @@ from blazar.clouds.simulated import Durations, MemoryStorage, SimulatedCloud, St
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.model.requests import Registration
 from blazar.resources.base import ResourceType, Task
+from blazar.resources.devices.kind import Devices
+from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.kind import FloatingIps
 from blazar.resources.floating_ips.registration import AddressRegistration, mark, name_of
 from blazar.resources.floating_ips.type import VirtualFloatingIp
@@ -200,13 +202,13 @@ class Networks(Simulated):
         return self.cloud.network_users.calls.segment_networks(tag=mark(reservation_id))
 
 
-class Things(Simulated):
+class Hooked(Simulated):
     """Things with hooks."""
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(
-            around, lambda cloud: Generic(cloud.hooks), lambda cloud: GenericResources(cloud.hooks), State()
-        )
+    def __init__(
+        self, around: Surroundings, make_type: Callable[[Cloud], ResourceType], make_kind: Callable[[Cloud], Kind]
+    ) -> None:
+        super().__init__(around, make_type, make_kind, State())
         self._ids: dict[str, str] = {}
         self._find = self.kind.find
         self.kind.find = self._noted  # type: ignore[method-assign]
@@ -450,11 +452,14 @@ NETWORKS = Harness(
 )
 
 BENCH = {"class": "bench", "hook_url": "https://lab.example/bench"}
+EVERY_DEVICE = '["==", "$device_type", "container"]'
 EVERY_BENCH = '[">=", "$capacity", "1"]'
 
 THINGS = Harness(
     name="generic",
-    build=Things,
+    build=lambda around: Hooked(
+        around, lambda cloud: Generic(cloud.hooks), lambda cloud: GenericResources(cloud.hooks)
+    ),
     registrations=tuple({**BENCH, "name": f"bench-{number}"} for number in range(1, 5)),
     strangers=(
         {**BENCH, "name": ""},
@@ -499,4 +504,33 @@ UNITS = replace(
     shrinks=True,
 )
 
-OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES, NETWORKS, THINGS, UNITS)
+DEVICES = Harness(
+    name="device",
+    build=lambda around: Hooked(
+        around, lambda cloud: DeviceReservation(cloud.hooks), lambda cloud: Devices(cloud.hooks)
+    ),
+    registrations=tuple({"name": f"edge-{n}", "hook_url": "https://edge.example/hook"} for n in range(1, 5)),
+    strangers=(
+        {"name": "", "hook_url": "https://edge.example/hook"},
+        {"name": "x"},
+        {"name": "x", "device_driver": "zun"},
+        {"name": "x", "device_driver": "none", "hook_url": "https://edge.example/hook"},
+        {"name": "x", "hook_url": "ftp://x"},
+    ),
+    request={"min": 1, "max": 1, "resource_properties": "", "before_end": "default"},
+    others=(
+        {"min": "1", "max": "2", "resource_properties": EVERY_DEVICE, "before_end": "none"},
+        {"min": 1, "max": 1, "resource_properties": "[]"},
+    ),
+    fits=4,
+    needed=("min", "max"),
+    numbers=("min", "max"),
+    requirement="resource_properties",
+    known=EVERY_DEVICE,
+    invalid=(Invalid({"min": 2, "max": 1}, "max"), Invalid({"before_end": "snapshot"}, "before_end")),
+    larger={"min": 2, "max": 2},
+    fixed=({"resource_properties": '["==", "$name", "other"]'},),
+    per_lease={"device": 1},
+)
+
+OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES, NETWORKS, DEVICES, THINGS, UNITS)

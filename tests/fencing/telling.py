@@ -12,7 +12,7 @@ from blazar.model.requests import ReservationRequest
 from blazar.model.resource import KINDS
 from tests.fencing.stage import BESIDE, MINUTE, OFFERED, OTHERS, PAUSE, Photo, Stage, Template, Turn, staged
 from tests.fencing.stories import Story
-from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, THING, check_at_rest
+from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, check_at_rest
 from tests.world import NOON, a_host, a_network, addresses, instances, things
 
 
@@ -23,7 +23,7 @@ def next_rooms(story: Story, cross: bool) -> list[ReservationRequest]:
         return [addresses(2)]
     if kind == NETWORK:
         return [a_network(), a_network()]
-    if kind == THING:
+    if kind == "generic":
         return [things(2)]
     if (kind == PHYSICAL_HOST) != cross:
         return [a_host(2)]

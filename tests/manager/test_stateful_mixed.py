@@ -28,7 +28,7 @@ from blazar.store import tables
 from tests.promises import check_promises
 from tests.tables import new_sqlite
 from tests.uses import TYPES_WITH_USES, using
-from tests.world import World, a_host, a_network, addresses, flavored, instances, things, units
+from tests.world import World, a_host, a_network, addresses, devices, flavored, instances, things, units
 
 HOSTS = 4
 SIZES = st.sampled_from([1, 3, 8, 16, 31])
@@ -65,6 +65,7 @@ KINDS: Mapping[str, Kind] = {
         st.builds(a_network, needs=st.sampled_from(["", '[">", "$segment_id", "101"]'])),
         changes(network_description=st.sampled_from(["", "for all"]), before_end=st.sampled_from(["none", "default"])),
     ),
+    "device": Kind(st.builds(devices, st.integers(1, 2), st.integers(2, 3)), changes(min=AMOUNTS, max=AMOUNTS)),
     "generic": Kind(
         st.one_of(st.builds(things, st.integers(1, 2), st.integers(2, 3)), st.builds(units, AMOUNTS)),
         st.one_of(changes(amount=AMOUNTS), changes(min=AMOUNTS, max=AMOUNTS)),
@@ -91,6 +92,8 @@ class Mixed(RuleBasedStateMachine):
         self.world.register_segments(101, 102, 103)
         for number, capacity in enumerate((1, 1, 4)):
             self.world.register_thing(f"microscope-{number}", capacity=capacity)
+        for number in range(2):
+            self.world.register_device(f"edge-{number}")
         for flavor in OFFERED:
             self.world.simulated.operators.offer_flavor(flavor)
         for room in shared:

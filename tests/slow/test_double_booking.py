@@ -29,7 +29,7 @@ from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from tests.oracle import BESIDE_HOSTS
 from tests.promises import check_promises
-from tests.world import NOON, ManualClock, World, a_host, a_network, addresses, flavored, instances
+from tests.world import NOON, ManualClock, World, a_host, a_network, addresses, devices, flavored, instances
 
 pytestmark = pytest.mark.slow
 
@@ -51,6 +51,7 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: flavored(dice.randint(1, 3), dice.choice(OFFERED).id, affinity=dice.choice((None, True, False))),
     lambda dice: addresses(dice.randint(1, 3)),
     lambda dice: a_network(),
+    lambda dice: devices(1, dice.randint(1, 2)),
 )
 """What the processes ask for when all types race for the same hosts and addresses: a line or more a type."""
 
@@ -94,6 +95,8 @@ def racers(database_url: str, tmp_path: Path) -> Iterator[tuple[World, list[Conn
     world = a_world(database_url, cloud_file, register=True)
     world.register_addresses(*ADDRESSES)
     world.register_segments(101, 102)
+    for number in (1, 2):
+        world.register_device(f"edge-{number}")
     for flavor in OFFERED:
         world.simulated.operators.offer_flavor(flavor)
     world.engine.dispose()

@@ -37,7 +37,7 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import FLOATING_IP, GENERIC, HOST, NETWORK
+from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK
 from blazar.resources.floating_ips.registration import mark
 from blazar.resources.hosts.options import HostSettings
 from blazar.store.engine import connect
@@ -53,6 +53,8 @@ from tests.world import (
     a_network,
     address_request,
     addresses,
+    device_request,
+    devices,
     flavored,
     host_request,
     instances,
@@ -93,6 +95,7 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: addresses(dice.randint(1, 3)),
     lambda dice: a_network(network_description="work"),
     lambda dice: units(dice.randint(1, 3)) if dice.random() < 0.5 else things(1, dice.randint(1, 2)),
+    lambda dice: devices(1, dice.randint(1, 2)),
 )
 """What users ask for, type by type."""
 
@@ -102,6 +105,7 @@ GROWTH: dict[str, Callable[[random.Random], dict[str, object]]] = {
     "flavor:instance": lambda dice: {"amount": dice.randint(1, 5)},
     "virtual:floatingip": lambda dice: {"amount": dice.randint(1, 4)},
     "network": lambda dice: {"before_end": dice.choice(("none", "default"))},
+    "device": lambda dice: {"max": dice.randint(1, 3)},
     "generic": lambda dice: {"amount": dice.randint(1, 4)} if dice.random() < 0.5 else {"max": dice.randint(1, 3)},
 }
 """What users change, by type."""
@@ -214,7 +218,7 @@ def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
             for network in cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
                 cloud.network_users.port(network.id, "compute:nova")
                 cloud.network_users.router(network.id)
-        case "generic":
+        case "generic" | "device":
             pass
         case _:
             cloud.users.boot_reserved(reservation.id, project_id="physics", user_id="curie")
@@ -242,6 +246,8 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_nothing_is_lost(po
         first.resources.register(NETWORK, segment_request(number))
     for number in range(8):
         first.resources.register(GENERIC, thing_request(f"thing-{number}", capacity=1 + number % 2 * 5))
+    for number in range(3):
+        first.resources.register(DEVICE, device_request(f"edge-{number}"))
     for flavor in OFFERED:
         simulated(cloud_file).operators.offer_flavor(flavor)
     engine.dispose()

@@ -175,6 +175,29 @@ def _disabling(given: Json | None) -> Disabling | None:
     return Disabling(reason, until)
 
 
+FLAT_FIELDS: Schema = {
+    "disabled": {
+        "enum": [True, False, "true", "false", "True", "False"],
+        "description": "true (it takes no new leases) or false",
+    },
+    "authorized_projects": {
+        "type": ["array", "string", "null"],
+        "minItems": 1,
+        "maxItems": 1000,
+        "minLength": 1,
+        "maxLength": 65535,
+        "items": {"type": "string", "minLength": 1, "maxLength": 255, "description": "the id of a project"},
+        "description": "a list of project ids (or a comma-separated string), or null for all projects",
+    },
+}
+"""Fields that are sent beside capabilities up to version 1.0, and are not capabilities."""
+
+
+def flag(given: object) -> bool:
+    """Return a boolean; clients of API 1.0 may send it as a string."""
+    return given is True or given in ("true", "True")
+
+
 _NOT_CAPABILITIES = frozenset({"name", "trust_id", "disabled", "authorized_projects", "failure", "failed_since"})
 """Keys of a resource in version 1 that do not come from the cloud; capabilities of these names would hide them."""
 

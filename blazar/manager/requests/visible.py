@@ -8,13 +8,18 @@ from collections.abc import Collection, Mapping, Sequence
 from blazar.model.calendar import HOST_TYPE, Viewer
 from blazar.model.errors import InvalidInput
 from blazar.model.requirements import keys, parse_requirement
-from blazar.model.resource import FLOATING_IP, HOST, NETWORK, PropertyValue, Resource, ResourceKind
+from blazar.model.resource import DEVICE, FLOATING_IP, HOST, NETWORK, PropertyValue, Resource, ResourceKind
 from blazar.model.resource_kinds import KindShape
 from blazar.resources.complete import CompleteType
 from blazar.resources.kinds import CompleteKind
 from blazar.store.catalog import ResourceCatalog
 
-KINDS_OF_TYPES: Mapping[str, ResourceKind] = {HOST_TYPE: HOST, "virtual:floatingip": FLOATING_IP, "network": NETWORK}
+KINDS_OF_TYPES: Mapping[str, ResourceKind] = {
+    HOST_TYPE: HOST,
+    "virtual:floatingip": FLOATING_IP,
+    "network": NETWORK,
+    "device": DEVICE,
+}
 """Types that may be asked for even if no reservations of them are enabled."""
 
 

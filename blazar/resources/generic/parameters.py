@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content, Json
 from blazar.model.requirements import Membership, Requirement, all_of, keys
-from blazar.resources.actions import BEFORE_END, checked_action
-from blazar.resources.base import Action
+from blazar.resources.actions import BEFORE_END, simple_action
 from blazar.resources.parameters import (
     quoted,
     requirement_of,
@@ -82,12 +81,7 @@ class GenericParameters:
                 "others share",
                 pointer=f"/{AMOUNT if shared else MIN}",
             )
-        action = checked_action({BEFORE_END: given.get(BEFORE_END, "default")})
-        if action in (Action.SNAPSHOT, Action.MIGRATION):
-            raise InvalidInput(
-                f"{BEFORE_END} is {action!r}, which saves servers, and there are none; use 'notification' or 'none'",
-                pointer=f"/{BEFORE_END}",
-            )
+        action = simple_action(given, "generic resources")
         wanted = requirement_text(given.get(PROPERTIES), PROPERTIES)
         if shared:
             amount = whole_number(given[AMOUNT], AMOUNT, least=1, what="a whole number of units")

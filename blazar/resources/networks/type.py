@@ -20,7 +20,7 @@ from blazar.resources.actions import (
     RECHECK_LATER,
     RECHECK_SOON,
     action_of,
-    checked_action,
+    simple_action,
     updated,
     with_action,
 )
@@ -38,9 +38,6 @@ REQUIREMENTS = ("network_properties", "resource_properties")
 LONGEST = 255
 """Maximum characters of a name and of a description in Neutron."""
 
-_EMAIL = "email"
-"""The action of older clients for the notification alone."""
-
 
 @dataclass(frozen=True, slots=True)
 class NetworkParameters:
@@ -55,13 +52,7 @@ class NetworkParameters:
     @classmethod
     def checked(cls, given: Json) -> NetworkParameters:
         """Return the parameters of a request that has all of them; InvalidInput names the field."""
-        action = checked_action({BEFORE_END: str(Action.NOTIFICATION)} if given[BEFORE_END] == _EMAIL else given)
-        if action in (Action.SNAPSHOT, Action.MIGRATION):
-            raise InvalidInput(
-                f"{BEFORE_END} is {action!r}, which saves servers, and networks have none; use 'notification' or "
-                f"'none'",
-                pointer=f"/{BEFORE_END}",
-            )
+        action = simple_action(given, "networks")
         name = given[NAME]
         if not isinstance(name, str) or not name.strip() or len(name) > LONGEST:
             raise InvalidInput(

@@ -150,6 +150,7 @@ def marked(folder: Path) -> Marked:
     world.manager.resources.set_property(HOST, f"{MARK}_rack", private=True)
     address, *_ = world.register_addresses(10, 11, 12)
     (segment,) = world.register_segments(101)
+    device = world.register_device()
     world.simulated.operators.offer_flavor(Flavor("small", "m1.small", 1, 512, 1, public=True))
     world.simulated.operators.offer_flavor(Flavor("own-1", "own.small", 1, 512, 1), projects=[OWN])
     world.simulated.operators.offer_flavor(Flavor(f"{MARK}1", f"{MARK}.small", 1, 512, 1), projects=[OTHER])
@@ -173,6 +174,7 @@ def marked(folder: Path) -> Marked:
         **{"user": "curie", "project": OWN, "name": "gpu", "flavor": "own-1"},
         **{"label": labels[host_id(1)], "host": host_id(1), "floating_ip": address.external_id},
         "network": segment.external_id,
+        "device": device.external_id,
         **{"kind": "host", "resource": labels[host_id(1)]},
     }
     own |= {f"my_{place}": value for place, value in own.items()}

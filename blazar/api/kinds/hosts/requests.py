@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from blazar.api.kinds.changes import capabilities, capability_changes, projects
+from blazar.api.kinds.changes import capabilities, capability_changes, flag, projects
 from blazar.api.kinds.handlers import resource_id
 from blazar.api.kinds.hosts import schemas
 from blazar.api.routes import in_path
@@ -12,11 +12,6 @@ from blazar.model.requests import Registration, ResourceChange
 from blazar.model.resource import HOST
 
 HOST_ID = in_path("host_id", "the host's id, the number of its hypervisor in Nova")
-
-
-def flag(given: object) -> bool:
-    """Return a boolean; clients of API 1.0 may send it as a string."""
-    return given is True or given in ("true", "True")
 
 
 def host_id(text: str) -> str:

@@ -3,25 +3,8 @@
 
 from __future__ import annotations
 
-from blazar.api.kinds.changes import CAPABILITY, CAPABILITY_CHANGE
+from blazar.api.kinds.changes import CAPABILITY, CAPABILITY_CHANGE, FLAT_FIELDS
 from blazar.api.validation import Schema
-
-OPERATOR_FIELDS: Schema = {
-    "disabled": {
-        "enum": [True, False, "true", "false", "True", "False"],
-        "description": "true (the host takes no new leases) or false",
-    },
-    "authorized_projects": {
-        "type": ["array", "string", "null"],
-        "minItems": 1,
-        "maxItems": 1000,
-        "minLength": 1,
-        "maxLength": 65535,
-        "items": {"type": "string", "minLength": 1, "maxLength": 255, "description": "the id of a project"},
-        "description": "a list of project ids (or a comma-separated string), or null for all projects",
-    },
-}
-"""Fields that are sent beside capabilities and are not capabilities."""
 
 _READ_FROM_NOVA = (
     "availability_zone",
@@ -50,7 +33,7 @@ HOST_CREATE: Schema = {
             "maxLength": 255,
             "description": "the number of the hypervisor in Nova",
         },
-        **OPERATOR_FIELDS,
+        **FLAT_FIELDS,
         **dict.fromkeys(_READ_FROM_NOVA, {"description": "read from Nova; a value in the request is ignored"}),
     },
     "additionalProperties": CAPABILITY,
@@ -61,7 +44,7 @@ HOST_UPDATE: Schema = {
     "minProperties": 1,
     "maxProperties": 500,
     "description": 'an object with at least one capability, for example {"gpu": "A100"}',
-    "properties": OPERATOR_FIELDS,
+    "properties": FLAT_FIELDS,
     "additionalProperties": CAPABILITY_CHANGE,
 }
 

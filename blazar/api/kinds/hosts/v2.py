@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from blazar.api.kinds.changes import capabilities, capability_changes
+from blazar.api.kinds.changes import FLAT_FIELDS, capabilities, capability_changes
 from blazar.api.kinds.hosts import render, schemas
 from blazar.api.kinds.hosts.components import COMPONENTS as V1
 from blazar.api.shapes import FLAG, TEXT, Json, an_object
@@ -41,7 +41,7 @@ HOST_CREATE: Schema = {
         **{
             key: value
             for key, value in schemas.HOST_CREATE["properties"].items()
-            if key not in ATTRIBUTES_AMONG_CAPABILITIES and key not in schemas.OPERATOR_FIELDS
+            if key not in ATTRIBUTES_AMONG_CAPABILITIES and key not in FLAT_FIELDS
         },
         "name": {**_NAME, "description": "alias of hypervisor_hostname"},
         "hypervisor_hostname": _NAME,

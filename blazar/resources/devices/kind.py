@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kind ``device``: what operators register, and how it is polled. It is called ``device`` by Chameleon's clients.
+
+Blazar drives no device itself: a hook does it, or nobody. So a driver of the name of a service needs a hook that
+stands for that service.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+
+from oslo_config import cfg
+
+from blazar.clouds.hooks.addresses import LONGEST_URL
+from blazar.clouds.ports import Cloud, Hooks
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import Json
+from blazar.model.requests import Registration
+from blazar.model.resource import DEVICE, Resource, ResourceDetails, ResourceInventory
+from blazar.model.resource_kinds import KindShape
+from blazar.resources.generic.health import HookHealth
+from blazar.resources.generic.parameters import HOOK_URL, NAME, thing_name
+from blazar.resources.kinds import CloudResource, Polled, Uses
+from blazar.resources.parameters import quoted, text_of
+
+DEVICE_TYPE, DEVICE_DRIVER, UID = "device_type", "device_driver", "uid"
+"""The attributes of a device, besides its name and the URL of its hook."""
+
+ATTRIBUTES = (NAME, DEVICE_TYPE, DEVICE_DRIVER, UID, HOOK_URL)
+
+HOOK, NO_DRIVER = "hook", "none"
+"""Drivers: a hook does what is to be done at the start and the end; nothing is to be done."""
+
+DRIVERS = ("zun", "k8s", HOOK, NO_DRIVER)
+TYPES = ("container", "vm", "shell")
+
+_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.-]{0,254}")
+
+_FIELDS: Json = {
+    NAME: {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 255,
+        "description": "its name, without blanks, which users see",
+    },
+    DEVICE_TYPE: {"enum": list(TYPES), "description": f"{', '.join(TYPES)}; container by default"},
+    DEVICE_DRIVER: {
+        "enum": list(DRIVERS),
+        "description": "none, hook, or with a hook zun or k8s; hook by default if there is a hook_url",
+    },
+    UID: {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 255,
+        "description": "its id elsewhere; by default its id here",
+    },
+    HOOK_URL: {
+        "type": ["string", "null"],
+        "minLength": 1,
+        "maxLength": LONGEST_URL,
+        "description": "the URL of its hook, which only operators see",
+    },
+}
+SHAPE = KindShape(
+    "device",
+    "devices",
+    registration={
+        "type": "object",
+        "description": "an object",
+        "required": [NAME],
+        "additionalProperties": False,
+        "properties": _FIELDS,
+    },
+    attributes={**{name: {"type": "string"} for name in ATTRIBUTES}, HOOK_URL: {"type": ["string", "null"]}},
+    public=(DEVICE_TYPE, DEVICE_DRIVER, UID),
+    shown=(DEVICE_TYPE, DEVICE_DRIVER, UID),
+    named=True,
+)
+
+
+class Devices:
+    """Whole things with a name, a type and a driver. Their registration calls nobody."""
+
+    kind = DEVICE
+    shape = SHAPE
+    own_properties = frozenset(ATTRIBUTES)
+
+    def __init__(self, hooks: Hooks, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._hooks = hooks
+        self._health = HookHealth(hooks, now=now)
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Devices:
+        """Return the kind; its options are those of the hooks."""
+        return cls(cloud.hooks)
+
+    def find(self, request: Registration) -> CloudResource:
+        """Return the device that an operator describes, with a new id. InvalidInput."""
+        given, new_id = request.given, str(uuid.uuid4())
+        name, url = thing_name(given.get(NAME)), text_of(given, HOOK_URL) or None
+        device_type = given.get(DEVICE_TYPE, TYPES[0])
+        if device_type not in TYPES:
+            raise InvalidInput(
+                f"{DEVICE_TYPE} is {quoted(device_type)}; use one of {', '.join(TYPES)}", pointer=f"/{DEVICE_TYPE}"
+            )
+        uid = given.get(UID, new_id)
+        if not isinstance(uid, str) or not _UID.fullmatch(uid):
+            raise InvalidInput(
+                f"{UID} is {quoted(uid)}; give at most 255 characters of A-Z a-z 0-9 : _ . -, or leave it out",
+                pointer=f"/{UID}",
+            )
+        return CloudResource(
+            new_id,
+            name,
+            {NAME: name, DEVICE_TYPE: device_type, DEVICE_DRIVER: _driver(given, url), UID: uid, HOOK_URL: url},
+        )
+
+    def details(self, in_cloud: CloudResource) -> ResourceDetails:
+        """Return the attributes of a device whose hook, if it has one, may be called. InvalidInput."""
+        if (url := in_cloud.attributes[HOOK_URL]) is not None:
+            self._hooks.check_hook(str(url))
+        return ResourceDetails(in_cloud.attributes, ResourceInventory())
+
+    def poll(self, registered: Collection[Resource], uses: Uses) -> Polled:
+        """Return which devices are well, by their hooks. CloudUnavailable if none of several can be reached."""
+        return self._health.poll(registered)
+
+
+def _driver(given: Json, url: str | None) -> str:
+    driver = given.get(DEVICE_DRIVER, None if url is None else HOOK)
+    if driver is None:
+        raise InvalidInput(
+            f"Missing parameter {HOOK_URL}: give the URL of the hook that hands the device over and takes it back, or "
+            f"{DEVICE_DRIVER} {NO_DRIVER} if nothing is to be done at the start and the end of its leases"
+        )
+    if driver not in DRIVERS:
+        raise InvalidInput(
+            f"{DEVICE_DRIVER} is {quoted(driver)}; use one of {', '.join(DRIVERS)}", pointer=f"/{DEVICE_DRIVER}"
+        )
+    if driver != NO_DRIVER and url is None:
+        raise InvalidInput(
+            f"{DEVICE_DRIVER} is {quoted(driver)}, and Blazar drives no devices itself; give {HOOK_URL}, the URL of a "
+            f"hook that does, or {DEVICE_DRIVER} {NO_DRIVER} if nothing is to be done at the start and the end",
+            pointer=f"/{DEVICE_DRIVER}",
+        )
+    if driver == NO_DRIVER and url is not None:
+        raise InvalidInput(
+            f"{DEVICE_DRIVER} is {quoted(driver)}, with which no hook is called; leave {HOOK_URL} out, or give another "
+            f"{DEVICE_DRIVER}",
+            pointer=f"/{HOOK_URL}",
+        )
+    return str(driver)
