@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from blazar.clouds.openstack.access import Access, Credentials
 from blazar.clouds.openstack.aggregates import OpenStackAggregates
+from blazar.clouds.openstack.booting import OpenStackBooting
 from blazar.clouds.openstack.flavors import OpenStackFlavors
 from blazar.clouds.openstack.network import OpenStackNetwork
 from blazar.clouds.openstack.placement import OpenStackPlacement
@@ -37,5 +38,6 @@ def open_cloud(access: Access, *, az_aware: bool = True, hooks: Hooks | None = N
         projects=OpenStackProjects(access),
         volumes=OpenStackVolumes(access),
         stacks=OpenStackStacks(access),
+        booting=OpenStackBooting(access),
         hooks=hooks or NoHooks(),
     )

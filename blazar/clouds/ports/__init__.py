@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import compute, hooks, network, placement, projects, segments, stacks, volumes
+from blazar.clouds.ports import booting, compute, hooks, network, placement, projects, segments, stacks, volumes
+from blazar.clouds.ports.booting import BootedServer, BootImage, Booting, BootNetwork, ServerRequest
 from blazar.clouds.ports.compute import (
     Aggregate,
     Aggregates,
@@ -63,6 +64,10 @@ __all__ = [
     "Aggregate",
     "Aggregates",
     "Attachment",
+    "BootImage",
+    "BootNetwork",
+    "BootedServer",
+    "Booting",
     "CHANGES",
     "Cloud",
     "Compute",
@@ -100,6 +105,7 @@ __all__ = [
     "Server",
     "ServerGroup",
     "ServerGroups",
+    "ServerRequest",
     "Servers",
     "Stack",
     "StackExists",
@@ -117,7 +123,7 @@ __all__ = [
 ]
 
 CHANGES = frozenset().union(
-    *(port.CHANGES for port in (compute, placement, network, segments, projects, volumes, stacks, hooks))
+    *(port.CHANGES for port in (booting, compute, placement, network, segments, projects, volumes, stacks, hooks))
 )
 """The calls of all ports that change the cloud."""
 
@@ -133,5 +139,6 @@ class Cloud:
     projects: Projects
     volumes: Volumes
     stacks: Stacks
+    booting: Booting
     hooks: Hooks = field(default_factory=NoHooks)
     others: OtherPorts = field(default_factory=OtherPorts)

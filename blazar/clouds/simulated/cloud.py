@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from blazar.clouds.ports import Cloud, OtherPorts
 from blazar.clouds.simulated.aggregates import SimulatedAggregates
+from blazar.clouds.simulated.booting import SimulatedBooting
 from blazar.clouds.simulated.faults import Faults
 from blazar.clouds.simulated.flavors import SimulatedFlavors
 from blazar.clouds.simulated.hooks import SimulatedHooks
@@ -58,6 +59,7 @@ class SimulatedCloud:
         self.projects = SimulatedProjects(calls, clock, self.durations)
         self.volumes = SimulatedVolumes(calls, clock, self.durations)
         self.stacks = SimulatedStacks(calls, clock, self.durations)
+        self.booting = SimulatedBooting(calls, clock, self.durations)
         self.hooks = SimulatedHooks(calls, clock, self.durations)
         self.users = Users(storage, clock)
         self.operators = Operators(storage, clock)
@@ -77,6 +79,7 @@ class SimulatedCloud:
             projects=self.projects,
             volumes=self.volumes,
             stacks=self.stacks,
+            booting=self.booting,
             hooks=self.hooks,
             others=self._others,
         )

@@ -21,7 +21,7 @@ class Durations:
 
     ``settling``: from the arrival of a server that moves cold until the move can be confirmed. ``hook``: until a
     thing with a hook is handed over, or back. ``volume``: until a volume is there. ``stack``: until a stack is made,
-    or deleted.
+    or deleted. ``boot``: until a server that the service boots is ACTIVE.
     """
 
     deletion: timedelta = timedelta(0)
@@ -31,6 +31,7 @@ class Durations:
     hook: timedelta = timedelta(0)
     volume: timedelta = timedelta(0)
     stack: timedelta = timedelta(0)
+    boot: timedelta = timedelta(0)
 
 
 class Calls:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from blazar.clouds.ports import MigrationState
+from blazar.clouds.simulated.boot_state import BootState
 from blazar.clouds.simulated.stack_state import StackState
 from blazar.clouds.simulated.volume_state import BlockStorage
 
@@ -76,7 +77,7 @@ class MoveState:
 @dataclass(slots=True)
 class ServerState:
     """A server; ``gone_at`` is the instant (ISO 8601) at which its deletion is complete. ``hint`` is the reservation
-    that it was booted into; ``memory_mb`` in MiB, ``disk_gb`` in GiB."""
+    that it was booted into; ``memory_mb`` in MiB, ``disk_gb`` in GiB. It is in BUILD until ``active_at``."""
 
     id: str
     name: str
@@ -95,6 +96,12 @@ class ServerState:
     extra_specs: dict[str, str] = field(default_factory=dict)
     created_at: str = ""
     migrations: list[MoveState] = field(default_factory=list)
+    active_at: str = ""
+    public_key: str | None = None
+    user_data: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    networks: list[str] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
 
     def is_gone(self, now: datetime) -> bool:
         """Return whether the deletion is complete."""
@@ -122,7 +129,8 @@ class ServerState:
                 return "MIGRATING" if self.migrations[-1].live else "RESIZE"
             case MigrationState.TO_CONFIRM:
                 return "VERIFY_RESIZE"
-        return self.status
+        building = self.status == "ACTIVE" and self.active_at and datetime.fromisoformat(self.active_at) > now
+        return "BUILD" if building else self.status
 
     def _arrivals(self, now: datetime) -> list[str]:
         return [move.host for move in self.migrations if move.has_arrived(now)]
@@ -297,6 +305,7 @@ class State:
     closed_projects: list[str] = field(default_factory=list)
     block: BlockStorage = field(default_factory=BlockStorage)
     stacks: dict[str, StackState] = field(default_factory=dict)
+    boot: BootState = field(default_factory=BootState)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``from_json`` takes."""
@@ -329,6 +338,7 @@ class State:
             closed_projects=list(data.get("closed_projects", ())),
             block=BlockStorage.from_json(data.get("block", {})),
             stacks={key: StackState.from_json(value) for key, value in data.get("stacks", {}).items()},
+            boot=BootState.from_json(data.get("boot")),
         )
 
     def occupants(self, service_name: str, now: datetime) -> list[ServerState]:
