@@ -16,6 +16,8 @@ from blazar.model.resource import Resource
 T = TypeVar("T")
 
 _RESERVATION_ID = re.compile(r"[A-Za-z0-9-]{1,36}")
+_CLOUD_ID = re.compile(r"(?!\.+$)[\w. -]{1,255}")
+"""Nova's syntax of the ids of flavors, and wider than that of other ids; rejects path traversal."""
 
 HOST_PROPERTIES = frozenset(
     {
@@ -70,6 +72,14 @@ def text_of(given: Json, field: str) -> str | None:
         sentence = f"{field} is {quoted(value)}; give a string of at most {LONGEST_TEXT} characters"
         raise InvalidInput(sentence, pointer=f"/{field}")
     return value
+
+
+def cloud_id(value: object, field: str, what: str) -> str:
+    """Return an id of the cloud, which the command line sends as a number if it has only digits; InvalidInput."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not _CLOUD_ID.fullmatch(text):
+        raise InvalidInput(f"{field} is {quoted(value)}; give the id of {what} that your project can use")
+    return text
 
 
 def requirement_text(value: object, field: str) -> str | None:

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass
 
 from blazar.clouds.ports import Cloud, Flavor
 from blazar.model.demand import Demand
-from blazar.model.errors import InvalidInput, NotFound
+from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content, Json, Reservation
 from blazar.model.requirements import Anything, Requirement, parse_requirement
 from blazar.resources.actions import BEFORE_END, updated, with_action
@@ -26,7 +25,8 @@ from blazar.resources.instances.common import (
 from blazar.resources.instances.flavors import of_text, per_instance_of, text_of, traits_of
 from blazar.resources.instances.reservation_flavor import Template
 from blazar.resources.instances.schemas import FLAVOR
-from blazar.resources.parameters import quoted, stored_number, stored_text
+from blazar.resources.instances.usable import usable_flavor
+from blazar.resources.parameters import cloud_id, stored_number, stored_text
 
 RESOURCE_TYPE = "flavor:instance"
 
@@ -34,9 +34,6 @@ NEEDED = ("flavor_id", "amount", "affinity")
 SIZES = ("vcpus", "memory_mb", "disk_gb")
 SOURCE = "resource_properties"
 """The parameter that shows a reservation's source flavor, as of the time when it was chosen."""
-
-_ID = re.compile(r"(?!\.+$)[\w. -]{1,255}")
-"""Nova's flavor id syntax, rejecting path traversal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,23 +129,11 @@ class FlavorInstance(Instances):
         """Return a request's parameters with the flavor that they name; NotFound if the project cannot use it."""
         if "flavor_id" not in given.values:
             return given
-        asked = _id_of(given.values["flavor_id"])
+        asked = cloud_id(given.values["flavor_id"], "flavor_id", "a flavor")
         if reservation is not None and asked in (reservation.id, self.read(reservation.parameters).flavor_id):
             # The client sends back what it was shown, or what it asked for: nothing changes.
             return Given({key: value for key, value in given.values.items() if key != "flavor_id"})
-        flavor = self._compute.flavor(asked)
-        if flavor is None or not (flavor.public or project_id in self._access(asked)):
-            raise NotFound(
-                f"flavor_id: there is no flavor {quoted(asked)} that your project can use", pointer="/flavor_id"
-            )
-        return GivenFlavor(given.values, flavor)
-
-    def _access(self, flavor_id: str) -> frozenset[str]:
-        try:
-            return self._compute.flavor_access(flavor_id)
-        except NotFound:
-            # Deleted or made public since it was read.
-            return frozenset()
+        return GivenFlavor(given.values, usable_flavor(self._compute, project_id, asked, "flavor_id"))
 
     def parameters(self, given: Given) -> Content:
         """Return amount, source flavor with its sizes, affinity and ``before_end``; other keys are left out."""
@@ -206,14 +191,6 @@ class FlavorInstance(Instances):
             exact=True,
             policy=policy_of(wanted.affinity),
         )
-
-
-def _id_of(value: object) -> str:
-    """Return the id of a flavor, which the command line sends as a number if it has only digits; InvalidInput."""
-    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if not isinstance(text, str) or not _ID.fullmatch(text):
-        raise InvalidInput(f"flavor_id is {quoted(value)}; give the id of a flavor that your project can use")
-    return text
 
 
 def _flavor_of(given: Given) -> Flavor:
