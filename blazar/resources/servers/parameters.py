@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of a reservation of servers."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from blazar.clouds.ports import Flavor
+from blazar.model.amounts import Amounts
+from blazar.model.demand import TraitRequirements
+from blazar.model.errors import InvalidInput, pointing_at
+from blazar.model.lease import Content, Json
+from blazar.model.requirements import Requirement
+from blazar.resources.actions import BEFORE_END
+from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
+from blazar.resources.instances.flavors import of_text, per_instance_of, traits_of
+from blazar.resources.instances.virtual import SIZES
+from blazar.resources.parameters import (
+    LONGEST_TEXT,
+    cloud_id,
+    quoted,
+    requirement_of,
+    requirement_text,
+    stored_maybe_text,
+    stored_number,
+    stored_text,
+    text_of,
+    whole_number,
+)
+
+FLAVOR, IMAGE, NETWORKS, SOURCE = "flavor", "image", "networks", "source_flavor"
+KEY_NAME, PUBLIC_KEY, USER_DATA = "key_name", "public_key", "user_data"
+METADATA, GROUPS = "metadata", "security_groups"
+
+AUTO, NONE = "auto", "none"
+
+MOST_NETWORKS, MOST_GROUPS, MOST_METADATA = 32, 32, 100
+LONGEST_USER_DATA = 65535
+"""Characters of base64, as in Nova."""
+LONGEST_KEY = 16384
+
+DEFAULTS: Json = {
+    "amount": 1,
+    "name": "",
+    FLAVOR: None,
+    "affinity": None,
+    "resource_properties": "",
+    NETWORKS: AUTO,
+    KEY_NAME: None,
+    PUBLIC_KEY: None,
+    USER_DATA: None,
+    METADATA: {},
+    GROUPS: [],
+    BEFORE_END: "default",
+}
+
+_KEY_TYPES = re.compile(r"(ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]{1,60}")
+_OURS = "blazar:"
+"""The prefix of metadata that the service itself sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerParameters:
+    """The parameters of a reservation of servers, named as in the API.
+
+    ``flavor`` is the id of the flavor that they are like; None if only sizes were given. ``source_flavor`` is that
+    flavor as JSON text, as it was when it was chosen. ``networks`` are ids, or 'auto' or 'none'.
+    ``user_data`` is secret.
+    """
+
+    amount: int
+    name: str
+    image: str
+    flavor: str | None
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    affinity: bool | None
+    resource_properties: str | None
+    networks: tuple[str, ...] | str
+    key_name: str | None
+    public_key: str | None
+    user_data: str | None = field(repr=False)
+    metadata: Mapping[str, str]
+    security_groups: tuple[str, ...]
+    source_flavor: str | None
+    before_end: str
+
+    @classmethod
+    def checked(cls, given: Json, source: str | None) -> ServerParameters:
+        """Return the parameters of a request that has all of them, and its flavor; InvalidInput names the field."""
+        action = checked_before_end(given)
+        sizes = {size: whole_number(given[size], size, least=least, what=what) for size, (least, what) in SIZES.items()}
+        if source is not None:
+            # Refused here rather than when the calendar is read.
+            per_instance_of(of_text(source))
+            traits_of(of_text(source))
+        return cls(
+            checked_amount(given),
+            text_of(given, "name") or "",
+            cloud_id(given[IMAGE], IMAGE, "an image"),
+            None if given[FLAVOR] is None else cloud_id(given[FLAVOR], FLAVOR, "a flavor"),
+            **sizes,
+            affinity=checked_affinity(given),
+            resource_properties=requirement_text(given["resource_properties"], "resource_properties"),
+            networks=networks_of(given[NETWORKS]),
+            key_name=text_of(given, KEY_NAME),
+            public_key=_public_key(given[PUBLIC_KEY]),
+            user_data=_user_data(given[USER_DATA]),
+            metadata=_metadata(given[METADATA]),
+            security_groups=groups_of(given[GROUPS]),
+            source_flavor=source,
+            before_end=action,
+        )
+
+    @classmethod
+    def of(cls, content: Content) -> ServerParameters:
+        """Return the parameters that a reservation keeps."""
+        return cls(
+            stored_number(content, "amount"),
+            stored_text(content, "name", ""),
+            stored_text(content, IMAGE),
+            stored_maybe_text(content, FLAVOR),
+            **{size: stored_number(content, size) for size in SIZES},
+            affinity=stored_affinity(content),
+            resource_properties=stored_maybe_text(content, "resource_properties"),
+            networks=networks_of(content.values[NETWORKS]),
+            key_name=stored_maybe_text(content, KEY_NAME),
+            public_key=stored_maybe_text(content, PUBLIC_KEY),
+            user_data=stored_maybe_text(content, USER_DATA),
+            metadata=_metadata(content.values[METADATA]),
+            security_groups=groups_of(content.values[GROUPS]),
+            source_flavor=stored_maybe_text(content, SOURCE),
+            before_end=stored_text(content, BEFORE_END, "default"),
+        )
+
+    @property
+    def content(self) -> Content:
+        """Return the parameters as a reservation keeps them."""
+        networks = self.networks if isinstance(self.networks, str) else [{"uuid": id_} for id_ in self.networks]
+        lists = {NETWORKS: networks, GROUPS: list(self.security_groups), METADATA: dict(self.metadata)}
+        return Content({**asdict(self), **lists})
+
+    @property
+    def source(self) -> Flavor | None:
+        """Return the source flavor, as it was when it was chosen; None if only sizes were given."""
+        return None if self.source_flavor is None else of_text(self.source_flavor)
+
+    @property
+    def requirement(self) -> Requirement:
+        """Return what a host must have."""
+        return requirement_of(resource_properties=self.resource_properties)
+
+    @property
+    def per_instance(self) -> Amounts:
+        """Return what one server takes of its host."""
+        if (source := self.source) is not None:
+            return per_instance_of(source)
+        return Amounts.of({"VCPU": self.vcpus, "MEMORY_MB": self.memory_mb, "DISK_GB": self.disk_gb})
+
+    @property
+    def traits(self) -> TraitRequirements:
+        """Return the traits that a host must have, or must not."""
+        return TraitRequirements() if (source := self.source) is None else traits_of(source)
+
+
+def networks_of(value: object) -> tuple[str, ...] | str:
+    """Return the networks of servers: ids, or 'auto' or 'none'; InvalidInput."""
+    if value in (AUTO, NONE):
+        return str(value)
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_NETWORKS:
+        raise InvalidInput(
+            f'{NETWORKS} is {quoted(value)}; give "auto", "none", or a list of 1 to {MOST_NETWORKS} objects such as '
+            f'{{"uuid": "<id of a network>"}}',
+            pointer=f"/{NETWORKS}",
+        )
+    return tuple(_network(item, index) for index, item in enumerate(value))
+
+
+def _network(item: object, index: int) -> str:
+    with pointing_at(f"/{NETWORKS}/{index}"):
+        if not isinstance(item, dict) or item.keys() != {"uuid"} or not isinstance(item["uuid"], str):
+            raise InvalidInput(
+                f'{NETWORKS}[{index}] is {quoted(item)}; give an object such as {{"uuid": "<id of a network>"}}'
+            )
+        return cloud_id(item["uuid"], f"{NETWORKS}[{index}].uuid", "a network")
+
+
+def groups_of(value: object) -> tuple[str, ...]:
+    """Return the names or ids of security groups; InvalidInput."""
+    fits = isinstance(value, list) and len(value) <= MOST_GROUPS
+    if not fits or not all(isinstance(name, str) and 0 < len(name) <= LONGEST_TEXT for name in value):  # type: ignore[attr-defined]
+        raise InvalidInput(
+            f"{GROUPS} is {quoted(value)}; give a list of at most {MOST_GROUPS} names or ids of security groups",
+            pointer=f"/{GROUPS}",
+        )
+    return tuple(value)  # type: ignore[arg-type]
+
+
+def _public_key(value: object) -> str | None:
+    """Return a public key in one line; InvalidInput does not quote what may be a private key by mistake."""
+    if value is None:
+        return None
+    parts = value.split(maxsplit=2) if isinstance(value, str) and len(value) <= LONGEST_KEY else []
+    if len(parts) < 2 or not _is_key(parts[0], parts[1]) or len(str(value).strip().splitlines()) != 1:
+        raise InvalidInput(
+            f'{PUBLIC_KEY} cannot be read; give one public key of SSH in one line, as "ssh-ed25519 AAAA… me@here"',
+            pointer=f"/{PUBLIC_KEY}",
+        )
+    return str(value).strip()
+
+
+def _is_key(kind: str, data: str) -> bool:
+    """Return whether base64 data is a key of a kind: it begins with the kind's own name and its length."""
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return _KEY_TYPES.fullmatch(kind) is not None and raw.startswith(len(kind).to_bytes(4, "big") + kind.encode())
+
+
+def _user_data(value: object) -> str | None:
+    """Return base64 as it is; InvalidInput does not quote it, as it is secret."""
+    if value is None:
+        return None
+    try:
+        good = isinstance(value, str) and len(value) <= LONGEST_USER_DATA
+        base64.b64decode(value if isinstance(value, str) else "", validate=True)
+    except (binascii.Error, ValueError):
+        good = False
+    if not good:
+        raise InvalidInput(
+            f"{USER_DATA} cannot be read; give base64 of at most {LONGEST_USER_DATA} characters, as for Nova",
+            pointer=f"/{USER_DATA}",
+        )
+    return str(value)
+
+
+def _metadata(value: object) -> Mapping[str, str]:
+    if not isinstance(value, Mapping) or len(value) > MOST_METADATA:
+        raise InvalidInput(
+            f"{METADATA} is {quoted(value)}; give an object of at most {MOST_METADATA} strings", pointer=f"/{METADATA}"
+        )
+    for key, text in value.items():
+        fits = isinstance(text, str) and len(text) <= LONGEST_TEXT and re.fullmatch(r"[\w .:-]{1,255}", key)
+        if not fits or key.startswith(_OURS):
+            raise InvalidInput(
+                f"{METADATA} has {quoted(key)}: {quoted(text)}; keys have 1 to 255 letters, digits, blanks and "
+                f". : _ -, do not begin with {_OURS!r}, and values are strings of at most {LONGEST_TEXT} characters",
+                pointer=f"/{METADATA}",
+            )
+    return dict(value)
