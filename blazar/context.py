@@ -39,12 +39,14 @@ class Fence(Protocol):
 class Scope:
     """``request_id`` is passed on to other services as the global request id; ``deadline`` is in monotonic seconds.
 
-    ``fence`` is what the work is done under; None where nothing is claimed, as when a host is registered.
+    ``fence`` is what the work is done under; None where nothing is claimed, as when a host is registered. ``user_id``
+    is who asks for it; None where no user does.
     """
 
     request_id: str | None = None
     deadline: float | None = None
     fence: Fence | None = None
+    user_id: str | None = None
 
     def remaining(self) -> float | None:
         """Return the seconds that are left, at least 0; None if there is no limit."""
@@ -78,14 +80,20 @@ def check_change() -> float | None:
 
 @contextmanager
 def scope(
-    *, request_id: str | None = None, limit: timedelta | None = None, fence: Fence | None = None
+    *,
+    request_id: str | None = None,
+    limit: timedelta | None = None,
+    fence: Fence | None = None,
+    user_id: str | None = None,
 ) -> Iterator[Scope]:
-    """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another fence."""
+    """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another fence, a user."""
     outer = _CURRENT.get()
     ends = [outer.deadline] if outer.deadline is not None else []
     if limit is not None:
         ends.append(monotonic() + limit.total_seconds())
-    inner = Scope(request_id or outer.request_id, min(ends) if ends else None, fence or outer.fence)
+    inner = Scope(
+        request_id or outer.request_id, min(ends) if ends else None, fence or outer.fence, user_id or outer.user_id
+    )
     token = _CURRENT.set(inner)
     try:
         yield inner

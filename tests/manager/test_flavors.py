@@ -9,11 +9,13 @@ from datetime import timedelta
 import pytest
 
 from blazar.clouds.ports import Flavor
+from blazar.context import current
 from blazar.model.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.lease import LeaseStatus
-from blazar.model.requests import ResourceChange
+from blazar.model.requests import Actor, ReservationChange, ResourceChange
 from blazar.model.resource import HOST
 from blazar.resources.hosts.options import HostSettings
+from blazar.resources.instances.flavor import FlavorInstance
 from tests.manager.instances.steps import boot, class_of, id_of, promised, slots
 from tests.world import NOON, PROJECT, World, a_host, flavored, instances, of_hosts
 
@@ -54,6 +56,24 @@ def nothing_is_left(world: World) -> None:
 
 
 # Before the start
+
+
+def test_a_type_that_looks_into_the_cloud_knows_who_asks(world, monkeypatch):
+    offer(world)
+    askers, resolve = [], FlavorInstance.resolve
+
+    def watched(self, given, **more):
+        askers.append(current().user_id)
+        return resolve(self, given, **more)
+
+    monkeypatch.setattr(FlavorInstance, "resolve", watched)
+    lease = world.lease(flavored(1, "small"), start=HOUR)
+    changes = (ReservationChange(id_of(lease), {"flavor_id": "odd"}),)
+    world.change(lease, reservations=changes, asked_by=Actor("root", "operators"))
+    changes = (ReservationChange(id_of(lease), {"flavor_id": "small"}),)
+    world.change(lease, reservations=changes)
+    assert askers == [lease.user_id, "root", lease.user_id]
+    assert current().user_id is None
 
 
 def test_the_flavor_of_a_reservation_is_its_source_with_all_specs_and_those_of_the_reservation(world):
@@ -334,7 +354,7 @@ def test_an_active_reservation_grows_and_shrinks_and_keeps_flavor_and_affinity(w
         world.resize(lease, amount=2)
     world.resize(lease, amount=3)
     assert promised(world, lease) == slots(world, lease)
-    for change in ({"flavor_id": "fast"}, {"affinity": True}):
+    for change in ({"flavor_id": "odd"}, {"affinity": True}):
         with pytest.raises(Conflict, match="only amount and before_end can"):
             world.resize(lease, **change)
     world.resize(lease, flavor_id="small", affinity="None", before_end="none")

@@ -146,7 +146,7 @@ class NewLeases:
 
     def _reservations(self, request: LeaseRequest) -> list[_NewReservation]:
         found: list[_NewReservation] = []
-        with scope(limit=self._runtime.settings.request_limit):
+        with scope(limit=self._runtime.settings.request_limit, user_id=request.user_id):
             kinds = [self._type(each.resource_type, number) for number, each in enumerate(request.reservations)]
             located = located_in(self._runtime.regions, request)
             resolved = []

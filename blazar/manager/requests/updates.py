@@ -169,21 +169,22 @@ class Updates:
             try:
                 return attempt(asked)
             except ResolutionNeeded:
-                asked = replace(asked, given=self._resolved(lease_id, asked.given))
+                asked = replace(asked, given=self._resolved(lease_id, change.asked_by, asked.given))
             except UsageNeeded as needed:
                 reservation = needed.task.reservation
                 in_use = self._runtime.type_of(reservation).in_use(needed.task)
                 asked = replace(asked, usage={**asked.usage, reservation.id: in_use})
         raise Contention(f"the reservations of lease {lease_id} kept changing; please retry")
 
-    def _resolved(self, lease_id: str, given: Mapping[str, Given]) -> Mapping[str, Given]:
+    def _resolved(self, lease_id: str, asker: Actor | None, given: Mapping[str, Given]) -> Mapping[str, Given]:
         """Complete the parameters of a change from the cloud, outside the turn of a booking."""
         lease = self._runtime.store.leases.one(lease_id)
+        user_id = lease.user_id if asker is None else asker.user_id
         resolved = {}
         for number, (id_, each) in enumerate(given.items()):
             if (reservation := lease.reservation(id_)) is not None:
                 kind = self._runtime.type_of(reservation)
-                with pointing_at(f"/reservations/{number}"):
+                with pointing_at(f"/reservations/{number}"), scope(user_id=user_id):
                     resolved[id_] = kind.resolve(each, project_id=lease.project_id, reservation=reservation)
         return {**given, **resolved}
 
