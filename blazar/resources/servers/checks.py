@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request for servers names in the cloud, looked up as the project sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blazar.clouds.ports import BootImage, Cloud, Flavor
+from blazar.context import current
+from blazar.model.errors import InvalidInput, NotFound, pointing_at
+from blazar.model.lease import Json, Reservation
+from blazar.resources.base import Given
+from blazar.resources.instances.usable import usable_flavor
+from blazar.resources.parameters import cloud_id, quoted, text_of
+from blazar.resources.servers.parameters import (
+    FLAVOR,
+    GROUPS,
+    IMAGE,
+    KEY_NAME,
+    NETWORKS,
+    PUBLIC_KEY,
+    groups_of,
+    networks_of,
+)
+
+LOOKED_UP = (IMAGE, FLAVOR, NETWORKS, KEY_NAME, GROUPS)
+"""Parameters that name something in the cloud."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedServers(Given):
+    """The parameters of a request, with what those of them that are new name; None where they name nothing."""
+
+    image: BootImage | None = None
+    flavor: Flavor | None = None
+    public_key: str | None = None
+
+
+class ServerChecks:
+    """Looks up, with the token of the project, what users name for servers: nothing of others can be named."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._compute = cloud.compute
+        self._projects = cloud.projects
+        self._booting = cloud.booting
+
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None) -> Given:
+        """Return the parameters with what they name. InvalidInput, NotFound, RoleMissing."""
+        if isinstance(given, ResolvedServers):
+            return given
+        known: Json = {} if reservation is None else reservation.parameters.values
+        new = {key: given.values[key] for key in LOOKED_UP if is_new(given.values, known, key)}
+        if not new and reservation is not None:
+            return ResolvedServers(given.values)
+        self._projects.check(project_id)
+        self._check_networks(project_id, new.get(NETWORKS))
+        self._check_groups(project_id, new.get(GROUPS))
+        return ResolvedServers(
+            given.values,
+            image=self._image(project_id, new[IMAGE]) if IMAGE in new else None,
+            flavor=self._flavor(project_id, new[FLAVOR]) if new.get(FLAVOR) is not None else None,
+            public_key=self._key(new) if given.values.get(PUBLIC_KEY) is None else None,
+        )
+
+    def _flavor(self, project_id: str, value: object) -> Flavor:
+        return usable_flavor(self._compute, project_id, cloud_id(value, FLAVOR, "a flavor"), FLAVOR)
+
+    def _image(self, project_id: str, value: object) -> BootImage:
+        asked = cloud_id(value, IMAGE, "an image")
+        found = self._booting.boot_image(project_id, asked)
+        if found is None:
+            raise NotFound(f"{IMAGE}: there is no image {quoted(asked)} that your project can use", pointer=f"/{IMAGE}")
+        if found.status != "active":
+            raise InvalidInput(
+                f"{IMAGE}: image {quoted(asked)} is {found.status}; use one that is active", pointer=f"/{IMAGE}"
+            )
+        return found
+
+    def _check_networks(self, project_id: str, value: object) -> None:
+        networks = () if value is None else networks_of(value)
+        for index, network_id in enumerate(() if isinstance(networks, str) else networks):
+            with pointing_at(f"/{NETWORKS}/{index}"):
+                self._check_network(project_id, network_id)
+
+    def _check_network(self, project_id: str, network_id: str) -> None:
+        found = self._booting.boot_network(project_id, network_id)
+        if found is None:
+            raise NotFound(f"{NETWORKS}: there is no network {quoted(network_id)} that your project can use")
+        if found.external and not found.shared:
+            raise InvalidInput(
+                f"{NETWORKS}: network {quoted(network_id)} is external; use one of your project, and a floating IP"
+            )
+        if not found.subnets:
+            raise InvalidInput(f"{NETWORKS}: network {quoted(network_id)} has no subnet; create one first")
+
+    def _check_groups(self, project_id: str, value: object) -> None:
+        for index, name in enumerate(() if value is None else groups_of(value)):
+            if not self._booting.has_security_group(project_id, name):
+                raise NotFound(
+                    f"{GROUPS}: your project has no security group {quoted(name)}", pointer=f"/{GROUPS}/{index}"
+                )
+
+    def _key(self, new: Json) -> str | None:
+        """Return the public key of a key pair of the user who asks; key pairs belong to users, not to projects."""
+        name = text_of(new, KEY_NAME)
+        if not name:
+            return None
+        user_id = current().user_id
+        found = None if user_id is None else self._booting.public_key(user_id, name)
+        if found is None:
+            raise NotFound(
+                f"{KEY_NAME}: you have no key pair {quoted(name)}; create it, or give {PUBLIC_KEY}",
+                pointer=f"/{KEY_NAME}",
+            )
+        return found
+
+
+def is_new(values: Json, known: Json, key: str) -> bool:
+    """Return whether a request gives a parameter another value than is known."""
+    return key in values and (key not in known or values[key] != known[key])
