@@ -20,8 +20,9 @@ from tests.promises import check_promises
 PHYSICAL_HOST = "physical:host"
 ADDRESS = "virtual:floatingip"
 NETWORK = "network"
+VOLUME = "virtual:volume"
 THINGS = ("device", "generic")
-BESIDE_HOSTS = (ADDRESS, NETWORK, *THINGS)
+BESIDE_HOSTS = (ADDRESS, NETWORK, VOLUME, *THINGS)
 """Types that have nothing on hosts."""
 ZONES = ("az-1", "az-2")
 SETTLED = frozenset({LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.TERMINATED})
@@ -106,6 +107,7 @@ def check_cloud(
         assert at_home or server.host in everybody - registered, f"a server is left over: {server}"
     check_addresses(store, state, [each for each in everything if each[1].resource_type == ADDRESS])
     check_networks(store, state, [each for each in everything if each[1].resource_type == NETWORK])
+    check_volumes(store, state, [each for each in everything if each[1].resource_type == VOLUME])
     check_things(store, state, [each for each in everything if each[1].resource_type in THINGS])
 
 
@@ -136,6 +138,30 @@ def check_addresses(store: Store, state: State, reservations: Iterable[tuple[Lea
     found = [(name_of(f.network_id, f.address), f.project_id, frozenset(f.tags)) for f in state.floating_ips.values()]
     assert len(found) == len(set(found)), "a floating IP is there twice"
     assert set(found) == wanted, f"floating IPs are left over, or missing: {set(found) ^ wanted}"
+
+
+def check_volumes(store: Store, state: State, reservations: Iterable[tuple[Lease, Reservation]]) -> None:
+    """Check that projects have the volumes of their active leases, on the promised pools, access and quota for them."""
+    wanted: Counter[tuple[str, str]] = Counter()
+    limits: Counter[tuple[str, str]] = Counter()
+    made: Counter[tuple[str, str, str]] = Counter()
+    for lease, reservation in reservations:
+        if lease.status is LeaseStatus.ACTIVE:
+            for pool, count in promised(store, lease, reservation).items():
+                wanted[lease.project_id, pool] += count
+                limits[lease.project_id, pool] += count * int(str(reservation.parameters.values["size"]))
+                if reservation.parameters.values["mode"] == "volume":
+                    made[reservation.id, lease.project_id, pool] += count
+    there = state.block.volumes.values()
+    found = Counter((v.metadata.get("blazar:reservation", ""), v.project_id, v.pool or "") for v in there)
+    assert found == made, f"volumes are left over, or missing: {found} instead of {made}"
+    pools = {each.pool_name: each.name for each in state.block.pools}
+    for each in state.block.types.values():
+        pool = pools[each.specs["pool_name"]]
+        assert set(each.projects) == {project for project, where in wanted if where == pool}, "access is left over"
+        for project in each.projects:
+            quota = [state.block.quotas[project][f"{what}_{each.name}"] for what in ("gigabytes", "volumes")]
+            assert quota == [limits[project, pool], wanted[project, pool]], f"the quota of {project} is {quota}"
 
 
 def check_networks(store: Store, state: State, reservations: Iterable[tuple[Lease, Reservation]]) -> None:

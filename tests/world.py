@@ -19,6 +19,7 @@ from sqlalchemy.engine import Engine
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import Faults, MemoryStorage, SimulatedCloud, State, of_size, of_yaml
 from blazar.clouds.simulated.state import AggregateState
+from blazar.clouds.simulated.volume_state import PoolState
 from blazar.enforcement import Enforcement, Filter, Identity
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
@@ -32,7 +33,7 @@ from blazar.model.requests import (
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, Resource, ResourceKind
+from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME, Resource, ResourceKind
 from blazar.resources.base import ResourceType
 from blazar.resources.devices.kind import Devices
 from blazar.resources.devices.type import DeviceReservation
@@ -50,6 +51,8 @@ from blazar.resources.instances.virtual import VirtualInstance
 from blazar.resources.kinds import Uses
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.type import NetworkReservation
+from blazar.resources.volumes.kind import VolumePools
+from blazar.resources.volumes.type import VirtualVolume
 from blazar.store.store import Store
 from blazar.testing.clock import NOON as NOON
 from blazar.testing.clock import ManualClock
@@ -88,7 +91,11 @@ def _things(cloud: Cloud, settings: HostSettings) -> ResourceType:
     return Generic(cloud.hooks, before_end=settings.before_end)
 
 
-TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, _addresses, _networks, _devices, _things)
+def _volumes(cloud: Cloud, settings: HostSettings) -> ResourceType:
+    return VirtualVolume(cloud, before_end=settings.before_end)
+
+
+TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, _addresses, _networks, _devices, _things, _volumes)
 
 
 def kinds_of(cloud: Cloud, settings: HostSettings) -> Mapping[ResourceKind, Any]:
@@ -100,6 +107,7 @@ def kinds_of(cloud: Cloud, settings: HostSettings) -> Mapping[ResourceKind, Any]
         NETWORK: NetworkSegments(cloud.segments),
         DEVICE: Devices(cloud.hooks),
         GENERIC: GenericResources(cloud.hooks),
+        VOLUME: VolumePools(cloud.volumes),
     }
 
 
@@ -200,6 +208,16 @@ class World:
     def register_device(self, name: str = "edge-1", **more: Any) -> Resource:
         """Register a device with a hook."""
         return self.manager.resources.register(DEVICE, device_request(name, **more))
+
+    def register_pools(self, *numbers: int, gigabytes: int = 30) -> None:
+        """Add pools of volumes to the cloud, each with a type that leads to it alone, and register them."""
+        for number in numbers:
+            name = f"node@disks#{number}"
+            self.simulated.volume_users.add_pool(
+                PoolState(name, "disks", str(number), gigabytes), type_name=f"disks-{number}"
+            )
+            given = {"pool": name, "volume_type": f"disks-{number}", "gigabytes": gigabytes}
+            self.manager.resources.register(VOLUME, Registration(given))
 
     def lease(
         self,
@@ -405,6 +423,11 @@ def things(minimum: int = 1, maximum: int | None = None, **more: Any) -> Reserva
 def devices(minimum: int = 1, maximum: int | None = None, **more: Any) -> ReservationRequest:
     """Ask for devices."""
     return ReservationRequest("device", {"min": minimum, "max": minimum if maximum is None else maximum, **more})
+
+
+def volumes(amount: object = 1, *, size: object = 10, **more: Any) -> ReservationRequest:
+    """Ask for volumes."""
+    return ReservationRequest("virtual:volume", {"amount": amount, "size": size, **more})
 
 
 def units(amount: object = 1, **more: Any) -> ReservationRequest:

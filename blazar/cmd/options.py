@@ -163,6 +163,7 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
             "network.plugin",
             "device.plugin",
             "generic.plugin",
+            "virtual.volume.plugin",
         ],
         help="Resource types to enable, by entry point name.",
     ),

@@ -22,6 +22,7 @@ SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
     "virtual:instance": _OF_INSTANCES,
     "flavor:instance": _OF_INSTANCES,
     "network": ("network_id",),
+    "virtual:volume": ("volume_ids", "volume_types"),
 }
 """Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""
 

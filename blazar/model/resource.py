@@ -26,6 +26,7 @@ FLOATING_IP = ResourceKind("floatingip")
 NETWORK = ResourceKind("network")
 DEVICE = ResourceKind("device")
 GENERIC = ResourceKind("generic")
+VOLUME = ResourceKind("volume")
 KINDS = (HOST, FLOATING_IP, NETWORK, DEVICE)
 """Our own kinds; they are served whatever resource types are enabled, because API 1.0 has their routes."""
 
@@ -38,7 +39,7 @@ RESERVED_NAMES = frozenset({"id", "reservable", "created_at", "updated_at"})
 REGION = "region"
 """The attribute with the region of a resource, where several are configured; requirements may name it."""
 
-_NOUNS = {FLOATING_IP: "floating IP", NETWORK: "network segment", GENERIC: "generic resource"}
+_NOUNS = {FLOATING_IP: "floating IP", NETWORK: "network segment", GENERIC: "generic resource", VOLUME: "volume pool"}
 _UNKNOWN = {
     HOST: "Host with {{'host_id': '{id}'}} not found; see the list of hosts for their ids",
     FLOATING_IP: "Floating IP {id} not found.",

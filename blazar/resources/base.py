@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum, StrEnum
 from typing import Protocol, runtime_checkable
 
+from blazar.model.amounts import Amounts
 from blazar.model.demand import Demand
 from blazar.model.lease import Content, Json, Lease, Reservation
 from blazar.model.reasons import Cause, ReasonCode
@@ -80,6 +81,15 @@ class Reference:
     resource_types: tuple[str, ...] = ()
 
 
+Shares = Callable[[Collection[int]], Mapping[int, Amounts]]
+"""Returns amounts of resources, for calendar ids."""
+
+
+def no_shares(resource_ids: Collection[int]) -> Mapping[int, Amounts]:
+    """Return nothing: the project has no other reservation."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One reservation to act on, with the resources that are promised to it.
@@ -90,6 +100,9 @@ class Task:
     ``counts`` is the count on each, by calendar id; ``in_use`` the count in use, None if it was not read. For a type
     that ``ReadsHistory``: ``former`` are the resources that the reservation had in its window and has no more, and
     ``turns`` says by calendar id how often each was assigned to it, or its count changed, since the lease began.
+
+    ``shares`` returns what other reservations of the project that are in use have of resources, by calendar id, at the
+    moment of the call, which costs a statement: for limits of the cloud that are for all of them together.
     """
 
     lease: Lease
@@ -99,6 +112,7 @@ class Task:
     in_use: Mapping[int, int] | None = None
     former: tuple[Resource, ...] = ()
     turns: Mapping[int, int] = field(default_factory=dict)
+    shares: Shares = field(default=no_shares, compare=False, repr=False)
 
     def referent(self, reservation_id: str) -> Reservation:
         """Return the reservation of the lease that a reference names: at a start it is active, with its cloud ids."""

@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.calendar.occupancy import Snapshot
 from blazar.calendar.timeline import Timeline
+from blazar.model.amounts import Amounts
 from blazar.model.bounds import Bounds
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import StaleCalendar
@@ -308,6 +309,40 @@ class CalendarStore:
             for reservation_id, name in connection.execute(query):
                 found[reservation_id].add(name)
         return {reservation_id: frozenset(names) for reservation_id, names in found.items()}
+
+    def shares(
+        self, project_id: str, resource_ids: Collection[int], *, besides: str, now: datetime
+    ) -> Mapping[int, Amounts]:
+        """Return what a project has at present of shared resources, by calendar id, without one reservation.
+
+        Reservations that are starting count, and those that are ending do not: whoever acts on one reads this
+        afterwards, so that of two who act at a time the later one sees both. One statement.
+        """
+        query = (
+            sa.select(allocations.c.resource_id, allocations.c.units, allocations.c.unit)
+            .join(reservations, reservations.c.id == allocations.c.reservation_id)
+            .join(leases, leases.c.id == allocations.c.lease_id)
+            .where(
+                leases.c.project_id == project_id,
+                allocations.c.resource_id.in_(sorted(resource_ids)),
+                allocations.c.reservation_id != besides,
+                allocations.c.released_at.is_(None),
+                allocations.c.starts_at <= now,
+                leases.c.status.in_(USED),
+                sa.or_(
+                    reservations.c.status == str(ReservationStatus.ACTIVE),
+                    sa.and_(
+                        reservations.c.status == str(ReservationStatus.PENDING),
+                        leases.c.status == str(LeaseStatus.STARTING),
+                    ),
+                ),
+            )
+        )
+        found: dict[int, Amounts] = defaultdict(Amounts)
+        with self._transactions.reading() as connection:
+            for resource_id, count, per_instance in connection.execute(query):
+                found[resource_id] += Amounts.of(per_instance or {}).times(count)
+        return found
 
     def earlier_users(self, lease_id: str, *, before: datetime, now: datetime) -> tuple[EarlierUser, ...]:
         """Return the leases that delay this one's start: late ones, due by ``before``, and ones being cleaned up."""

@@ -45,7 +45,7 @@ def marked(world) -> World:
 
 def test_the_kinds_say_what_they_are_and_how_a_resource_is_registered(http):
     found = {each["name"]: each for each in get(http, "", headers=MEMBER).json["kinds"]}
-    assert found.keys() == {"host", "floatingip", "network", "device", "generic"}
+    assert found.keys() == {"host", "floatingip", "network", "device", "generic", "volume"}
     host, address = found["host"], found["floatingip"]
     assert host["resource_types"] == ["flavor:instance", "physical:host", "virtual:instance"]
     assert (host["has_candidates"], address["has_candidates"]) == (True, False)
@@ -143,7 +143,7 @@ def test_an_unknown_kind_is_refused_with_those_that_there_are(http):
         (fault,) = get(http, "/rocket", 404, headers).json["errors"]
         assert (fault["code"], fault["data"]) == (
             "reservation.kind_not_found",
-            {"kinds": ["device", "floatingip", "generic", "host", "network"]},
+            {"kinds": ["device", "floatingip", "generic", "host", "network", "volume"]},
         )
 
 

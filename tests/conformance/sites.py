@@ -11,6 +11,7 @@ from typing import Any
 from blazar.clouds.ports import Cloud, Flavor, Segment, SegmentNetwork
 from blazar.clouds.simulated import Durations, MemoryStorage, SimulatedCloud, State
 from blazar.clouds.simulated.state import NetworkState, SubnetState
+from blazar.clouds.simulated.volume_state import PoolState
 from blazar.model.requests import Registration
 from blazar.resources.base import ResourceType, Task
 from blazar.resources.devices.kind import Devices
@@ -30,6 +31,8 @@ from blazar.resources.kinds import CloudResource, Kind
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.registration import name_of as segment_name
 from blazar.resources.networks.type import NetworkReservation
+from blazar.resources.volumes.kind import VolumePools
+from blazar.resources.volumes.type import VirtualVolume
 from blazar.testing.conformance import Harness, Invalid, Surroundings
 from tests.world import of_hosts
 
@@ -200,6 +203,69 @@ class Networks(Simulated):
 
     def _networks(self, reservation_id: str) -> tuple[SegmentNetwork, ...]:
         return self.cloud.network_users.calls.segment_networks(tag=mark(reservation_id))
+
+
+class Pools(Simulated):
+    """Pools of volumes."""
+
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around, VirtualVolume, lambda cloud: VolumePools(cloud.volumes), State())
+        for number in range(1, 4):
+            pool = PoolState(f"node@disks#{number}", "disks", str(number), 30)
+            self.cloud.volume_users.add_pool(pool, type_name=f"disks-{number}")
+        with self.cloud.change_state() as state:
+            state.block.images.append("plain")
+
+    def snapshot(self) -> dict[str, object]:
+        with self.cloud.inspect() as state:
+            block = state.block
+            block.remove_gone(self.cloud.compute._clock.now())
+            return {
+                "volumes": sorted(
+                    (v.name, v.project_id, v.size_gb, v.pool or "", len(v.servers)) for v in block.volumes.values()
+                ),
+                "access": {each.name: sorted(each.projects) for each in block.types.values()},
+                # Without access to a type its quota is good for nothing.
+                "quotas": {
+                    f"{project} {each.name}": [limits.get(f"{what}_{each.name}") for what in ("gigabytes", "volumes")]
+                    for project, limits in block.quotas.items()
+                    for each in block.types.values()
+                    if project in each.projects
+                },
+            }
+
+    def usable(self, reservation_id: str) -> Collection[str]:
+        with self.cloud.inspect() as state:
+            mine = [v for v in state.block.volumes.values() if v.metadata.get("blazar:reservation") == reservation_id]
+            return [v.pool for v in mine if v.pool and v.project_id in state.block.types[v.type_id].projects]
+
+    def use(self, task: Task) -> None:
+        server = self.cloud.users.boot_server("work", project_id=task.lease.project_id, user_id="u", host=None)
+        for volume in self._volumes(task.reservation.id):
+            self.cloud.volume_users.attach(volume, server.id)
+
+    def slow(self, duration: timedelta) -> None:
+        self.durations.deletion = duration
+
+    def wreck(self, reservation_id: str) -> None:
+        for volume in self._volumes(reservation_id):
+            self.cloud.volume_users.delete(volume)
+
+    def fail(self, name: str) -> None:
+        self._size(name, 1)
+
+    def recover(self, name: str) -> None:
+        self._size(name, 30)
+
+    def _size(self, name: str, total: int) -> None:
+        with self.cloud.change_state() as state:
+            next(pool for pool in state.block.pools if pool.name == name).total_gb = total
+
+    def _volumes(self, reservation_id: str) -> list[str]:
+        with self.cloud.inspect() as state:
+            return [
+                v.id for v in state.block.volumes.values() if v.metadata.get("blazar:reservation") == reservation_id
+            ]
 
 
 class Hooked(Simulated):
@@ -533,4 +599,57 @@ DEVICES = Harness(
     per_lease={"device": 1},
 )
 
-OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES, NETWORKS, DEVICES, THINGS, UNITS)
+VOLUMES = Harness(
+    name="virtual:volume",
+    build=Pools,
+    registrations=tuple(
+        {"pool": f"node@disks#{number}", "volume_type": f"disks-{number}", "gigabytes": 30, "volumes": 3}
+        for number in range(1, 4)
+    ),
+    strangers=(
+        {"pool": "node@disks#9", "volume_type": "disks-1", "gigabytes": 1},
+        {"pool": "node@disks#1", "volume_type": "disks-2", "gigabytes": 1},
+        {"pool": "node@disks#1", "volume_type": "disks-1", "gigabytes": 31},
+        {"pool": "node@disks#1", "volume_type": "none", "gigabytes": 1},
+    ),
+    request={
+        "size": 10,
+        "amount": 1,
+        "mode": "volume",
+        "volume_type": None,
+        "name": None,
+        "image": None,
+        "resource_properties": "",
+        "before_end": "default",
+    },
+    others=(
+        {
+            "size": "5",
+            "amount": "2",
+            "mode": "volume",
+            "volume_type": "disks-2",
+            "name": "data",
+            "image": "plain",
+            "resource_properties": '[">=", "$gigabytes", "1"]',
+            "before_end": "none",
+        },
+        {"size": 10},
+    ),
+    fits=9,
+    needed=("size",),
+    numbers=("size", "amount"),
+    requirement="resource_properties",
+    known='[">=", "$gigabytes", "1"]',
+    invalid=(
+        Invalid({"mode": "loan"}, "mode"),
+        Invalid({"image": "../x"}, "image"),
+        Invalid({"amount": 1000}, "amount"),
+        Invalid({"before_end": "snapshot"}, "before_end"),
+    ),
+    larger={"amount": 3},
+    fixed=({"volume_type": "disks-2"}, {"name": "other"}, {"size": 5}),
+    used_at_once=True,
+    per_lease={"volume": 1},
+)
+
+OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES, NETWORKS, DEVICES, THINGS, UNITS, VOLUMES)

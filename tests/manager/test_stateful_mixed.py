@@ -28,7 +28,7 @@ from blazar.store import tables
 from tests.promises import check_promises
 from tests.tables import new_sqlite
 from tests.uses import TYPES_WITH_USES, using
-from tests.world import World, a_host, a_network, addresses, devices, flavored, instances, things, units
+from tests.world import World, a_host, a_network, addresses, devices, flavored, instances, things, units, volumes
 
 HOSTS = 4
 SIZES = st.sampled_from([1, 3, 8, 16, 31])
@@ -66,6 +66,10 @@ KINDS: Mapping[str, Kind] = {
         changes(network_description=st.sampled_from(["", "for all"]), before_end=st.sampled_from(["none", "default"])),
     ),
     "device": Kind(st.builds(devices, st.integers(1, 2), st.integers(2, 3)), changes(min=AMOUNTS, max=AMOUNTS)),
+    "virtual:volume": Kind(
+        st.builds(volumes, st.integers(1, 3), size=st.sampled_from([5, 10]), mode=st.sampled_from(["volume", "quota"])),
+        changes(amount=AMOUNTS, size=st.sampled_from([5, 10, 15])),
+    ),
     "generic": Kind(
         st.one_of(st.builds(things, st.integers(1, 2), st.integers(2, 3)), st.builds(units, AMOUNTS)),
         st.one_of(changes(amount=AMOUNTS), changes(min=AMOUNTS, max=AMOUNTS)),
@@ -90,6 +94,7 @@ class Mixed(RuleBasedStateMachine):
         self.world = World(self.engine, hosts=HOSTS, types=TYPES_WITH_USES)
         self.world.register_addresses(*range(10, 14))
         self.world.register_segments(101, 102, 103)
+        self.world.register_pools(1, 2)
         for number, capacity in enumerate((1, 1, 4)):
             self.world.register_thing(f"microscope-{number}", capacity=capacity)
         for number in range(2):
@@ -104,9 +109,13 @@ class Mixed(RuleBasedStateMachine):
             return
         self.world.run_to(self.world.clock.now() + timedelta(days=2))
         assert {lease.status for lease in self.world.manager.leases.all(None)} <= {LeaseStatus.TERMINATED}
-        assert not any(self.world.store.calendar.live(kind) for kind in (*resource.KINDS, resource.GENERIC))
+        assert not any(
+            self.world.store.calendar.live(kind) for kind in (*resource.KINDS, resource.GENERIC, resource.VOLUME)
+        )
         with self.world.simulated.inspect() as state:
             assert not any(thing.users for thing in state.things.values())
+            assert not state.block.volumes
+            assert not any(each.projects for each in state.block.types.values())
         assert self.world.pool() == {f"node-{number}" for number in range(1, HOSTS + 1)}
         assert self.world.reservation_aggregates() == []
         assert self.world.simulated.network_users.calls.segment_networks(tag="blazar") == ()

@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
 from blazar.manager.common.settings import Settings
+from blazar.model.amounts import Amounts
 from blazar.model.clock import Clock
 from blazar.model.demand import Allocation
 from blazar.model.errors import NotFound
@@ -61,7 +63,17 @@ class Runtime:
         history = self.history(lease)
         ids = {a.resource_id for a in allocations}.union(*history.values())
         resources = self.store.resources.by_ids(ids) if ids else {}
-        return tasks_of(lease, allocations, resources, history)
+        return self.with_shares(tasks_of(lease, allocations, resources, history))
+
+    def with_shares(self, tasks: Collection[Task]) -> tuple[Task, ...]:
+        """Return tasks that can tell what the project has in its other reservations."""
+        return tuple(
+            replace(task, shares=partial(self._shares, task.lease.project_id, task.reservation.id)) for task in tasks
+        )
+
+    def _shares(self, project_id: str, besides: str, resource_ids: Collection[int]) -> Mapping[int, Amounts]:
+        now = self.clock.now()
+        return self.store.calendar.shares(project_id, resource_ids, besides=besides, now=now)
 
     def reads_history(self, lease: Lease) -> bool:
         """Return whether a type of a reservation of a lease must know its history."""

@@ -176,7 +176,7 @@ class Actions:
             )
             for r in lease.reservations
         ]
-        return self._result(tasks, self._ending(lease))
+        return self._result(self._runtime.with_shares(tasks), self._ending(lease))
 
     def undo_update(self, lease: Lease, event: Event, claim: Claim) -> Result:
         """Restore what a lease had before a change that was not finished."""

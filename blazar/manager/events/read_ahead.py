@@ -87,7 +87,7 @@ class ReadAhead:
         stale = found is None or (found.lease.id, found.lease.revision + 1) != (lease.id, lease.revision)
         if found is None or stale or self._runtime.reads_history(lease):
             return self._runtime.tasks(lease, self._runtime.store.calendar.of_lease(lease.id))
-        return tasks_of(lease, found.allocations, found.resources)
+        return self._runtime.with_shares(tasks_of(lease, found.allocations, found.resources))
 
     def _missing(self, events: Iterable[DueEvent]) -> dict[str, str]:
         """Return the event ids, by lease, of the starts that are not read yet."""

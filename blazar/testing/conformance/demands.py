@@ -186,9 +186,11 @@ def what_cannot_change_in_use_is_refused(trial: Trial) -> None:
 
 @check()
 def nothing_is_in_use_before_anybody_uses_it(trial: Trial) -> None:
-    """Nothing of a reservation counts as in use that nobody has used."""
-    used = {key: count for key, count in trial.type.in_use(as_active(trial.in_use())).items() if count}
-    require(not used, f"in_use has {used}.")
+    """Nothing of a reservation counts as in use that nobody has used; or, if that cannot be told, all that it has."""
+    task = as_active(trial.in_use())
+    used = {key: count for key, count in trial.type.in_use(task).items() if count}
+    wanted = dict(task.counts) if trial.harness.used_at_once else {}
+    require(used == wanted, f"in_use has {used}, not {wanted}.")
 
 
 @check(USERS, CHANGES)

@@ -134,6 +134,7 @@ class Harness:
     * ``invalid`` are values over those of ``request`` that are refused.
     * ``larger`` is a change of ``request`` for which there is room; ``shrinks``: it can be taken back while in use.
     * ``fixed`` are changes that are refused while the reservation is in use.
+    * ``used_at_once``: all that was made counts as in use from the start, as nobody can tell whether it has data.
     * ``per_lease`` is what a lease of ``request`` counts for by the measures of usage enforcement.
     * ``part`` has the routes and schemas of another package.
     """
@@ -154,6 +155,7 @@ class Harness:
     larger: Json | None = None
     shrinks: bool = False
     fixed: tuple[Json, ...] = ()
+    used_at_once: bool = False
     per_lease: Json = field(default_factory=dict)
     part: Part | None = None
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -56,6 +57,7 @@ class Trial:
         self.kind = CompleteKind(self.site.kind)
         self._stack = ExitStack()
         self._resources: tuple[Resource, ...] | None = None
+        self._in_use: dict[str, Task] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -118,7 +120,8 @@ class Trial:
             reservations=(reservation,),
             events=events,
         )
-        return Task(lease, reservation, tuple(r for r in self.resources if r.id in counts), counts)
+        resources = tuple(r for r in self.resources if r.id in counts)
+        return Task(lease, reservation, resources, counts, shares=partial(self._shares_beside, reservation.id))
 
     def prepared(self, task: Task) -> Task:
         """Ensure what must exist before the start; return the reservation with its cloud ids."""
@@ -126,7 +129,18 @@ class Trial:
 
     def started(self, task: Task) -> Task:
         """Start a reservation; return it as it is in use."""
+        self._in_use[task.reservation.id] = task
         return as_active(self.done(self.type.start, task))
+
+    def _shares_beside(self, reservation_id: str, resource_ids: Collection[int]) -> Mapping[int, Amounts]:
+        """Return what reservations that were started have of shared resources, without one of them."""
+        found = dict.fromkeys(resource_ids, Amounts())
+        for task in self._in_use.values():
+            per_instance = self.demand(task.reservation.parameters).per_instance
+            if per_instance is not None and task.reservation.id != reservation_id:
+                for id_ in found.keys() & task.counts.keys():
+                    found[id_] += per_instance.times(task.counts[id_])
+        return found
 
     def in_use(self, values: Json | None = None, *, number: int = 1, skip: int = 0) -> Task:
         """Return a reservation that was prepared and started."""
@@ -139,6 +153,7 @@ class Trial:
 
     def ended(self, task: Task) -> None:
         """End a reservation."""
+        self._in_use.pop(task.reservation.id, None)
         self.done(self.type.end, task)
 
     def done(self, act: Act, task: Task) -> Task:
@@ -148,6 +163,9 @@ class Trial:
             progress = act(task)
             if not isinstance(progress, NotYet):
                 return task if progress.cloud_ids is None else with_ids(task, progress.cloud_ids)
+            if progress.cloud_ids is not None:
+                # As a manager stores them at once.
+                task = with_ids(task, progress.cloud_ids)
             self.clock.instant += progress.after
             last = progress.reason
         raise TimeoutError(f"it was not done after {ROUNDS} rounds; the last said: {last}")

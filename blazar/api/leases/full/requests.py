@@ -81,10 +81,10 @@ def reservations(items: Sequence[Json], view: View, schemas_of: Schemas) -> tupl
 
 def _check_names(item: Json, resource_type: str, number: int, view: View, before: Mapping[str, Any] = _NOTHING) -> None:
     """Check the requirements on hosts of a reservation; those that it has ``before`` a change may stay."""
-    # Types of other packages check their own fields, and ids of generic resources and devices are everybody's to see.
-    known = (
-        {} if resource_type in ("generic", "device") else SCHEMAS.get(resource_type, {"properties": {}})["properties"]
-    )
+    # Types of other packages check their own fields, those of ours that have no hosts name none, and ids of generic
+    # resources and devices are everybody's to see.
+    unchecked = ("generic", "device", "virtual:volume")
+    known = {} if resource_type in unchecked else SCHEMAS.get(resource_type, {"properties": {}})["properties"]
     fields = [field for field in _REQUIREMENTS if field in known]
     with pointing_at(pointer_to(("reservations", number))):
         for field in fields:

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the volumes of reservations, finds them, and deletes them.
+
+A volume of a reservation is known by its recorded id, or else by its mark, which it has from the first call: but only
+if the service user has made it, because users can write marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from blazar.clouds.ports import Volume, VolumeQuota, Volumes
+from blazar.model.errors import CloudRefused, Conflict, NotFound
+from blazar.model.lease import Content, ReservationStatus
+from blazar.model.reasons import ReasonCode
+from blazar.model.resource import Resource
+from blazar.resources.actions import RECHECK_LATER, RECHECK_SOON
+from blazar.resources.base import NotYet, Task, Unusable
+from blazar.resources.parameters import may_be_reservation
+from blazar.resources.volumes.parameters import VolumeParameters
+from blazar.resources.volumes.quotas import first_excess, type_id_of
+from blazar.resources.volumes.registration import TYPE
+
+MARK = "blazar:reservation"
+"""The key of the reservation's id in the metadata of its volumes."""
+
+VOLUME_IDS, VOLUME_TYPES, TRIES = "volume_ids", "volume_types", "tries"
+
+MOST_TRIES = 3
+"""How often a volume that fails while it is made is made again on the same pool."""
+
+QUOTA_PAUSE = timedelta(minutes=5)
+"""When a project may have no more volumes, its users have to mend that."""
+
+AT_ONCE = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is recorded of a reservation: the ids of its volumes, their types, and how many volumes have failed."""
+
+    ids: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    tries: int = 0
+
+    @classmethod
+    def of(cls, content: Content) -> Record:
+        """Return what a reservation keeps."""
+        ids, types, tries = (content.values.get(key) for key in (VOLUME_IDS, VOLUME_TYPES, TRIES))
+        return cls(_texts(ids), _texts(types), tries if isinstance(tries, int) else 0)
+
+    @property
+    def content(self) -> Content:
+        """Return it as a reservation keeps it."""
+        tries = {TRIES: self.tries} if self.tries else {}
+        return Content({VOLUME_IDS: list(self.ids), VOLUME_TYPES: list(self.types), **tries})
+
+
+class VolumeAssignment:
+    """Ensures the volumes of reservations."""
+
+    def __init__(self, volumes: Volumes) -> None:
+        self._volumes = volumes
+
+    def ensure(self, task: Task, resource: Resource, record: Record, first: int) -> Record | NotYet:
+        """Ensure that a pool has its volumes of the reservation; return what is recorded then.
+
+        Cinder takes a moment to make a volume, so that each new id is recorded before the next one is made. ``first``
+        is the number of its first volume. What users have deleted is made again, empty. Unusable, CloudRefused.
+        """
+        wanted = VolumeParameters.of(task.reservation.parameters)
+        count = task.counts[resource.id]
+        there = self._volumes.volumes_of_type(type_id_of(resource), project_id=task.lease.project_id)
+        mine = [each for each in there if each.id in record.ids or is_marked(each, task.reservation.id)]
+        new = [each.id for each in mine if each.id not in record.ids]
+        record = _with(record, new)
+        in_use = task.reservation.status is ReservationStatus.ACTIVE
+        if not in_use and (failed := next((each for each in mine if each.status.startswith("error")), None)):
+            return self._again(resource, failed, record)
+        if deleting := [each for each in mine if each.status == "deleting"]:
+            return NotYet(RECHECK_SOON, f"volume {deleting[0].id} is being deleted", cloud_ids=record.content)
+        while len(mine) < count:
+            made = self._made(task, resource, wanted, wanted.named(task.reservation.id, first + len(mine)))
+            if isinstance(made, NotYet):
+                return made
+            record = _with(record, [made.id])
+            if made.status != "available":
+                return NotYet(AT_ONCE, f"volume {made.id} is {made.status}", cloud_ids=record.content)
+            mine.append(made)
+        for each in mine:
+            if each.status in ("creating", "downloading", "extending"):
+                return NotYet(RECHECK_SOON, f"volume {each.id} is {each.status}", cloud_ids=record.content)
+            if each.size_gb < wanted.size:
+                if each.status.startswith("error"):
+                    raise CloudRefused(f"volume {each.id} is {each.status}, and cannot grow")
+                self._volumes.extend_volume(each.id, wanted.size)
+                return NotYet(RECHECK_SOON, f"volume {each.id} grows to {wanted.size} GiB", cloud_ids=record.content)
+        return record
+
+    def existing(self, task: Task, resource: Resource) -> tuple[Volume, ...]:
+        """Return the volumes of a reservation on a pool."""
+        ids = Record.of(task.reservation.cloud_ids).ids
+        there = self._volumes.volumes_of_type(type_id_of(resource), project_id=task.lease.project_id)
+        return tuple(each for each in there if each.id in ids or is_marked(each, task.reservation.id))
+
+    def remove_new(self, task: Task, resources: Collection[Resource]) -> Mapping[str, str]:
+        """Delete the volumes that were made for a reservation and are not recorded; as ``remove``."""
+        ids = Record.of(task.reservation.cloud_ids).ids
+        return self._removed(v for r in resources for v in self.existing(task, r) if v.id not in ids)
+
+    def remove(self, task: Task, resource: Resource, *, quota: VolumeQuota) -> Mapping[str, str]:
+        """Delete the volumes of a reservation on a pool; return why some are still there, by id.
+
+        Volumes that users have made with its quota go, too, the oldest first, until what is left is within the
+        ``quota`` of the project's other reservations.
+        """
+        left = self._removed(self._of_ended(task, resource))
+        if left:
+            return left
+        project, type_id = task.lease.project_id, type_id_of(resource)
+        rest = [v for v in self._volumes.volumes_of_type(type_id, project_id=project) if not v.ours]
+        found = self._volumes.volume_type(type_id)
+        if not rest or found is None or found.public:
+            return {}
+        used = self._volumes.volume_usage(project, found.name)
+        return self._removed(rest[: first_excess([v.size_gb for v in rest], used, quota)])
+
+    def reservations(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the ids of the reservations that have volumes, by their marks."""
+        types = {type_id_of(resource) for resource in resources}
+        marks = (v.metadata.get(MARK, "") for v in self._volumes.own_volumes() if v.type_id in types)
+        return frozenset(mark for mark in marks if may_be_reservation(mark))
+
+    def _of_ended(self, task: Task, resource: Resource) -> tuple[Volume, ...]:
+        found = {each.id: each for each in self.existing(task, resource)}
+        for volume_id in Record.of(task.reservation.cloud_ids).ids:
+            # Its users may have transferred it to another project.
+            volume = None if volume_id in found else self._volumes.volume(volume_id)
+            if volume is not None and volume.type_id == type_id_of(resource):
+                found[volume_id] = volume
+        return tuple(found.values())
+
+    def _made(self, task: Task, resource: Resource, wanted: VolumeParameters, name: str) -> Volume | NotYet:
+        try:
+            return self._volumes.create_volume(
+                project_id=task.lease.project_id,
+                type_id=type_id_of(resource),
+                size_gb=wanted.size,
+                name=name,
+                metadata={MARK: task.reservation.id},
+                image_id=wanted.image,
+            )
+        except NotFound as error:
+            raise Unusable({resource.id: f"{resource.name}: {error.message}"}) from error
+        except CloudRefused as error:
+            if error.cause.code is not ReasonCode.QUOTA_EXCEEDED:
+                raise
+            return NotYet(QUOTA_PAUSE, f"the project may have no more volumes ({error.message})", error.cause)
+
+    def _again(self, resource: Resource, failed: Volume, record: Record) -> NotYet:
+        """Delete a volume that has failed while it was made; Unusable if several have."""
+        why = self._volumes.volume_failure(failed) or "Cinder does not say why"
+        self._removed([failed])
+        if record.tries + 1 >= MOST_TRIES:
+            raise Unusable({resource.id: f"{resource.name}: volumes fail ({why})"})
+        left = replace(record, ids=tuple(i for i in record.ids if i != failed.id), tries=record.tries + 1)
+        return NotYet(RECHECK_LATER, f"a volume failed ({why}), and is made again", cloud_ids=left.content)
+
+    def _removed(self, volumes: Iterable[Volume]) -> Mapping[str, str]:
+        reasons = {each.id: self._remove(each) for each in volumes}
+        return {id_: why for id_, why in reasons.items() if self._volumes.volume(id_) is not None}
+
+    def _remove(self, volume: Volume) -> str:
+        """Do the next step of the deletion of a volume; return what is waited for."""
+        try:
+            if volume.status == "awaiting-transfer":
+                self._volumes.cancel_transfer(volume.id)
+            for attachment in volume.attachments:
+                try:
+                    self._volumes.detach_volume(volume.id, attachment.server_id)
+                except NotFound:
+                    with suppress(NotFound):
+                        self._volumes.drop_attachment(attachment.id)
+            self._volumes.delete_volume(volume.id)
+        except NotFound:
+            return "is gone"
+        except Conflict as error:
+            return f"cannot be deleted yet ({error.message})"
+        return "is being deleted"
+
+
+def is_marked(volume: Volume, reservation_id: str) -> bool:
+    """Return whether a volume was made for a reservation."""
+    return volume.ours and volume.metadata.get(MARK) == reservation_id
+
+
+def types_of(resources: Iterable[Resource]) -> tuple[str, ...]:
+    """Return the names of the volume types of pools."""
+    return tuple(sorted(str(resource.attributes[TYPE]) for resource in resources))
+
+
+def _with(record: Record, ids: Iterable[str]) -> Record:
+    return replace(record, ids=(*record.ids, *ids))
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of a reservation of volumes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from blazar.model.amounts import Amounts
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import Content, Json
+from blazar.model.requirements import Anything, Membership, Requirement, all_of
+from blazar.resources.actions import BEFORE_END, checked_action
+from blazar.resources.base import Action
+from blazar.resources.parameters import (
+    quoted,
+    requirement_of,
+    requirement_text,
+    stored_maybe_text,
+    stored_number,
+    stored_text,
+    text_of,
+    whole_number,
+)
+from blazar.resources.volumes.registration import GIGABYTES, TYPE, VOLUMES
+
+SIZE, AMOUNT, MODE, NAME, IMAGE, PROPERTIES = "size", "amount", "mode", "name", "image", "resource_properties"
+
+MOST_VOLUMES = 100
+"""Volumes of one reservation; a quota may be for more."""
+
+_IMAGE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Mode(StrEnum):
+    """What a project gets: volumes that are made for it, or the right to make its own."""
+
+    VOLUME = "volume"
+    QUOTA = "quota"
+
+
+DEFAULTS: Json = {
+    AMOUNT: 1,
+    MODE: str(Mode.VOLUME),
+    TYPE: None,
+    NAME: None,
+    IMAGE: None,
+    PROPERTIES: "",
+    BEFORE_END: "default",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeParameters:
+    """The parameters, named as in the API; ``size`` of each volume in GiB."""
+
+    size: int
+    amount: int
+    mode: str
+    volume_type: str | None
+    name: str | None
+    image: str | None
+    resource_properties: str | None
+    before_end: str
+
+    @classmethod
+    def checked(cls, given: Json) -> VolumeParameters:
+        """Return the parameters of a request that has all of them; InvalidInput names the field."""
+        mode = given[MODE]
+        if mode not in tuple(Mode):
+            raise InvalidInput(
+                f"{MODE} is {quoted(mode)}; use 'volume' (the volumes are made for you) or 'quota' (you make them)",
+                pointer=f"/{MODE}",
+            )
+        size = whole_number(given[SIZE], SIZE, least=1, what="the size of a volume in GiB, a whole number")
+        amount = whole_number(given[AMOUNT], AMOUNT, least=1, what="a whole number of volumes")
+        if mode == Mode.VOLUME and amount > MOST_VOLUMES:
+            raise InvalidInput(
+                f"{AMOUNT} is {amount}; give at most {MOST_VOLUMES}, or the {MODE} 'quota'", pointer=f"/{AMOUNT}"
+            )
+        image = text_of(given, IMAGE) or None
+        if image is not None and not _IMAGE.fullmatch(image):
+            raise InvalidInput(f"{IMAGE} is {quoted(image)}; give the id of an image", pointer=f"/{IMAGE}")
+        name = text_of(given, NAME) or None
+        for field, value in ((IMAGE, image), (NAME, name)):
+            if mode == Mode.QUOTA and value is not None:
+                raise InvalidInput(
+                    f"{field} is given, and the {MODE} is 'quota', in which no volumes are made; leave it out",
+                    pointer=f"/{field}",
+                )
+        wanted = requirement_text(given[PROPERTIES], PROPERTIES)
+        return cls(size, amount, str(mode), text_of(given, TYPE) or None, name, image, wanted, _action(given))
+
+    @classmethod
+    def of(cls, content: Content) -> VolumeParameters:
+        """Return the parameters that a reservation keeps."""
+        return cls(
+            stored_number(content, SIZE),
+            stored_number(content, AMOUNT),
+            stored_text(content, MODE),
+            stored_maybe_text(content, TYPE),
+            stored_maybe_text(content, NAME),
+            stored_maybe_text(content, IMAGE),
+            stored_maybe_text(content, PROPERTIES),
+            stored_text(content, BEFORE_END, "default"),
+        )
+
+    @property
+    def content(self) -> Content:
+        """Return the parameters as a reservation keeps them, and as the API shows them."""
+        return Content(asdict(self))
+
+    @property
+    def makes_volumes(self) -> bool:
+        """Return whether volumes are made for the project."""
+        return self.mode == Mode.VOLUME
+
+    @property
+    def each(self) -> Amounts:
+        """Return what one volume takes of its pool."""
+        return Amounts.of({GIGABYTES: self.size, VOLUMES: 1})
+
+    @property
+    def requirement(self) -> Requirement:
+        """Return what a pool must have."""
+        of_type = Anything() if self.volume_type is None else Membership(TYPE, (self.volume_type,))
+        return all_of(of_type, self.properties)
+
+    @property
+    def properties(self) -> Requirement:
+        """Return the properties that a pool must have beside the type."""
+        return requirement_of(**{PROPERTIES: self.resource_properties})
+
+    def named(self, reservation_id: str, number: int) -> str:
+        """Return the name of one of the volumes, counted from 1."""
+        name = self.name or f"reservation-{reservation_id}"
+        return name if self.amount == 1 else f"{name[:240]}-{number}"
+
+
+def _action(given: Json) -> str:
+    action = checked_action(given)
+    if action in (Action.SNAPSHOT, Action.MIGRATION):
+        raise InvalidInput(
+            f"{BEFORE_END} is {action!r}, which saves servers; use 'notification' or 'none'", pointer=f"/{BEFORE_END}"
+        )
+    return action

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""virtual:volume: volumes on pools of Cinder, or a quota for them, for as long as the lease lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Self
+
+from oslo_config import cfg
+
+from blazar.clouds.ports import Cloud
+from blazar.model.demand import Affinity, Demand
+from blazar.model.errors import Conflict, InvalidInput
+from blazar.model.lease import Content, ReservationStatus
+from blazar.model.requirements import Requirement, keys, matches
+from blazar.model.resource import VOLUME, Resource
+from blazar.resources.actions import RECHECK_LATER, action_of, updated, with_action
+from blazar.resources.base import Action, Done, Given, NotYet, Progress, Rank, Task, UsageNeeded
+from blazar.resources.hosts.options import HostSettings
+from blazar.resources.volumes.assignment import Record, VolumeAssignment, types_of
+from blazar.resources.volumes.parameters import (
+    AMOUNT,
+    DEFAULTS,
+    IMAGE,
+    MODE,
+    NAME,
+    PROPERTIES,
+    SIZE,
+    VolumeParameters,
+)
+from blazar.resources.volumes.quotas import Quotas
+from blazar.resources.volumes.registration import ASKED_FOR, ATTRIBUTES, TYPE
+from blazar.resources.volumes.schema import SCHEMA
+
+
+class VirtualVolume:
+    """The resource type ``virtual:volume``."""
+
+    resource_type = "virtual:volume"
+    kind = VOLUME
+    rank = Rank.ATTACHED
+    schema = SCHEMA
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
+        """Return the type as configured; the default action is that of hosts."""
+        return cls(cloud, before_end=HostSettings.configured(conf).before_end)
+
+    def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
+        self._before_end = before_end
+        self._projects = cloud.projects
+        self._quotas = Quotas(cloud.volumes)
+        self._assignment = VolumeAssignment(cloud.volumes)
+
+    def resolve(self, given: Given, *, project_id: str, reservation: object = None) -> Given:
+        """Return the request as it is, if the service may make volumes in the project. RoleMissing."""
+        if reservation is None and given.values.get(MODE, "volume") == "volume":
+            self._projects.check(project_id)
+        return given
+
+    def parameters(self, given: Given) -> Content:
+        """Return size, amount, mode, names and requirement; other keys are left out. InvalidInput."""
+        if SIZE not in given.values:
+            raise InvalidInput(
+                "Missing parameter size (a virtual:volume reservation needs the size of a volume in GiB)"
+            )
+        return VolumeParameters.checked({**DEFAULTS, **with_action(given.values)}).content
+
+    def requirement(self, parameters: Content) -> Requirement:
+        """Return what a pool must have."""
+        return VolumeParameters.of(parameters).requirement
+
+    def action(self, parameters: Content) -> Action:
+        """Return the action before the end; a default that saves servers becomes a notification."""
+        action = action_of(VolumeParameters.of(parameters).before_end, self._before_end)
+        return Action.NOTIFICATION if action.saves_work else action
+
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
+        """Return a demand for the GiB of each volume; a quota is of one pool."""
+        wanted = VolumeParameters.of(parameters)
+        if unknown := sorted(keys(wanted.properties) - ASKED_FOR - (known - ATTRIBUTES)):
+            raise InvalidInput(
+                f"{PROPERTIES} asks for {', '.join('$' + key for key in unknown)}, which no volume pool has; use "
+                f"${TYPE}, $gigabytes, or one of their capabilities",
+                code="unknown_property",
+                pointer=f"/{PROPERTIES}",
+            )
+        return Demand(
+            kind=self.kind,
+            min_count=wanted.amount,
+            max_count=wanted.amount,
+            requirement=wanted.requirement,
+            per_instance=wanted.each,
+            affinity=Affinity.ANY if wanted.makes_volumes else Affinity.TOGETHER,
+            reference=TYPE if wanted.volume_type is not None and not keys(wanted.properties) else None,
+        )
+
+    def changed(self, current: Content, change: Given) -> Content:
+        """Return the current parameters, updated with the known ones of ``change``; InvalidInput."""
+        before = VolumeParameters.of(current)
+        after = VolumeParameters.checked(updated(before.content.values, change))
+        for field in (MODE, TYPE, IMAGE):
+            if getattr(before, field) != getattr(after, field):
+                raise InvalidInput(f"{field} cannot be changed; make another lease for it", pointer=f"/{field}")
+        return after.content
+
+    def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
+        """Return the demand after a change; what is in use stays where it is, and only grows. Conflict."""
+        fresh = self.demand(parameters, known=known)
+        if task.reservation.status is ReservationStatus.PENDING:
+            return replace(fresh, preferred=frozenset(task.counts))
+        before, after = VolumeParameters.of(task.reservation.parameters), VolumeParameters.of(parameters)
+        if after.size < before.size:
+            raise Conflict(
+                f"{SIZE} cannot be {after.size}: volumes of reservation {task.reservation.id} have {before.size} GiB, "
+                f"and volumes do not shrink",
+                pointer=f"/{SIZE}",
+            )
+        if after.name != before.name:
+            raise Conflict(
+                f"{NAME} of reservation {task.reservation.id} cannot be changed while it is in use; rename the volumes",
+                pointer=f"/{NAME}",
+            )
+        misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
+        if misfits and after.requirement != before.requirement:
+            raise Conflict(
+                f"{PROPERTIES} cannot be changed to this: reservation {task.reservation.id} is in use on a pool that "
+                f"would no longer match",
+                pointer=f"/{PROPERTIES}",
+            )
+        count = max(1, sum(task.counts.values()))
+        if after.amount == before.amount:
+            # New dates alone add no volumes, even if a pool has failed.
+            return replace(fresh, min_count=count, max_count=count, kept=dict(task.counts))
+        if after.amount < count:
+            return replace(fresh, kept=_fewer(task, after.amount))
+        return replace(fresh, kept=dict(task.counts))
+
+    def in_use(self, task: Task) -> Mapping[int, int]:
+        """Return how many of its volumes there are on each pool; of a quota, all that it was given.
+
+        Cinder cannot tell whether a volume has data, so that each counts from the moment that it is there.
+        """
+        if not VolumeParameters.of(task.reservation.parameters).makes_volumes:
+            return dict(task.counts)
+        return {
+            resource.id: min(len(self._assignment.existing(task, resource)), task.counts.get(resource.id, 1))
+            for resource in task.resources
+        }
+
+    def start(self, task: Task) -> Progress:
+        """Ensure that the project may use the pools' types, has a quota for them, and its volumes."""
+        wanted = VolumeParameters.of(task.reservation.parameters)
+        record = replace(Record.of(task.reservation.cloud_ids), types=types_of(task.resources))
+        first = 1
+        for resource in task.resources:
+            self._quotas.give(task, resource, wanted.each.times(task.counts[resource.id]))
+            if wanted.makes_volumes:
+                made = self._assignment.ensure(task, resource, record, first)
+                if isinstance(made, NotYet):
+                    return made
+                record = made
+                first += task.counts[resource.id]
+        return Done(replace(record, tries=0).content)
+
+    def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
+        """Ensure quotas from before a change, and delete what it has made on other pools; volumes that grew stay so."""
+        if task.reservation.status is not ReservationStatus.ACTIVE:
+            return Done()
+        wanted = VolumeParameters.of(task.reservation.parameters)
+        for resource in task.resources:
+            self._quotas.give(task, resource, wanted.each.times(task.counts[resource.id]))
+        left = self._assignment.remove_new(task, (*task.resources, *surplus)) if wanted.makes_volumes else {}
+        if left:
+            return _not_yet(left)
+        for resource in task.resources:
+            # Once more: at first it may have been what the project still had.
+            self._quotas.give(task, resource, wanted.each.times(task.counts[resource.id]))
+        for resource in surplus:
+            self._quotas.take(task, resource)
+            self._quotas.close(task, resource)
+        return Done()
+
+    def end(self, task: Task) -> Progress:
+        """Ensure that no volume of the reservation is left, nor access and quota."""
+        left: dict[str, str] = {}
+        for resource in task.resources:
+            # At first, so that users make no new ones.
+            quota = self._quotas.take(task, resource)
+            self._quotas.close(task, resource)
+            left |= self._assignment.remove(task, resource, quota=quota)
+        if left:
+            return _not_yet(left)
+        for resource in task.resources:
+            # Once more: at first it may have been what the project still had.
+            self._quotas.take(task, resource)
+        return Done()
+
+    def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
+        """Return the reservations that have volumes, by their marks: one call."""
+        return self._assignment.reservations(resources) if resources else frozenset()
+
+
+def _fewer(task: Task, amount: int) -> Mapping[int, int]:
+    """Return how many volumes to keep on each pool: those that there are."""
+    if task.in_use is None:
+        raise UsageNeeded(task)
+    kept = {id_: min(count, task.in_use.get(id_, 0)) for id_, count in task.counts.items()}
+    if (there := sum(kept.values())) > amount:
+        raise Conflict(
+            f"{AMOUNT} cannot be {amount}: reservation {task.reservation.id} has {there} volumes; delete "
+            f"{there - amount} of them first",
+            pointer=f"/{AMOUNT}",
+        )
+    for id_ in sorted(kept):
+        kept[id_] = min(task.counts[id_], kept[id_] + amount - sum(kept.values()))
+    return {id_: count for id_, count in kept.items() if count}
+
+
+def _not_yet(left: Mapping[str, str]) -> NotYet:
+    reasons = "; ".join(f"volume {id_} {why}" for id_, why in sorted(left.items()))
+    return NotYet(RECHECK_LATER, reasons)
