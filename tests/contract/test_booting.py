@@ -227,7 +227,7 @@ def test_a_server_without_a_host_fails_with_a_reason(nova):
     id_ = str(uuid.uuid4())
     name = f"CUSTOM_RESERVATION_{id_.upper().replace('-', '_')}"
     placement.create_resource_class(name)
-    compute.create_flavor(Flavor(id_, id_, 1, 64, 0, extra_specs={f"resources:{name}": "1"}))
+    compute.create_flavor(Flavor(id_, id_, 1, 64, 1, extra_specs={f"resources:{name}": "1"}))
     try:
         with pytest.raises(CloudRefused):
             nova.cloud.booting.boot_server(nova.project, a_request(nova, flavor_id=id_))
@@ -251,7 +251,6 @@ def test_what_the_project_cannot_use_is_refused_and_nothing_is_left(nova):
         {"networks": (nowhere(),)},
         {"networks": (nova.new_network(own=False),)},
         {"networks": (nova.new_network(subnet=False),)},
-        {"networks": (nova.external,)},
         {"key_name": "mine"},
     ]
     for more in refused:
@@ -259,6 +258,15 @@ def test_what_the_project_cannot_use_is_refused_and_nothing_is_left(nova):
             nova.cloud.booting.boot_server(nova.project, a_request(nova, **more))
         assert error.value.cause.code is not ReasonCode.QUOTA_EXCEEDED, more
     assert all(server.name != "test-booting" for server in nova.cloud.compute.servers_of_flavor(nova.flavor))
+
+
+def test_a_server_on_an_external_network_fails_with_a_reason(nova):
+    made = nova.cloud.booting.boot_server(nova.project, a_request(nova, networks=(nova.external,)))
+    failed = settled(nova, made)
+    assert failed.status == "ERROR"
+    assert "Failed to allocate the network(s)" in failed.fault
+    nova.cloud.compute.delete_server(made)
+    gone(nova, made)
 
 
 def test_a_quota_refuses_with_its_cause(nova):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 
 from blazar.clouds.inventories import CLASS_PREFIX
 from blazar.clouds.ports.booting import BootedServer, BootImage, BootNetwork, ServerRequest
@@ -35,7 +36,7 @@ class SimulatedBooting(SimulatedService):
             if state.boot.most_servers is not None and count >= state.boot.most_servers:
                 raise CloudRefused("Quota exceeded for instances", cause=Cause(ReasonCode.QUOTA_EXCEEDED))
             host = next((h for h in state.hosts.values() if self._has_room(state, h, flavor)), None)
-            fails = host is None or state.boot.failing > 0
+            fails = host is None or state.boot.failing > 0 or _is_outside(state, request.networks)
             state.boot.failing = max(0, state.boot.failing - 1)
             server = ServerState(
                 str(uuid.uuid4()),
@@ -75,8 +76,10 @@ class SimulatedBooting(SimulatedService):
             found = state.servers.get(server_id)
             if found is None or found.is_gone(now):
                 return None
-            fault = "No valid host was found." if found.status_at(now) == "ERROR" else ""
-            return BootedServer(found.id, found.project_id, found.status_at(now), fault)
+            status = found.status_at(now)
+            outside = _is_outside(state, found.networks)
+            why = "Failed to allocate the network(s)." if outside else "No valid host was found."
+            return BootedServer(found.id, found.project_id, status, why if status == "ERROR" else "")
 
     def boot_image(self, project_id: str, image_id: str) -> BootImage | None:
         """Return an image."""
@@ -136,6 +139,12 @@ def _network(state: State, project_id: str, network_id: str) -> NetworkState | N
     return found if found is not None and found.project_id in ("", project_id) else None
 
 
+def _is_outside(state: State, networks: str | Collection[str]) -> bool:
+    """Return whether one of them is external: Nova (34) takes the request, and finds out when it builds the server."""
+    named = () if isinstance(networks, str) else networks
+    return any((found := state.networks.get(id_)) is not None and found.external for id_ in named)
+
+
 def _check_named(state: State, project_id: str, request: ServerRequest) -> None:
     """Raise CloudRefused for what the project cannot use, as Nova does before anything is made."""
     image = _image(state, project_id, request.image_id)
@@ -146,9 +155,7 @@ def _check_named(state: State, project_id: str, request: ServerRequest) -> None:
             found = _network(state, project_id, network_id)
             if found is None:
                 raise CloudRefused(f"network {network_id} could not be found")
-            if found.external:
-                raise CloudRefused(f"it is not allowed to create an interface on external network {network_id}")
-            if not found.subnets:
+            if not found.external and not found.subnets:
                 raise CloudRefused(f"network {network_id} requires a subnet in order to boot instances on")
     if request.key_name is not None and request.key_name not in state.boot.keys:
         raise CloudRefused("Invalid key_name provided.")
