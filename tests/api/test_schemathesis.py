@@ -29,7 +29,7 @@ from blazar.api.served import Served
 from tests.api.conftest import app_of
 from tests.manager.healing.steps import ON_NODE_1
 from tests.tables import new_sqlite
-from tests.world import NOON, ManualClock, World, a_host, segment_request
+from tests.world import NOON, ManualClock, World, a_host, device_request, segment_request
 from tests.world import host_request as host
 
 pytestmark = pytest.mark.slow
@@ -43,8 +43,8 @@ CHECKS = [
     schemathesis.checks.status_code_conformance,
     schemathesis.checks.content_type_conformance,
 ]
-REFUSED = {"PUT /v1/os-hosts/{host_id}/allocation"}
-"""The reservation of its example is not on the host that is there."""
+REFUSED = {"PUT /v1/os-hosts/{host_id}/allocation", "PUT /v1/devices/{device_id}/allocation"}
+"""The reservation of their examples is not on the host or device that is there."""
 NOT_FOUND = {"GET /openapi.json"}
 """The document is read from there; it is not asked for once more."""
 
@@ -73,6 +73,7 @@ class Fuzzed:
         (address, *_) = world.register_addresses(11)
         more = {"usage_type": "storage", "rack": "r7"}
         segment = world.manager.resources.register("network", segment_request(102, capabilities=more))
+        device = world.manager.resources.register("device", device_request("board-1", capabilities=more))
         lease = world.lease(a_host(needs=ON_NODE_1), start=timedelta(hours=1), hours=4, project="demo")
         services = replace(self.app.extensions[EXTENSION], manager=world.manager, rendered=new_caches())
         self.app.extensions = {EXTENSION: services}
@@ -87,6 +88,7 @@ class Fuzzed:
         }
         names = {"lease_id": lease.id, "floating_ip_id": address.external_id, "host_id": "3", "name": "rack"}
         names |= {"kind": "host", "resource_id": "3", "network_id": segment.external_id}
+        names |= {"device_id": device.external_id}
         return {**names, "feed_id": feed["id"], "secret": feed["url"].rpartition("/")[2].removesuffix(".ics")}
 
     def examples(self, label: str, version: str) -> list[Any]:
