@@ -189,10 +189,20 @@ class Deployment:
         return str(self.access[login].session.get_token())
 
     def call(
-        self, login: str | None, method: str, path: str, body: object = None, *, api: str = "api-0", root: str = "/v1"
+        self,
+        login: str | None,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        api: str = "api-0",
+        root: str = "/v1",
+        version: str = "1.0",
     ) -> Answer:
         """Make a request as somebody; status 0 if nobody listens."""
         headers = {"X-Auth-Token": self.token(login)} if login else {}
+        if version != "1.0":
+            headers["OpenStack-API-Version"] = f"reservation {version}"
         began = time.monotonic()
         try:
             answer = requests.request(

@@ -12,6 +12,7 @@ from blazar.manager.lease import dates, lifecycle, timetable
 from blazar.manager.lease.booking import Booking, PlacementRequest
 from blazar.manager.lease.references import Referrer, of_lease
 from blazar.manager.requests.waiting import Busy
+from blazar.model.amounts import Amounts
 from blazar.model.demand import Allocation, Demand, Plan
 from blazar.model.errors import Conflict, InvalidInput, StaleLease, WrongState, pointing_at
 from blazar.model.lease import Content, EventStatus, Lease, LeaseStatus, Reservation, ReservationStatus
@@ -108,7 +109,7 @@ class ChangeDecisions:
         draft = self._draft(lease, tasks, asked, now)
         private = change.asked_by is not None and change.asked_by.operator
         plan = self._plan(lease, draft, tasks, allocations, change, private=private, now=now, attempt=attempt)
-        new = _changed_in_use(draft.after, tasks, plan.allocations)
+        new = _changed_in_use(draft.after, allocations, plan.allocations)
         return Change(lease, draft, plan, tasks, allocations, new)
 
     def question(self, lease: Lease, asked: Asked) -> ChangeQuestion:
@@ -307,14 +308,18 @@ def _busy(lease: Lease) -> WrongState:
     return WrongState(sentence, code=Busy.code, data={"status": str(lease.status)})
 
 
-def _changed_in_use(after: Lease, tasks: Collection[Task], planned: Collection[Allocation]) -> frozenset[str]:
-    """Return the reservations in use that get other resources, or another count on one, than they hold."""
-    counts: dict[str, dict[int, int]] = {task.reservation.id: {} for task in tasks}
-    for allocation in planned:
-        counts[allocation.reservation_id][allocation.resource_id] = allocation.count
-    active = {r.id for r in after.reservations if r.status is ReservationStatus.ACTIVE}
+def _changed_in_use(after: Lease, before: Collection[Allocation], planned: Collection[Allocation]) -> frozenset[str]:
+    """Return the reservations in use that get other resources, or another count or size on one, than they hold."""
+    held, wanted = _by_reservation(before), _by_reservation(planned)
     return frozenset(
-        task.reservation.id
-        for task in tasks
-        if task.reservation.id in active and counts[task.reservation.id] != dict(task.counts)
+        r.id
+        for r in after.reservations
+        if r.status is ReservationStatus.ACTIVE and held.get(r.id, {}) != wanted.get(r.id, {})
     )
+
+
+def _by_reservation(allocations: Collection[Allocation]) -> Mapping[str, Mapping[int, tuple[int, Amounts | None]]]:
+    found: dict[str, dict[int, tuple[int, Amounts | None]]] = {}
+    for each in allocations:
+        found.setdefault(each.reservation_id, {})[each.resource_id] = (each.count, each.per_instance)
+    return found

@@ -159,6 +159,12 @@ def test_volumes_grow_in_use_and_never_shrink(world):
     assert ([v.size_gb for v in in_cloud(world)], quota(world, 1)) == ([15, 15], (30, 2))
     with pytest.raises(Conflict, match="size cannot be 5"):
         change(world, lease, size=5)
+    # A change of the size alone leaves the counts on the pool as they are.
+    lease = world.lease(volumes(1, volume_type="disks-2", size=4))
+    world.run()
+    change(world, lease, size=6)
+    world.run_to(NOON + 10 * MINUTE)
+    assert (sorted(v.size_gb for v in in_cloud(world)), quota(world, 2)) == ([6, 15, 15], (6, 1))
     check_at_rest(world.store, world.simulated, now=world.clock.now())
 
 
