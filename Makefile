@@ -35,7 +35,7 @@ demo: $(BIN)/.run ## serve a cloud of 60 hosts with months of leases of several 
 # An idle worker steals tests from the other one; tests that share a fixture of their module mostly stay together.
 TWO := -n 2 --dist worksteal
 
-test: $(BIN)/.dev ## the fast tests (3 minutes)
+test: $(BIN)/.dev ## the fast tests (4 minutes)
 	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" $(ARGS)
 
 # Tests that compute, or use one program of their own, run in parallel; tests that race, kill and measure run alone.
