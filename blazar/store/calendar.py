@@ -315,8 +315,8 @@ class CalendarStore:
     ) -> Mapping[int, Amounts]:
         """Return what a project has at present of shared resources, by calendar id, without one reservation.
 
-        Reservations that are starting count, and those that are ending do not: whoever acts on one reads this
-        afterwards, so that of two who act at a time the later one sees both. One statement.
+        Reservations that are starting count, and those that are ending do not. A manager reads this after it has set
+        the status of its own reservation: of two managers at a time, the later one sees both. One statement.
         """
         query = (
             sa.select(allocations.c.resource_id, allocations.c.units, allocations.c.unit)
