@@ -2,19 +2,21 @@
 """Reservations as people write them on a command line: ``resource_type=physical:host,min=1,max=2``.
 
 A value that begins with ``[``, ``{`` or a quote is JSON and may have commas in it; nothing has to be escaped. A whole
-reservation may be a JSON object, or ``@file`` with one in it.
+reservation may be a JSON object, or ``@file`` with one in it. ``networks=@0`` refers to the first reservation of the
+lease.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from blazarclient.exception import DuplicatedLeaseParameters, IncorrectLease
 
-HOST = "physical:host"
+HOST, NETWORK, DEVICE = "physical:host", "network", "device"
 
 _COMMON = ("resource_type", "before_end")
 
@@ -23,6 +25,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "virtual:instance": (*_COMMON, "vcpus", "memory_mb", "disk_gb", "amount", "affinity", "resource_properties"),
     "flavor:instance": (*_COMMON, "flavor_id", "amount", "affinity", "resource_properties"),
     "virtual:floatingip": (*_COMMON, "network_id", "amount", "required_floatingips"),
+    NETWORK: (*_COMMON, "network_name", "network_description", "network_properties", "resource_properties"),
+    DEVICE: (*_COMMON, "min", "max", "resource_properties"),
 }
 """Keys by resource type. Reservations of other types are passed on with whatever keys they have."""
 
@@ -31,6 +35,8 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "virtual:instance": ("vcpus", "memory_mb", "disk_gb", "amount"),
     "flavor:instance": ("flavor_id", "amount"),
     "virtual:floatingip": ("network_id",),
+    NETWORK: ("network_name",),
+    DEVICE: ("min",),
 }
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -38,13 +44,21 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "virtual:instance": {"affinity": "None", "resource_properties": ""},
     "flavor:instance": {"affinity": "None"},
     "virtual:floatingip": {"amount": 1, "required_floatingips": []},
+    NETWORK: {"network_description": "", "network_properties": "", "resource_properties": ""},
+    DEVICE: {"resource_properties": ""},
 }
 """What a service of microversion 1.0 expects to be there."""
 
 _TEXTS = frozenset(
-    {"hypervisor_properties", "resource_properties", "affinity", "before_end", "name", "flavor_id", "network_id", "id"}
+    {
+        *("hypervisor_properties", "resource_properties", "network_properties", "affinity", "before_end", "id"),
+        *("name", "flavor_id", "flavor", "image", "network_id", "network_name", "network_description", "class"),
+        *("volume_type", "key_name", "public_key", "user_data"),
+    }
 )
 """Keys whose values stay as they are written."""
+
+_REFERENCE = re.compile(r"@(?:(?P<index>[0-9]{1,6})|(?P<id>[0-9a-fA-F-]{36}))")
 
 
 def read_reservation(text: str, *, resource_type: str | None = None) -> dict[str, Any]:
@@ -61,10 +75,34 @@ def read_reservation(text: str, *, resource_type: str | None = None) -> dict[str
         if missing:
             raise IncorrectLease(f"A reservation of {kind} needs {_listed(missing)}")
         values = {**DEFAULTS[kind], **values}
-    if kind == HOST:
+    if kind in (HOST, DEVICE):
         values.setdefault("max", values["min"])
         _check_counts(values)
     return values
+
+
+def check_references(reservations: Sequence[Mapping[str, Any]]) -> None:
+    """Check that references in the reservations of a new lease name others of them. IncorrectLease."""
+    count = len(reservations)
+    for position, reservation in enumerate(reservations):
+        for key, value in reservation.items():
+            for index in _referents(value):
+                if not isinstance(index, int):
+                    raise IncorrectLease(
+                        f"{key} refers to a reservation by its id; in a new lease give its number, as {key}=@0"
+                    )
+                if index == position:
+                    raise IncorrectLease(f"{key}=@{index} refers to its own reservation; @0 is the first of the lease")
+                if index >= count:
+                    there = "the only one is @0" if count == 1 else f"there are @0 to @{count - 1}"
+                    raise IncorrectLease(
+                        f"{key}=@{index} refers to a reservation that the lease does not have; {there}"
+                    )
+
+
+def _referents(value: Any) -> Sequence[Any]:
+    items = value if isinstance(value, list) else [value]
+    return [each["reservation"] for each in items if isinstance(each, Mapping) and each.keys() == {"reservation"}]
 
 
 def read_change(text: str) -> dict[str, Any]:
@@ -130,11 +168,30 @@ def _read(key: str, value: str) -> Any:
     if key in _TEXTS:
         return json.loads(value) if value.startswith('"') else value
     if value[:1] in ("[", "{", '"'):
-        return json.loads(value)
+        found = json.loads(value)
+        return [_in_list(each) for each in found] if isinstance(found, list) else found
+    if value.startswith("@"):
+        # A key in the plural has a list.
+        return [_referred(key, value)] if key.endswith("s") else _referred(key, value)
     try:
         return int(value)
     except ValueError:
         return value
+
+
+def _referred(key: str, value: str) -> dict[str, Any]:
+    """Return ``{"reservation": …}`` for ``@`` and a number, or an id. IncorrectLease."""
+    found = _REFERENCE.fullmatch(value)
+    if not found:
+        raise IncorrectLease(
+            f"{key}={value} is no reference; write {key}=@0 for the first reservation of a new lease, and {key}=@<id> "
+            f"in a change"
+        )
+    return {"reservation": found["id"] if found["index"] is None else int(found["index"])}
+
+
+def _in_list(value: Any) -> Any:
+    return _referred("", value) if isinstance(value, str) and _REFERENCE.fullmatch(value) else value
 
 
 def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -161,7 +218,7 @@ def _check_keys(values: Mapping[str, Any], known: Iterable[str], kind: str) -> N
 def _check_counts(values: Mapping[str, Any]) -> None:
     for key in ("min", "max"):
         if not isinstance(values[key], int) or values[key] < 1:
-            raise IncorrectLease(f"{key} is {values[key]!r}; give a number of hosts from 1 on")
+            raise IncorrectLease(f"{key} is {values[key]!r}; give a number from 1 on")
     if values["min"] > values["max"]:
         raise IncorrectLease(f"min is {values['min']} and max is {values['max']}; min cannot be more than max")
 

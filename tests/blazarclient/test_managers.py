@@ -151,6 +151,25 @@ def test_hosts_and_their_properties(cloud, v1):
         v1.host.get_property("nope")
 
 
+def test_segments_and_devices_have_the_methods_that_chameleon_s_programs_call(cloud, v1):
+    cloud.post(f"{URL}/networks", json={"network": {"id": "n"}})
+    assert v1.network.create("vlan", "physnet1", 101, usage_type="storage") == {"id": "n"}
+    attributes = {"network_type": "vlan", "physical_network": "physnet1", "segment_id": 101}
+    assert cloud.last_request.json() == {**attributes, "usage_type": "storage"}
+    cloud.put(f"{URL}/networks/n", json={"network": {"id": "n"}})
+    assert v1.network.update(network_id="n", values={"usage_type": None}) == {"id": "n"}
+    cloud.get(f"{URL}/devices", json={"devices": [{"id": "d", "name": "b"}, {"id": "e", "name": "a"}]})
+    assert [device["id"] for device in v1.device.list(sort_by="name")] == ["e", "d"]
+    for manager, path in ((v1.device, "devices"), (v1.network, "networks"), (v1.host, "os-hosts")):
+        cloud.get(f"{URL}/{path}/d/allocation", json={"allocation": {"resource_id": "d"}})
+        assert manager.get_allocation("d") == {"resource_id": "d"}
+        cloud.get(f"{URL}/{path}/allocations", json={"allocations": [{"resource_id": "d"}]})
+        assert manager.list_allocations() == [{"resource_id": "d"}]
+    cloud.put(f"{URL}/devices/d/allocation", json={"allocation": {"resource_id": "d"}})
+    assert v1.device.reallocate("d", {"lease_id": "l"}) == {"resource_id": "d"}
+    assert cloud.last_request.json() == {"lease_id": "l"}
+
+
 def test_private_properties_are_for_those_who_may_see_them(cloud, v1):
     cloud.get(f"{URL}/os-hosts/properties?detail=True", json={"resource_properties": []})
     cloud.get(f"{URL}/os-hosts/properties?detail=True&all=True", status_code=403, json={"error_message": "no"})

@@ -19,6 +19,7 @@ from tests.client.serving import Fate, library, serving
 from tests.world import NOON
 
 WHO = "curie:physics"
+OPERATOR = "root:operations:admin"
 HOST = ("--physical-reservation", "min=1")
 
 
@@ -52,8 +53,8 @@ def run(way, capsys, monkeypatch):
     monkeypatch.setattr(transport, "PAUSES", (0.0,) * 4)
     before = logging.getLogger().level
 
-    def run(*arguments):
-        login = ("--os-auth-type", "admin_token", "--os-token", WHO, "--os-endpoint", way.url)
+    def run(*arguments, who=WHO):
+        login = ("--os-auth-type", "admin_token", "--os-token", who, "--os-endpoint", way.url)
         return shell.main([*login, *arguments]), *capsys.readouterr()
 
     yield run
@@ -175,3 +176,27 @@ def test_an_extension_whose_answer_is_lost_is_done_once(way, run, fate):
     assert way.met == 1
     assert lease.end_date - lease.start_date == timedelta(days=2)
     assert extended["end_date"] == text(lease.end_date)
+
+
+def test_a_network_and_a_device_are_registered_reserved_and_unregistered(way, run):
+    vlan = ("--network-type", "vlan", "--physical-network", "physnet1", "--segment", "101")
+    segment = told(run("network", "create", *vlan, "--extra", "site=uc", "-f", "json", who=OPERATOR))
+    assert (segment["segment_id"], segment["site"]) == (101, "uc")
+    device = told(
+        run(
+            "device", "create", "edge-1", "--device-driver", "none", "--extra", "model=rpi4", "-f", "json", who=OPERATOR
+        )
+    )
+    assert device["device_driver"] == "none"
+    wanted = ("network,network_name=lab", 'device,min=1,resource_properties=["==","$model","rpi4"]')
+    reservations = [word for each in wanted for word in ("--reservation", f"resource_type={each}")]
+    lease = told(run("lease", "create", "lab", *reservations, "--start", "+1h", "--duration", "1d", "-f", "json"))
+    assert [each["resource_type"] for each in lease["reservations"]] == ["network", "device"]
+    for kind, name in (("network", "101"), ("device", "edge-1")):
+        promised = told(run(kind, "allocation", "show", name, "-f", "json", who=OPERATOR))
+        assert [each["lease_id"] for each in promised["reservations"]] == [lease["id"]]
+        assert run(kind, "delete", name, who=OPERATOR)[0] == 6
+    assert run("device", "reallocate", "edge-1", "--lease-id", lease["id"], who=OPERATOR)[0] == 6
+    assert run("lease", "delete", "lab")[0] == 0
+    assert run("network", "delete", "101", who=OPERATOR)[:2] == (0, "Deleted network: 101\n")
+    assert run("device", "delete", "edge-1", who=OPERATOR)[:2] == (0, "Deleted device: edge-1\n")

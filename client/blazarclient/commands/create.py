@@ -28,6 +28,7 @@ from blazarclient.exception import (
     TooManyRequests,
     UnsupportedVersion,
 )
+from blazarclient.reservation_text import check_references
 from blazarclient.v1.shell_commands import leases as old
 
 KEYS = (
@@ -159,6 +160,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             raise IncorrectLease("The lease has no name; give one")
         if not asked.reservations:
             raise IncorrectLease("Nothing is reserved; add --reservation resource_type=physical:host,min=1,max=1")
+        check_references(asked.reservations)
         return asked
 
     def body(self, asked: forms.Asked, window: forms.Window) -> dict[str, Any]:

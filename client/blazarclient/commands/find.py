@@ -18,7 +18,7 @@ from blazarclient.commands.asked import modern
 from blazarclient.commands.base import Rows, add_zone, check_columns, local, now_in, utc, zone_name
 from blazarclient.commands.booking import book
 from blazarclient.commands.refusals import in_words_of, of_reservations
-from blazarclient.reservation_text import HOST, read_reservation
+from blazarclient.reservation_text import HOST, check_references, read_reservation
 
 if TYPE_CHECKING:
     from blazarclient.library.values import Alternative, Availability, Opening
@@ -174,6 +174,7 @@ def _reservations(parsed_args: argparse.Namespace) -> list[dict[str, Any]]:
     wanted += [read_reservation(text) for text in parsed_args.reservations]
     if not wanted:
         raise exception.IncorrectLease("Nothing is asked for; add --host min=1, or --reservation")
+    check_references(wanted)
     return [modern(each) for each in wanted]
 
 

@@ -12,7 +12,7 @@ from blazarclient import exception, times
 from blazarclient.command import exit_code
 from blazarclient.commands.base import STOPPED, LibraryCommand, One, Rows, add_zone, local, now_in, plain
 from blazarclient.requirement_text import add_requirement, read_requirements
-from blazarclient.v1.shell_commands import hosts
+from blazarclient.v1.shell_commands import hosts, registered
 
 if TYPE_CHECKING:
     from blazarclient.library import Host
@@ -118,7 +118,7 @@ def _row(host: Host) -> dict[str, Any]:
     }
 
 
-class RegisterHosts(Rows, hosts.Extras):
+class RegisterHosts(Rows, registered.Extras):
     """Register hosts of the cloud, so that they can be reserved; tell what became of each"""
 
     resource = "host"

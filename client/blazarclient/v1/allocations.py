@@ -10,7 +10,7 @@ from blazarclient.utils import sort
 
 
 class AllocationClientManager(BaseClientManager):
-    """Makes requests about allocations; ``resource`` is ``os-hosts``."""
+    """Makes requests about allocations; ``resource`` is ``os-hosts``, ``networks`` or ``devices``."""
 
     def get(self, resource: str, resource_id: str) -> dict[str, Any]:
         """Return what is promised of one resource."""

@@ -6,13 +6,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from blazarclient.v1 import allocations, floatingips, hosts, leases
+from blazarclient.v1 import allocations, devices, floatingips, hosts, leases, networks
 
 LOG = logging.getLogger(__name__)
 
 
 class Client:
-    """Four managers: ``lease``, ``host``, ``floatingip`` and ``allocation``.
+    """The managers ``lease``, ``host``, ``floatingip``, ``network``, ``device`` and ``allocation``.
 
     ``adapter_options``: what the adapters of the managers get besides the session.
     """
@@ -38,4 +38,6 @@ class Client:
         self.lease = leases.LeaseClientManager(**common)
         self.host = hosts.ComputeHostClientManager(**common)
         self.floatingip = floatingips.FloatingIPClientManager(**common)
+        self.network = networks.NetworkClientManager(**common)
+        self.device = devices.DeviceClientManager(**common)
         self.allocation = allocations.AllocationClientManager(**common)

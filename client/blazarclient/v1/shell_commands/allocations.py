@@ -8,16 +8,22 @@ from typing import Any
 
 from blazarclient import command
 
-PATHS = {"host": "os-hosts"}
+PATHS = {"host": "os-hosts", "network": "networks", "device": "devices"}
+NAMES = {"host": "hypervisor_hostname", "network": "segment_id", "device": "name"}
+"""What a resource is called by, other than by its id."""
 
 
 class _Allocations(command.BlazarCommand):
     resource = "allocation"
+    kind = ""
+    """The type of the resources, where the name of the command has it."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return a parser with the options of the command."""
         parser = super().get_parser(prog_name)
-        parser.add_argument("resource_type", choices=sorted(PATHS), help="type of the resources")
+        if not self.kind:
+            parser.add_argument("resource_type", choices=[*PATHS], help="type of the resources")
+        parser.set_defaults(**({"resource_type": self.kind} if self.kind else {}))
         parser.add_argument("--reservation-id", metavar="<id>", help="only what is promised to this reservation")
         parser.add_argument("--lease-id", metavar="<id>", help="only what is promised to this lease")
         return parser
@@ -58,10 +64,33 @@ class ShowAllocation(_Allocations, command.ShowCommand):
 
     def get_data(self, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
         """Return its keys and values."""
-        client = self.get_client()
-        found = parsed_args.id
-        if not found.isdigit():
-            hosts = [host for host in client.host.list() if host["hypervisor_hostname"] == parsed_args.id]
-            found = self.only(hosts, "host", parsed_args.id)
-        data = client.allocation.get(PATHS[parsed_args.resource_type], found)
+        client, kind, found = self.get_client(), parsed_args.resource_type, parsed_args.id
+        if not (found.isdigit() if kind == "host" else self.is_id(found)):
+            items = [item for item in getattr(client, kind).list() if str(item[NAMES[kind]]) == found]
+            found = self.only(items, kind, found)
+        data = client.allocation.get(PATHS[kind], found)
         return self.shown(self.wanted(data, parsed_args), parsed_args)
+
+
+class ListNetworkAllocations(ListAllocations):
+    """List what is promised of every segment"""
+
+    kind = "network"
+
+
+class ShowNetworkAllocation(ShowAllocation):
+    """Show what is promised of a segment"""
+
+    kind = "network"
+
+
+class ListDeviceAllocations(ListAllocations):
+    """List what is promised of every device"""
+
+    kind = "device"
+
+
+class ShowDeviceAllocation(ShowAllocation):
+    """Show what is promised of a device"""
+
+    kind = "device"

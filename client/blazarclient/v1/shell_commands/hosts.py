@@ -7,7 +7,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from blazarclient import command, exception
+from blazarclient import command
+from blazarclient.v1.shell_commands import registered
 
 
 class ListHosts(command.ListCommand):
@@ -36,34 +37,7 @@ class DeleteHost(_OneHost, command.DeleteCommand):
     """Take a host out of the service"""
 
 
-class Extras(command.BlazarCommand):
-    """A command that takes properties of hosts."""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            "--extra",
-            metavar="<key>=<value>",
-            action="append",
-            dest="extra_capabilities",
-            default=[],
-            help="property by which the host can be chosen (may be repeated)",
-        )
-        return parser
-
-    def extras(self, parsed_args: argparse.Namespace) -> dict[str, str]:
-        """Return the properties that are given."""
-        found: dict[str, str] = {}
-        for pair in parsed_args.extra_capabilities or ():
-            key, _, value = pair.partition("=")
-            if not key:
-                raise exception.CommandError(f"--extra {pair!r} has no key; write it as gpu=A100", code=400)
-            found[key] = value
-        return found
-
-
-class CreateHost(Extras, command.CreateCommand):
+class CreateHost(registered.Extras, command.CreateCommand):
     """Register a host of the cloud, so that it can be reserved"""
 
     resource = "host"
@@ -79,97 +53,27 @@ class CreateHost(Extras, command.CreateCommand):
         return {"name": parsed_args.name, **self.extras(parsed_args)}
 
 
-class UpdateHost(_OneHost, Extras, command.UpdateCommand):
+class UpdateHost(_OneHost, registered.UpdateProperties):
     """Change the properties of a host"""
 
-    def args2body(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
-        """Return the arguments of the manager's method."""
-        values = self.extras(parsed_args)
-        if not values:
-            raise exception.CommandError("Nothing is changed; name a property, such as --extra gpu=A100", code=400)
-        return {"values": values}
 
-
-class UnsetAttributesHost(_OneHost, command.UpdateCommand):
+class UnsetAttributesHost(_OneHost, registered.UnsetProperties):
     """Take properties of a host away"""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            "--extra",
-            metavar="<key>",
-            action="append",
-            dest="extra_capabilities",
-            required=True,
-            help="property to take away (may be repeated)",
-        )
-        return parser
 
-    def args2body(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
-        """Return the arguments of the manager's method."""
-        return {"values": dict.fromkeys(parsed_args.extra_capabilities)}
-
-
-class ListHostProperties(command.ListCommand):
+class ListHostProperties(registered.ListProperties):
     """List the properties by which hosts can be chosen"""
 
     resource = "host"
-    list_columns: Sequence[str] = ("property",)
-    sort_column = "property"
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument("--detail", action="store_true", help="show their values, and whether they are private")
-        parser.add_argument("--all", action="store_true", help="list private ones as well (for operators)")
-        return parser
-
-    def items(self, parsed_args: argparse.Namespace) -> list[dict[str, Any]]:
-        """Return the properties."""
-        if parsed_args.detail:
-            self.list_columns = ("property", "private", "property_values")
-        found: list[dict[str, Any]] = self.get_client().host.list_properties(
-            detail=parsed_args.detail, all=parsed_args.all, sort_by=parsed_args.sort_by
-        )
-        return found
 
 
-class _OneProperty(command.BlazarCommand):
-    resource = "host"
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument("property_name", metavar="<property>", help="name of the property")
-        return parser
-
-
-class ShowHostProperty(_OneProperty, command.ShowCommand):
+class ShowHostProperty(registered.ShowProperty):
     """Show a property of hosts and its values"""
 
-    def get_data(self, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
-        """Return its keys and values."""
-        found = self.get_client().host.get_property(parsed_args.property_name)
-        if getattr(parsed_args, "formatter", "table") == "table":
-            return self.shown(found, parsed_args)
-        # Elsewhere its values have always been a list.
-        keys = tuple(sorted(found))
-        return [keys, tuple(found[key] for key in keys)]
+    resource = "host"
 
 
-class UpdateHostProperty(_OneProperty):
+class UpdateHostProperty(registered.UpdateProperty):
     """Have a property shown to operators only, or to all"""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--private", action="store_true", help="only operators see and use it")
-        which.add_argument("--public", action="store_true", help="all see and use it")
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Change it."""
-        self.get_client().host.set_property(parsed_args.property_name, private=parsed_args.private)
-        print(f"Updated host property: {parsed_args.property_name}", file=self.app.stdout)
+    resource = "host"

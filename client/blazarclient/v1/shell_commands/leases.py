@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from blazarclient import command, exception
-from blazarclient.reservation_text import HOST, read_change, read_reservation
+from blazarclient.reservation_text import HOST, check_references, read_change, read_reservation
 from blazarclient.utils import API_DATE_FORMAT, elapsed
 
 NOW = "now"
@@ -79,6 +79,7 @@ class CreateLeaseBase(command.CreateCommand):
             raise exception.IncorrectLease(
                 "Nothing is reserved; add --reservation resource_type=physical:host,min=1,max=1"
             )
+        check_references(reservations)
         now = datetime.now(timezone.utc)
         start = now if parsed_args.start == NOW else _date("--start-date", parsed_args.start)
         end = _date("--end-date", parsed_args.end) if parsed_args.end else start + USUAL_LENGTH

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations as they are written on a command line."""
+
+from __future__ import annotations
+
+import pytest
+from blazarclient.exception import IncorrectLease
+from blazarclient.reservation_text import check_references, read_change, read_reservation
+
+ID = "11111111-2222-4333-8444-000000000001"
+
+
+def test_a_network_needs_its_name_only_and_a_number_is_a_name():
+    assert read_reservation("resource_type=network,network_name=101") == {
+        "resource_type": "network",
+        "network_name": "101",
+        "network_description": "",
+        "network_properties": "",
+        "resource_properties": "",
+    }
+    with pytest.raises(IncorrectLease, match="A reservation of network needs network_name"):
+        read_reservation("resource_type=network")
+    with pytest.raises(IncorrectLease, match="network has no key name; choose from"):
+        read_reservation("resource_type=network,name=lab")
+
+
+def test_devices_have_a_least_and_a_greatest_number():
+    text = 'resource_type=device,min=2,resource_properties=["==","$model","rpi4"]'
+    assert read_reservation(text) == {
+        "resource_type": "device",
+        "min": 2,
+        "max": 2,
+        "resource_properties": '["==","$model","rpi4"]',
+    }
+    with pytest.raises(IncorrectLease, match="min cannot be more than max"):
+        read_reservation("resource_type=device,min=2,max=1")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("network=@0", {"network": {"reservation": 0}}),
+        ("networks=@12", {"networks": [{"reservation": 12}]}),
+        ('networks=["@0", "@1"]', {"networks": [{"reservation": 0}, {"reservation": 1}]}),
+        ('networks=[{"uuid": "n-1"}, "@1"]', {"networks": [{"uuid": "n-1"}, {"reservation": 1}]}),
+        ('owner="@bob"', {"owner": "@bob"}),
+        ('owners=["@bob"]', {"owners": ["@bob"]}),
+    ],
+)
+def test_a_reservation_refers_to_another_by_its_number(text, value):
+    assert read_reservation(f"resource_type=virtual:server,{text}") == {"resource_type": "virtual:server", **value}
+
+
+def test_a_change_refers_to_another_reservation_by_its_id():
+    text = f"id=r,resource_type=virtual:server,networks=@{ID}"
+    assert read_change(text)["networks"] == [{"reservation": ID}]
+
+
+@pytest.mark.parametrize("text", ["network=@", "network=@first", "network=@0x", "network=@-1"])
+def test_what_is_no_reference_is_told(text):
+    with pytest.raises(IncorrectLease, match="is no reference; write network=@0 for the first"):
+        read_reservation(f"resource_type=virtual:server,{text}")
+
+
+@pytest.mark.parametrize(
+    ("networks", "sentence"),
+    [
+        ("@1", "networks=@1 refers to its own reservation"),
+        ("@2", "networks=@2 refers to a reservation that the lease does not have; there are @0 to @1"),
+        (f"@{ID}", "refers to a reservation by its id; in a new lease give its number"),
+    ],
+)
+def test_references_of_a_new_lease_name_others_of_its_reservations(networks, sentence):
+    network = read_reservation("resource_type=network,network_name=lab")
+    good = read_reservation("resource_type=virtual:server,networks=@0")
+    check_references([network, good])
+    with pytest.raises(IncorrectLease, match=sentence):
+        check_references([network, read_reservation(f"resource_type=virtual:server,networks={networks}")])
