@@ -22,7 +22,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import UPDATED, WARNING_OFF
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_change import CloudChanges
-from blazar.manager.events.starting import start_in_use
+from blazar.manager.events.starting import StartedInUse, start_in_use
 from blazar.manager.health.healing import Healing
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
@@ -193,10 +193,7 @@ class Updates:
         event = lifecycle.update_of(updating)
         wanted = found.draft.after
         with self._changes.undone_on_failure(updating, event, grant.claim):
-            tasks = {task.reservation.id: task for task in self._runtime.tasks(wanted, found.plan.allocations)}
-            for id_ in in_order(waits_at_start(self._runtime, wanted)):
-                if id_ in found.new:
-                    self._assign(tasks[id_])
+            wanted = self._assigned(wanted, found)
             ready = prepared(self._runtime, wanted, found.draft.to_prepare)
         now = self._runtime.clock.now()
         messages = self._outbox.planned(
@@ -220,10 +217,25 @@ class Updates:
 
         return self._changes.finish(updating, event.id, grant.claim, write, what="changed")
 
-    def _assign(self, task: Task) -> None:
+    def _assigned(self, wanted: Lease, found: Change) -> Lease:
+        """Assign the new resources of reservations in use; return the lease with the cloud ids of all that they have.
+
+        Each has those that it refers to as they have become.
+        """
+        tasks = {task.reservation.id: task for task in self._runtime.tasks(wanted, found.plan.allocations)}
+        for id_ in in_order(waits_at_start(self._runtime, wanted)):
+            if id_ in found.new:
+                task = replace(tasks[id_], lease=wanted)
+                started = self._assign(task)
+                if started.cloud_ids is not None:
+                    assigned = replace(task.reservation, cloud_ids=started.cloud_ids)
+                    wanted = lifecycle.with_cloud_ids(wanted, [assigned])
+        return wanted
+
+    def _assign(self, task: Task) -> StartedInUse:
         """Assign the resources of a reservation, without those that were left out before and have not recovered."""
         try:
-            start_in_use(self._runtime, task)
+            return start_in_use(self._runtime, task)
         except Unusable as error:
             public = "a resource that the change needs is not ready; retry later"
             raise Conflict(f"{error}; retry later", public=public) from error

@@ -245,6 +245,10 @@ def test_whole_things_are_added_in_use_and_a_new_end_changes_nothing_else(world,
     world.run_to(NOON + HOUR)
     world.resize(lease, min=2, max=2)
     assert all(users(world, each) == {lease.reservations[0].id: 1} for each in pair)
+    shown = world.now(lease).reservations[0].shown["resources"]
+    assert {(each["id"], each["answer"]["address"]) for each in shown} == {
+        (thing.external_id, f"{thing.external_id}.simulated.example") for thing in pair
+    }
     calls = world.faults.calls["call_hook"]
     world.change(lease, end=NOON + 5 * HOUR)
     assert world.faults.calls["call_hook"] == calls
