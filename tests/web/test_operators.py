@@ -44,3 +44,40 @@ def test_a_host_gets_a_link_for_calendars(small, page_of):
     expect(dialog.get_by_role("button", name=f"Revoke the link {name}")).to_be_visible()
     assert serious(page) == []
     assert [one["resource"] for one in asked(small, ADMIN, "GET", "v1/feeds")["feeds"]] == [host["label"]]
+
+
+def test_a_resource_of_any_kind_is_registered_by_the_form_of_its_kind(small, page_of, complaints):
+    # Programs see a refusal by its status; the browser reports it, too.
+    complaints.expected.add("400 (BAD REQUEST)")
+    page = page_of(small + "resources?kind=device", ADMIN)
+    expect(page.get_by_role("heading", name="There are no devices yet")).to_be_visible()
+    page.get_by_role("button", name="Register a device").click()
+    dialog = page.get_by_role("dialog", name="Register a device")
+    dialog.get_by_label("Name", exact=True).fill("jetson 1")
+    dialog.get_by_label("Device driver").select_option(label="none")
+    dialog.get_by_role("button", name="Add a property").click()
+    dialog.get_by_label("Name of the property").fill("gpu")
+    dialog.get_by_label("Value of gpu").fill("Orin")
+    dialog.get_by_role("button", name="Register", exact=True).click()
+    # The service's own sentence is beside the field, and what was typed stays.
+    name = dialog.get_by_label("Name", exact=True)
+    expect(name).to_have_attribute("aria-invalid", "true")
+    expect(name).to_have_value("jetson 1")
+    assert serious(page) == []
+    name.fill("jetson-1")
+    dialog.get_by_role("button", name="Register", exact=True).click()
+    expect(page.get_by_role("heading", name="jetson-1")).to_be_visible()
+    expect(page.get_by_text("gpu = Orin")).to_be_visible()
+    page.get_by_role("button", name="Disable jetson-1").click()
+    dialog = page.get_by_role("dialog", name="Disable jetson-1")
+    dialog.get_by_label("Reason").fill("new firmware")
+    dialog.get_by_role("button", name="Disable").click()
+    expect(page.get_by_text("new firmware")).to_be_visible()
+    assert serious(page) == []
+    member = page_of(small + "resources?kind=device", ALICE)
+    expect(member.get_by_role("row", name=re.compile("jetson-1"))).to_contain_text("out of use")
+    expect(member.get_by_text("new firmware")).to_have_count(0)
+    expect(member.get_by_role("button", name="Register a device")).to_have_count(0)
+    page.get_by_role("button", name="Remove jetson-1").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove jetson-1").click()
+    expect(page.get_by_role("heading", name="There are no devices yet")).to_be_visible()

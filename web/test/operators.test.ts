@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CalendarResource } from "../src/api/types.ts";
-import { changesOf } from "../src/pages/hosts/properties.tsx";
-import { promisedUntil } from "../src/pages/hosts/table.tsx";
+import { changesOf } from "../src/forms/pairs.tsx";
+import { promisedUntil } from "../src/pages/resources/state.tsx";
 import { type Brief, busiest, sorted } from "../src/pages/overview/sums.ts";
 
 const HOUR = 3_600_000;

@@ -3,6 +3,7 @@
 import { batch } from "@preact/signals";
 import { Refused } from "./errors.ts";
 import { request } from "./client.ts";
+import { loadKinds } from "./kinds.ts";
 import {
   type Person,
   type Session,
@@ -72,6 +73,7 @@ async function begin(next: Session): Promise<void> {
     otherProject.value = null;
   });
   if (problem) throw problem;
+  void loadKinds(next);
 }
 
 /** Standalone mode: be this person from now on, in this tab. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The values of the API at microversion 1.1, as they are on the wire. Instants are RFC 3339 with Z. */
+/** The values of the API at microversion 1.2, as they are on the wire. Instants are RFC 3339 with Z. */
 
 export type Instant = string;
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -249,6 +249,24 @@ export interface Host {
   authorized_projects: string[] | null;
   created_at: Instant;
   updated_at: Instant | null;
+}
+
+/** A resource of any kind. Members see less of it. */
+export interface Resource {
+  id: string;
+  kind: string;
+  label?: string;
+  name: string | null;
+  attributes: Record<string, Json>;
+  capacity: Record<string, number>;
+  traits?: string[];
+  properties: Record<string, Json>;
+  reservable: boolean;
+  disabled?: Host["disabled"];
+  failure?: Host["failure"];
+  authorized_projects?: string[] | null;
+  created_at?: Instant;
+  updated_at?: Instant | null;
 }
 
 export interface Hypervisor {

@@ -7,10 +7,10 @@ import type { Host, Link } from "../api/types.ts";
 import { Chips, Empty, PageHead, Skeleton, Trouble } from "../parts/basics.tsx";
 import { Search } from "../parts/search.tsx";
 import { place, setParams } from "../router.ts";
-import { DeleteDialog, DisableDialog, HostDialog } from "./hosts/dialogs.tsx";
 import { RegisterDialog } from "./hosts/register.tsx";
 import { type HostAction, HostTable } from "./hosts/table.tsx";
 import { FeedsDialog } from "./lease/feeds.tsx";
+import { DeleteDialog, DisableDialog, EditDialog, subjectOfHost } from "./resources/dialogs.tsx";
 
 const CONDITIONS = [
   { value: "ok", text: "in use" },
@@ -68,9 +68,13 @@ export function HostsPage() {
       )}
       {data && data.hosts.length > 0 && <HostTable hosts={data.hosts} onOpen={(kind, id) => setOpen({ kind, id })} />}
       {open?.kind === "register" && <RegisterDialog onDone={done} onClose={close} />}
-      {open?.kind === "edit" && chosen && <HostDialog host={chosen} onDone={done} onClose={close} />}
-      {open?.kind === "disable" && chosen && <DisableDialog host={chosen} onDone={done} onClose={close} />}
-      {open?.kind === "delete" && chosen && <DeleteDialog host={chosen} onDone={done} onClose={close} />}
+      {open?.kind === "edit" && chosen && <EditDialog subject={subjectOfHost(chosen)} onDone={done} onClose={close} />}
+      {open?.kind === "disable" && chosen && (
+        <DisableDialog subject={subjectOfHost(chosen)} onDone={done} onClose={close} />
+      )}
+      {open?.kind === "delete" && chosen && (
+        <DeleteDialog subject={subjectOfHost(chosen)} onDone={done} onClose={close} />
+      )}
       {open?.kind === "feed" && chosen && (
         <FeedsDialog resource={{ label: chosen.label, name: chosen.hypervisor_hostname }} onClose={close} />
       )}

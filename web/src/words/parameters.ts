@@ -38,8 +38,12 @@ export function fieldsOf(reservation: Reservation): Shown[] {
 
 /** Returns "Network name" for "network_name". */
 export function nameInWords(name: string): string {
-  const words = name.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  const words = name
+    .replaceAll("_", " ")
+    .replace(/\burl\b/g, "URL")
+    .replace(/\bip\b/g, "IP");
+  // "vCPUs" is written so everywhere.
+  return words.startsWith("vCPU") ? words : words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 function shownOf(value: Json): { text: string; to?: string } {

@@ -126,6 +126,16 @@ export function requirementOf(want: Pick<Want, "conditions" | "others">): Requir
   return parts.length > 1 ? ["and", ...parts] : (parts[0] ?? []);
 }
 
+/** Returns a requirement as a form has it. */
+export function partsFrom(requirement: Requirement | undefined): Pick<Want, "conditions" | "others"> {
+  const parts = partsOf(requirement);
+  const conditions = parts.map(conditionOf);
+  return {
+    conditions: conditions.filter((one): one is Condition => one !== null),
+    others: parts.filter((_, index) => conditions[index] === null),
+  };
+}
+
 /** Returns the parts of an outermost "and". */
 function partsOf(requirement: Requirement | undefined): Requirement[] {
   if (!Array.isArray(requirement) || requirement.length === 0) return [];

@@ -9,7 +9,7 @@ import { Icon } from "../../parts/icon.tsx";
 import { NumberInput } from "../../parts/number.tsx";
 import { typeName } from "../../words/lease.ts";
 import { type Want, newWant } from "../../words/question.ts";
-import { Requirement } from "./requirement.tsx";
+import { Requirement } from "../../forms/requirement.tsx";
 
 export interface WantProps {
   want: Want;

@@ -9,7 +9,7 @@ import { note } from "../../parts/announce.tsx";
 import { BusyButton, Skeleton, Trouble } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { plural } from "../../time/format.ts";
-import { type Pair, PropertyRows } from "./properties.tsx";
+import { type Pair, PropertyRows } from "../../forms/pairs.tsx";
 
 /** Lists what is not registered; what was refused stays in the list with its reason. */
 export function RegisterDialog({ onDone, onClose }: { onDone: () => void; onClose: () => void }) {

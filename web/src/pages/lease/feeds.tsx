@@ -11,7 +11,7 @@ import { BusyButton, Copy, Skeleton, Trouble, When } from "../../parts/basics.ts
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { requirementOf } from "../../words/question.ts";
-import { type Parts, Requirement } from "../find/requirement.tsx";
+import { type Parts, Requirement } from "../../forms/requirement.tsx";
 
 export interface FeedsProps {
   onClose: () => void;

@@ -1,44 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Changing one host: properties and projects, out of use and back, removing it. */
+/** Changing one resource: properties and projects, out of use and back, removing it. */
 import { useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
 import { Refused, sentencesOf } from "../../api/errors.ts";
-import type { Host } from "../../api/types.ts";
+import type { Host, Resource } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton, When } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { toWire } from "../../time/zone.ts";
-import { type Pair, PropertyRows, changesOf } from "./properties.tsx";
+import { type Pair, PropertyRows, changesOf } from "../../forms/pairs.tsx";
+
+/** What is changed: a host, or a resource of any kind. */
+export interface Subject extends Pick<Host, "properties" | "disabled" | "authorized_projects" | "updated_at"> {
+  /** Where it is served, and the key of it in the answer. */
+  path: string;
+  key: "host" | "resource";
+  noun: string;
+  name: string;
+}
+
+/** Returns a host to be changed. */
+export function subjectOfHost(host: Host): Subject {
+  return { ...host, path: `v1/os-hosts/${host.id}`, key: "host", noun: "host", name: host.hypervisor_hostname };
+}
+
+/** Returns a resource to be changed, as an operator sees it. */
+export function subjectOf(resource: Resource, noun: string): Subject {
+  const { id, kind, properties, disabled = null, authorized_projects = null, updated_at = null } = resource;
+  const path = `v1/resources/${encodeURIComponent(kind)}/${encodeURIComponent(id)}`;
+  const name = resource.name ?? resource.label ?? id;
+  return { path, key: "resource", noun, name, properties, disabled, authorized_projects, updated_at };
+}
 
 interface Props {
-  host: Host;
+  subject: Subject;
   onDone: () => void;
   onClose: () => void;
 }
 
-/** Sends changes of a host, only if it is still as it was shown; returns what to run and what went wrong. */
-function useChange(host: Host, onDone: () => void) {
+/** Sends changes, only if it is still as it was shown; returns what to run and what went wrong. */
+function useChange(subject: Subject, onDone: () => void) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const send = async (body: object, said: string) => {
     setBusy(true);
     setError(null);
     try {
-      const { data, etag } = await request<{ host: Host }>("GET", `v1/os-hosts/${host.id}`);
-      if (data.host.updated_at !== host.updated_at) {
+      const { data, etag } = await request<Record<string, { updated_at?: string | null }>>("GET", subject.path);
+      if ((data[subject.key]?.updated_at ?? null) !== subject.updated_at) {
         throw new Error(
-          "Somebody else has changed this host since you opened it. Close this and look at what it is now.",
+          `Somebody else has changed this ${subject.noun} since you opened it. Close this and look at what it is now.`,
         );
       }
-      await request("PUT", `v1/os-hosts/${host.id}`, { body, ifMatch: etag ?? undefined });
+      await request("PUT", subject.path, { body, ifMatch: etag ?? undefined });
       note(said);
       onDone();
     } catch (problem) {
       setError(
         problem instanceof Refused && problem.status === 412
-          ? new Error("Somebody else is changing this host; try again.")
+          ? new Error(`Somebody else is changing this ${subject.noun}; try again.`)
           : problem,
       );
     } finally {
@@ -49,21 +71,21 @@ function useChange(host: Host, onDone: () => void) {
 }
 
 /** Properties, and which projects may reserve it. */
-export function HostDialog({ host, onDone, onClose }: Props) {
+export function EditDialog({ subject, onDone, onClose }: Props) {
   const [pairs, setPairs] = useState<Pair[]>(
-    Object.entries(host.properties).map(([name, value]) => [name, String(value)]),
+    Object.entries(subject.properties).map(([name, value]) => [name, String(value)]),
   );
-  const [projects, setProjects] = useState((host.authorized_projects ?? []).join(", "));
-  const { busy, error, send } = useChange(host, onDone);
+  const [projects, setProjects] = useState((subject.authorized_projects ?? []).join(", "));
+  const { busy, error, send } = useChange(subject, onDone);
   const pointers = ["/authorized_projects", ...pairs.map(([name]) => `/properties/${name}`)];
   const { fields, others } = sentencesOf(error, pointers);
   const save = () => {
     const listed = projects.split(/[\s,]+/).filter(Boolean);
     const body = {
-      properties: changesOf(host.properties, pairs),
+      properties: changesOf(subject.properties, pairs),
       authorized_projects: listed.length > 0 ? listed : null,
     };
-    void send(body, `${host.hypervisor_hostname} is changed.`);
+    void send(body, `${subject.name} is changed.`);
   };
   const actions = (
     <>
@@ -76,7 +98,7 @@ export function HostDialog({ host, onDone, onClose }: Props) {
     </>
   );
   return (
-    <Dialog title={host.hypervisor_hostname} onClose={onClose} onSubmit={save} actions={actions}>
+    <Dialog title={subject.name} onClose={onClose} onSubmit={save} actions={actions}>
       <PropertyRows pairs={pairs} onChange={setPairs} errors={fields} />
       <Field
         label="Only for these projects"
@@ -92,16 +114,16 @@ export function HostDialog({ host, onDone, onClose }: Props) {
   );
 }
 
-/** Takes a host out of use with a reason, or back into use. */
-export function DisableDialog({ host, onDone, onClose }: Props) {
+/** Takes a resource out of use with a reason, or back into use. */
+export function DisableDialog({ subject, onDone, onClose }: Props) {
   const [reason, setReason] = useState("");
   const [until, setUntil] = useState<number | null>(null);
-  const { busy, error, send } = useChange(host, onDone);
+  const { busy, error, send } = useChange(subject, onDone);
   const { fields, others } = sentencesOf(error, ["/disabled/reason", "/disabled/until"]);
-  const off = host.disabled !== null;
+  const off = subject.disabled !== null;
   const save = () => {
     const disabled = off ? null : { reason: reason.trim() || null, until: until === null ? null : toWire(until) };
-    void send({ disabled }, `${host.hypervisor_hostname} is ${off ? "enabled" : "disabled"}.`);
+    void send({ disabled }, `${subject.name} is ${off ? "enabled" : "disabled"}.`);
   };
   const actions = (
     <>
@@ -114,19 +136,14 @@ export function DisableDialog({ host, onDone, onClose }: Props) {
     </>
   );
   return (
-    <Dialog
-      title={`${off ? "Enable" : "Disable"} ${host.hypervisor_hostname}`}
-      onClose={onClose}
-      onSubmit={save}
-      actions={actions}
-    >
+    <Dialog title={`${off ? "Enable" : "Disable"} ${subject.name}`} onClose={onClose} onSubmit={save} actions={actions}>
       {off ? (
         <p>
-          It is out of use{host.disabled?.reason ? `: ${host.disabled.reason}` : ""}
-          {host.disabled?.since && (
+          It is out of use{subject.disabled?.reason ? `: ${subject.disabled.reason}` : ""}
+          {subject.disabled?.since && (
             <>
               {" "}
-              (since <When at={host.disabled.since} as="spoken" />)
+              (since <When at={subject.disabled.since} as="spoken" />)
             </>
           )}
           . Enabled, it can be reserved at once.
@@ -161,15 +178,15 @@ export function DisableDialog({ host, onDone, onClose }: Props) {
   );
 }
 
-/** Gives a host back to the cloud. */
-export function DeleteDialog({ host, onDone, onClose }: Props) {
+/** Takes a resource away from reservations. */
+export function DeleteDialog({ subject, onDone, onClose }: Props) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const remove = async () => {
     setBusy(true);
     try {
-      await request("DELETE", `v1/os-hosts/${host.id}`);
-      note(`${host.hypervisor_hostname} is no longer registered.`);
+      await request("DELETE", subject.path);
+      note(`${subject.name} is no longer registered.`);
       onDone();
     } catch (problem) {
       setError(problem);
@@ -182,21 +199,16 @@ export function DeleteDialog({ host, onDone, onClose }: Props) {
         Keep it
       </button>
       <BusyButton type="submit" class="danger" busy={busy} doing="Removing…">
-        Remove {host.hypervisor_hostname}
+        Remove {subject.name}
       </BusyButton>
     </>
   );
   return (
-    <Dialog
-      title={`Remove ${host.hypervisor_hostname}?`}
-      onClose={onClose}
-      onSubmit={() => void remove()}
-      actions={actions}
-    >
+    <Dialog title={`Remove ${subject.name}?`} onClose={onClose} onSubmit={() => void remove()} actions={actions}>
       <p>
-        It can no longer be reserved, and returns to the hosts that everybody uses. Its{" "}
-        {Object.keys(host.properties).length} properties are forgotten. A host with present or future leases cannot be
-        removed.
+        It can no longer be reserved{subject.noun === "host" && ", and returns to the hosts that everybody uses"}. Its{" "}
+        {Object.keys(subject.properties).length} properties are forgotten. A {subject.noun} with present or future
+        leases cannot be removed.
       </p>
       <FormErrors sentences={sentencesOf(error, []).others} />
     </Dialog>

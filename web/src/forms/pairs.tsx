@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Properties of a host as rows of name and value. */
+/** Names and values as rows, such as the properties of a host. */
 import { Plus, Trash2 } from "lucide";
-import { Icon } from "../../parts/icon.tsx";
+import { Icon } from "../parts/icon.tsx";
 
 export type Pair = [name: string, value: string];
 
@@ -22,32 +22,37 @@ export function changesOf(
 export function PropertyRows(props: {
   pairs: Pair[];
   onChange: (pairs: Pair[]) => void;
-  errors?: ReadonlyMap<string, string>;
+  errors?: ReadonlyMap<string, string> | undefined;
+  /** What they are, and what one of them is. */
+  legend?: string;
+  one?: string;
+  /** An example. */
+  example?: Pair;
 }) {
-  const { pairs, onChange, errors } = props;
+  const { pairs, onChange, errors, legend = "Properties", one = "property", example = ["gpu", "A100"] } = props;
   const put = (index: number, pair: Pair) => onChange(pairs.map((one, at) => (at === index ? pair : one)));
   return (
     <fieldset class="stack">
-      <legend>Properties</legend>
+      <legend>{legend}</legend>
       {pairs.map(([name, value], index) => (
         <div class="property-row" key={index}>
           <input
-            aria-label="Name of the property"
-            placeholder="gpu"
+            aria-label={`Name of the ${one}`}
+            placeholder={example[0]}
             value={name}
             onInput={(event) => put(index, [event.currentTarget.value, value])}
           />
           <span aria-hidden="true">=</span>
           <input
-            aria-label={`Value of ${name || "the property"}`}
-            placeholder="A100"
+            aria-label={`Value of ${name || `the ${one}`}`}
+            placeholder={example[1]}
             value={value}
             onInput={(event) => put(index, [name, event.currentTarget.value])}
           />
           <button
             type="button"
             class="quiet square small"
-            aria-label={`Take ${name || "the property"} away`}
+            aria-label={`Take ${name || `the ${one}`} away`}
             onClick={() => onChange(pairs.filter((_, at) => at !== index))}
           >
             <Icon of={Trash2} />
@@ -56,7 +61,7 @@ export function PropertyRows(props: {
         </div>
       ))}
       <button type="button" class="small quiet" onClick={() => onChange([...pairs, ["", ""]])}>
-        <Icon of={Plus} /> Add a property
+        <Icon of={Plus} /> Add a {one}
       </button>
     </fieldset>
   );

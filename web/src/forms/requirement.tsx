@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What resources must be like, as a sentence to fill in: "with gpu is A100 and vCPUs at least 32". */
 import { Plus, X } from "lucide";
-import { useLive } from "../../api/live.ts";
-import type { Property } from "../../api/types.ts";
-import { Icon } from "../../parts/icon.tsx";
-import { inWords } from "../../words/lease.ts";
-import { firstCondition, propertyLabel, signInWords, signsOf, valueInWords } from "../../words/property.ts";
-import type { Condition, Sign, Want } from "../../words/question.ts";
+import { useLive } from "../api/live.ts";
+import type { Property } from "../api/types.ts";
+import { Icon } from "../parts/icon.tsx";
+import { inWords } from "../words/lease.ts";
+import { firstCondition, propertyLabel, signInWords, signsOf, valueInWords } from "../words/property.ts";
+import type { Condition, Sign, Want } from "../words/question.ts";
 
 /** The parts of a requirement, as a form has them. */
 export type Parts = Pick<Want, "conditions" | "others">;
@@ -14,12 +14,14 @@ export type Parts = Pick<Want, "conditions" | "others">;
 export interface RequirementProps {
   value: Parts;
   onChange: (parts: Partial<Parts>) => void;
+  /** The resource type whose resources are chosen from. */
+  type?: string;
   wrong?: boolean;
 }
 
-/** Asks for the properties of hosts; servers are reserved on hosts, too. */
-export function Requirement({ value, onChange, wrong = false }: RequirementProps) {
-  const watch = useLive<{ properties: Property[] }>("v1/properties", { resource_type: "physical:host" }, 120);
+/** Asks for the properties of resources: of hosts, if nothing else is said; servers are reserved on hosts, too. */
+export function Requirement({ value, onChange, type = "physical:host", wrong = false }: RequirementProps) {
+  const watch = useLive<{ properties: Property[] }>("v1/properties", { resource_type: type }, 120);
   const properties = watch?.state.value.data?.properties ?? [];
   const { conditions, others } = value;
   const put = (index: number, one: Condition | null) =>

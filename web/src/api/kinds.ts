@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The kinds of resources that the service has: their words and the schemas of what is sent. */
+import { signal } from "@preact/signals";
+import { request } from "./client.ts";
+import { type Session, may } from "./session.ts";
+import type { Json, ResourceType } from "./types.ts";
+
+/** What forms need of a JSON schema. */
+export interface Schema {
+  type?: string | readonly string[];
+  title?: string;
+  description?: string;
+  enum?: readonly Json[];
+  default?: Json;
+  format?: string;
+  writeOnly?: boolean;
+  contentEncoding?: string;
+  required?: readonly string[];
+  properties?: Readonly<Record<string, Schema>>;
+  additionalProperties?: boolean | Schema;
+  items?: Schema;
+  anyOf?: readonly Schema[];
+  oneOf?: readonly Schema[];
+  minimum?: number;
+  maximum?: number;
+  maxLength?: number;
+  "x-resource-types"?: readonly ResourceType[];
+}
+
+export interface Kind {
+  name: string;
+  noun: string;
+  nouns: string;
+  resource_types: readonly ResourceType[];
+  has_candidates: boolean;
+  registration: Schema | null;
+  attributes: Readonly<Record<string, Schema>>;
+  parameters: Readonly<Record<ResourceType, Schema>>;
+}
+
+/** All kinds; none until they are read, and for callers who may not see them. */
+export const kinds = signal<readonly Kind[]>([]);
+
+/** Reads the kinds for somebody whose rights are known. What fails leaves the pages with what they know themselves. */
+export async function loadKinds(as: Session): Promise<void> {
+  if (!may("blazar:resources:get")) {
+    kinds.value = [];
+    return;
+  }
+  try {
+    kinds.value = (await request<{ kinds: Kind[] }>("GET", "v1/resources", { as })).data.kinds;
+  } catch {
+    // The next sign-in reads them again; hosts and addresses are known without.
+  }
+}
+
+/** Returns the kind of a name. */
+export function kindOf(name: string): Kind | undefined {
+  return kinds.value.find((one) => one.name === name);
+}
+
+/** Returns the kind whose resources a type reserves. */
+export function kindOfType(type: ResourceType): Kind | undefined {
+  return kinds.value.find((one) => one.resource_types.includes(type));
+}
+
+/** Returns the schema of the parameters of a type. */
+export function parametersOf(type: ResourceType): Schema | undefined {
+  return kindOfType(type)?.parameters[type];
+}

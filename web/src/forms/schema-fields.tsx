@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The fields of a form that a JSON schema describes. */
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { Json, Requirement as Wished, ResourceType } from "../api/types.ts";
+import { type ControlProps, Field } from "../parts/field.tsx";
+import { partsFrom, requirementOf } from "../words/question.ts";
+import { ListField, NamedInput } from "./named.tsx";
+import { type Pair, PropertyRows } from "./pairs.tsx";
+import { Requirement } from "./requirement.tsx";
+import { type FormField, type Values, decoded, encoded, withValue } from "./schema.ts";
+
+/** Another reservation of the lease, which a field can refer to. */
+export interface Referable {
+  /** As it is sent: its number in a new lease, its id in one that exists. */
+  value: number | string;
+  type: ResourceType;
+  /** "reservation 1: network lab". */
+  text: string;
+}
+
+export interface SchemaFieldsProps {
+  fields: readonly FormField[];
+  values: Values;
+  onChange: (values: Values) => void;
+  /** Sentences by the pointer of what they are about, such as "/properties/gpu". */
+  errors: ReadonlyMap<string, string>;
+  /** The resource type whose properties a requirement names. */
+  type?: ResourceType | undefined;
+  others?: readonly Referable[];
+}
+
+/** Draws the fields, one below the other. */
+export function SchemaFields({ fields, values, onChange, errors, type, others = [] }: SchemaFieldsProps) {
+  return (
+    <>
+      {fields.map((field) => (
+        <SchemaField
+          key={field.name}
+          field={field}
+          value={values[field.name]}
+          onChange={(value) => onChange(withValue(values, field.name, value))}
+          errors={errors}
+          type={type}
+          others={others.filter((one) => field.refers.includes(one.type))}
+        />
+      ))}
+    </>
+  );
+}
+
+interface OneProps {
+  field: FormField;
+  value: Json | undefined;
+  /** Undefined: nothing is filled in. */
+  onChange: (value: Json | undefined) => void;
+  errors: ReadonlyMap<string, string>;
+  type: ResourceType | undefined;
+  others: readonly Referable[];
+}
+
+function SchemaField(props: OneProps) {
+  const { field, value, onChange, errors, type, others } = props;
+  const error = [...errors].filter(([pointer]) => isOf(pointer, field.name)).map(([, sentence]) => sentence);
+  const said = error.length > 0 ? error.join(" ") : undefined;
+  switch (field.control) {
+    case "pairs":
+      return (
+        <Group error={said}>
+          <PairsInput field={field} value={value} onChange={onChange} />
+        </Group>
+      );
+    case "list":
+      return (
+        <Group error={said}>
+          <ListField field={field} value={value} onChange={onChange} others={others} />
+        </Group>
+      );
+    case "requirement":
+      return (
+        <Group error={said}>
+          <fieldset class="stack">
+            <legend>{field.label}</legend>
+            <div class="sentence compact">
+              <Requirement
+                value={partsFrom(requirementIn(value))}
+                type={type ?? "physical:host"}
+                wrong={said !== undefined}
+                onChange={(part) => {
+                  const made = requirementOf({ ...partsFrom(requirementIn(value)), ...part });
+                  onChange(made.length > 0 ? made : undefined);
+                }}
+              />
+            </div>
+          </fieldset>
+        </Group>
+      );
+    default:
+      return (
+        <Field
+          label={field.required ? field.label : `${field.label} (optional)`}
+          hint={hintBeside(field, said)}
+          error={said}
+        >
+          {(control) => <Plain {...props} control={control} />}
+        </Field>
+      );
+  }
+}
+
+function Plain({ field, value, onChange, others, control }: OneProps & { control: ControlProps }) {
+  switch (field.control) {
+    case "named":
+      return <NamedInput field={field} value={value} onChange={onChange} others={others} control={control} />;
+    case "choice":
+      return <ChoiceInput field={field} value={value} onChange={onChange} control={control} />;
+    case "boolean":
+      return (
+        <select
+          {...control}
+          value={value === undefined ? "" : String(value)}
+          onChange={({ currentTarget: { value: text } }) => onChange(text === "" ? undefined : text === "true")}
+        >
+          <option value="">
+            {typeof field.initial === "boolean" ? `as usual: ${yesNo(field.initial)}` : "as it comes"}
+          </option>
+          <option value="true">yes</option>
+          <option value="false">no</option>
+        </select>
+      );
+    case "number":
+      return (
+        <input
+          {...control}
+          type="number"
+          inputMode={field.whole ? "numeric" : "decimal"}
+          min={field.least ?? undefined}
+          max={field.most ?? undefined}
+          step={field.whole ? 1 : "any"}
+          placeholder={typeof field.initial === "number" ? String(field.initial) : undefined}
+          value={value === undefined ? "" : String(value)}
+          onInput={({ currentTarget: { value: text } }) => onChange(text.trim() === "" ? undefined : Number(text))}
+        />
+      );
+    case "long":
+      return <LongInput text={textOf(value)} control={control} onText={(text) => onChange(text || undefined)} />;
+    case "base64":
+      return (
+        <LongInput
+          text={decoded(textOf(value)) ?? ""}
+          control={control}
+          onText={(text) => onChange(text ? encoded(text) : undefined)}
+        />
+      );
+    case "json":
+      return <JsonInput value={value} onChange={onChange} control={control} />;
+    case "secret":
+      return (
+        <input
+          {...control}
+          type="password"
+          autoComplete="new-password"
+          value={textOf(value)}
+          onInput={(event) => onChange(event.currentTarget.value || undefined)}
+        />
+      );
+    default:
+      return (
+        <input
+          {...control}
+          type="text"
+          autoComplete="off"
+          placeholder={typeof field.initial === "string" ? field.initial : undefined}
+          value={textOf(value)}
+          onInput={(event) => onChange(event.currentTarget.value || undefined)}
+        />
+      );
+  }
+}
+
+/** A fieldset has its own name; its error stands below it. */
+function Group({ error, children }: { error: string | undefined; children: ComponentChildren }) {
+  return (
+    <div class={error ? "field wrong" : "field"}>
+      {children}
+      {error && <p class="field-error">{error}</p>}
+    </div>
+  );
+}
+
+function ChoiceInput({
+  field,
+  value,
+  onChange,
+  control,
+}: Pick<OneProps, "field" | "value" | "onChange"> & { control: ControlProps }) {
+  const usual = field.initial === undefined || field.initial === null ? "" : `as usual: ${String(field.initial)}`;
+  return (
+    <select
+      {...control}
+      value={value === undefined ? "" : JSON.stringify(value)}
+      onChange={({ currentTarget: { value: text } }) => onChange(text === "" ? undefined : JSON.parse(text))}
+    >
+      <option value="">{usual || (field.required ? "choose" : "as usual")}</option>
+      {field.words.map((word) => (
+        <option key={String(word)} value={JSON.stringify(word)}>
+          {String(word)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function LongInput({ text, control, onText }: { text: string; control: ControlProps; onText: (text: string) => void }) {
+  return (
+    <textarea
+      {...control}
+      rows={5}
+      spellcheck={false}
+      value={text}
+      onInput={(event) => onText(event.currentTarget.value)}
+    />
+  );
+}
+
+/** What no other control can show. What is typed stays while it is no JSON yet, and is marked. */
+function JsonInput({ value, onChange, control }: Pick<OneProps, "value" | "onChange"> & { control: ControlProps }) {
+  const [typed, setTyped] = useState(value === undefined ? "" : JSON.stringify(value, null, 1));
+  const [bad, setBad] = useState(false);
+  return (
+    <textarea
+      {...control}
+      rows={5}
+      spellcheck={false}
+      aria-invalid={bad || control["aria-invalid"] ? true : undefined}
+      title={bad ? "This is no JSON yet" : undefined}
+      value={typed}
+      onInput={({ currentTarget: { value: text } }) => {
+        setTyped(text);
+        try {
+          onChange(text.trim() === "" ? undefined : JSON.parse(text));
+          setBad(false);
+        } catch {
+          setBad(true);
+        }
+      }}
+    />
+  );
+}
+
+function PairsInput({ field, value, onChange }: Pick<OneProps, "field" | "value" | "onChange">) {
+  const [pairs, setPairs] = useState<Pair[]>(() =>
+    isObject(value) ? Object.entries(value).map(([name, one]): Pair => [name, String(one)]) : [],
+  );
+  const own = field.name === "properties" ? {} : { example: ["name", "value"] as Pair, one: "pair" };
+  return (
+    <PropertyRows
+      {...own}
+      legend={field.label}
+      pairs={pairs}
+      onChange={(changed) => {
+        setPairs(changed);
+        const kept = changed.filter(([name]) => name.trim() !== "").map(([name, one]) => [name.trim(), one]);
+        onChange(kept.length > 0 ? Object.fromEntries(kept) : undefined);
+      }}
+    />
+  );
+}
+
+/** A sentence of the service often ends with the hint: then it is not said twice. */
+function hintBeside({ hint }: FormField, said: string | undefined): string {
+  return said?.toLowerCase().includes(hint.toLowerCase()) ? "" : hint;
+}
+
+/** Tells whether a pointer leads to a field, or into it. */
+function isOf(pointer: string, name: string): boolean {
+  return pointer === `/${name}` || pointer.startsWith(`/${name}/`);
+}
+
+/** A requirement may be kept as its JSON text. */
+function requirementIn(value: Json | undefined): Wished {
+  if (Array.isArray(value)) return value;
+  try {
+    const read: unknown = JSON.parse(textOf(value) || "[]");
+    return Array.isArray(read) ? read : [];
+  } catch {
+    return [];
+  }
+}
+
+function isObject(value: Json | undefined): value is { [key: string]: Json } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === "string" ? value : "";
+}
+
+function yesNo(value: boolean): string {
+  return value ? "yes" : "no";
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/** From a JSON schema to the fields of a form. Pure; what a form has is what is sent. */
+import type { Schema } from "../api/kinds.ts";
+import type { Json, ResourceType } from "../api/types.ts";
+import { nameInWords } from "../words/parameters.ts";
+
+/** How a field is typed. */
+export type Control =
+  | "text"
+  | "long"
+  | "secret"
+  | "base64"
+  | "number"
+  | "boolean"
+  | "choice"
+  | "requirement"
+  /** One thing that may be named in several ways: by a word, by a reservation of the lease, by its id. */
+  | "named"
+  /** Several of them. */
+  | "list"
+  /** Names and texts. */
+  | "pairs"
+  | "json";
+
+export interface FormField {
+  name: string;
+  label: string;
+  hint: string;
+  required: boolean;
+  control: Control;
+  /** What can be chosen, and what can be said in a word. */
+  words: readonly Json[];
+  /** Of a field that can refer to another reservation of the lease: its resource types. */
+  refers: readonly ResourceType[];
+  /** A thing that is named by its id can be typed; `wrap` is the key of the object that the id is sent in. */
+  typed: boolean;
+  wrap: string | null;
+  /** What can be said in a word instead of a list. */
+  instead: readonly Json[];
+  whole: boolean;
+  least: number | null;
+  most: number | null;
+  initial: Json | undefined;
+}
+
+/** What a form has: a field that is not there was not filled in. */
+export type Values = Readonly<Record<string, Json>>;
+
+const LONG = 1024;
+
+/** Returns the fields of the object that a schema describes, those that are needed first. */
+export function fieldsOf(schema: Schema | null | undefined, without: readonly string[] = []): FormField[] {
+  const needed = schema?.required ?? [];
+  return Object.entries(schema?.properties ?? {})
+    .filter(([name]) => !without.includes(name))
+    .map(([name, one]) => fieldOf(name, one, needed.includes(name)))
+    .sort((a, b) => Number(b.required) - Number(a.required));
+}
+
+function fieldOf(name: string, schema: Schema, required: boolean): FormField {
+  const ways = waysOf(schema);
+  const list = ways.find((way) => way.items);
+  const named = list ? waysOf(list.items!) : ways;
+  const words = ways.flatMap((way) => way.enum ?? []).filter((one) => one !== null);
+  const number = named.find((way) => is(way, "integer") || is(way, "number"));
+  const wrapped = named.map(wrapOf).find((key) => key !== null) ?? null;
+  return {
+    name,
+    label: schema.title ?? nameInWords(name),
+    hint: hintOf(schema),
+    required,
+    control: controlOf(schema, ways),
+    words: list ? named.flatMap((way) => way.enum ?? []) : words,
+    refers: named.flatMap((way) => way["x-resource-types"] ?? []),
+    typed: wrapped !== null || named.some((way) => is(way, "string") && !way.enum),
+    wrap: wrapped,
+    instead: list ? words : [],
+    whole: number !== undefined && !named.some((way) => is(way, "number")),
+    least: number?.minimum ?? null,
+    most: number?.maximum ?? null,
+    initial: schema.default,
+  };
+}
+
+/** The ways in which a value can be written. */
+function waysOf(schema: Schema): Schema[] {
+  const ways = schema.anyOf ?? schema.oneOf;
+  return ways ? ways.flatMap(waysOf) : [schema];
+}
+
+function is(schema: Schema, type: string): boolean {
+  if (schema["x-resource-types"]) return false;
+  return Array.isArray(schema.type) ? schema.type.includes(type) : schema.type === type;
+}
+
+/** The key of an object that holds one text only, such as {"uuid": "…"}. */
+function wrapOf(schema: Schema): string | null {
+  if (schema["x-resource-types"] || !is(schema, "object")) return null;
+  const entries = Object.entries(schema.properties ?? {});
+  const [key, value] = entries[0] ?? [];
+  return entries.length === 1 && value && is(value, "string") ? key! : null;
+}
+
+function controlOf(schema: Schema, ways: readonly Schema[]): Control {
+  if (schema.format === "requirement") return "requirement";
+  const some = (type: string) => ways.some((way) => is(way, type));
+  if (ways.some((way) => way.items)) {
+    const items = ways.find((way) => way.items)!.items!;
+    const nameable = waysOf(items).some(
+      (way) => way["x-resource-types"] || is(way, "string") || wrapOf(way) || way.enum,
+    );
+    return nameable ? "list" : "json";
+  }
+  if (ways.some((way) => way["x-resource-types"] || wrapOf(way) !== null)) return "named";
+  if (ways.every((way) => way.enum || way.type === "null")) return "choice";
+  if (some("object")) {
+    const values = ways.find((way) => is(way, "object"))?.additionalProperties;
+    return typeof values === "object" && !waysOf(values).some((way) => is(way, "object") || is(way, "array"))
+      ? "pairs"
+      : "json";
+  }
+  if (some("array")) return "json";
+  if (some("boolean")) return "boolean";
+  if (some("string")) {
+    if (ways.some((way) => way.enum)) return "named";
+    if (schema.writeOnly || schema.format === "password") return "secret";
+    const [text] = ways.filter((way) => is(way, "string"));
+    if (text?.contentEncoding === "base64") return "base64";
+    return (text?.maxLength ?? 0) > LONG ? "long" : "text";
+  }
+  return some("integer") || some("number") ? "number" : "json";
+}
+
+/** The description, where it says more than the kind of value. */
+function hintOf({ description = "", title = "" }: Schema): string {
+  const plain = /^(an id|a whole number( from 1)?|one of |true, false|a requirement as|an? (text|name) of)/.test(
+    description,
+  );
+  if (plain || description.toLowerCase() === title.toLowerCase()) return "";
+  return description.charAt(0).toUpperCase() + description.slice(1);
+}
+
+/** Returns the values that a new form has: what is needed, with a count of one. */
+export function initialValues(schema: Schema | undefined): Values {
+  const values: Record<string, Json> = {};
+  for (const name of ["min", "max", "amount"]) {
+    const needed = schema?.required?.includes(name);
+    // "Whole ones, or units of one": most want whole ones.
+    if (schema?.properties?.[name] && (needed || (name !== "amount" && !schema.required?.includes("amount"))))
+      values[name] = 1;
+  }
+  return values;
+}
+
+/** Returns the values that the schema knows. */
+export function known(schema: Schema, values: Values): Values {
+  return Object.fromEntries(Object.entries(values).filter(([name]) => schema.properties?.[name]));
+}
+
+/** Returns the label of the first field that has to be filled in; null if nothing has to. */
+export function missingField(schema: Schema, values: Values): FormField | null {
+  return fieldsOf(schema).find((one) => one.required && !(one.name in values)) ?? null;
+}
+
+/** Returns the values with one changed; undefined takes it away. */
+export function withValue(values: Values, name: string, value: Json | undefined): Values {
+  const { [name]: _, ...rest } = values;
+  return value === undefined ? rest : { ...rest, [name]: value };
+}
+
+/** Returns text as base64 of its UTF-8, and back; null if it is none. */
+export function encoded(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+}
+
+export function decoded(base64: string): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(atob(base64), (one) => one.charCodeAt(0)));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Resources of every kind: what can be reserved; for operators also registering and changing it. */
+import { useState } from "preact/hooks";
+import { type Kind, kinds } from "../api/kinds.ts";
+import { useLive } from "../api/live.ts";
+import { may } from "../api/session.ts";
+import type { Link, Resource } from "../api/types.ts";
+import { Chips, Empty, PageHead, Skeleton, Trouble } from "../parts/basics.tsx";
+import { Search } from "../parts/search.tsx";
+import { hrefOf, place, setParams } from "../router.ts";
+import { RegisterDialog } from "./resources/register.tsx";
+import { type ResourceAction, ResourceDialog, ResourceTable } from "./resources/table.tsx";
+
+const CONDITIONS = [
+  { value: "ok", text: "in use" },
+  { value: "disabled", text: "disabled" },
+  { value: "failed", text: "failed" },
+] as const;
+
+/** The page. */
+export function ResourcesPage() {
+  const wanted = place.value.params.get("kind");
+  const kind = kinds.value.find((one) => one.name === wanted) ?? kinds.value[0];
+  return (
+    <>
+      <PageHead title="Resources" lead="What this cloud has to reserve, of every kind.">
+        {kind && <Register kind={kind} />}
+      </PageHead>
+      {kinds.value.length === 0 && <Skeleton lines={6} />}
+      {kinds.value.length > 1 && kind && (
+        <div class="row filters">
+          <Chips
+            label="Kind"
+            options={kinds.value.map((one) => ({ value: one.name, text: one.nouns }))}
+            chosen={[kind.name]}
+            onChange={(names) => {
+              const name = names.find((one) => one !== kind.name) ?? kind.name;
+              setParams({ kind: name, condition: null, text: null, region: null });
+            }}
+          />
+        </div>
+      )}
+      {kind && <List key={kind.name} kind={kind} />}
+    </>
+  );
+}
+
+function Register({ kind }: { kind: Kind }) {
+  const [open, setOpen] = useState(false);
+  if (!may("blazar:resources:post") || !kind.registration) return null;
+  if (kind.name === "host") {
+    // Hosts have a page of their own, which offers the hypervisors of the cloud.
+    return (
+      <a class="button" href={hrefOf("hosts")}>
+        Manage hosts
+      </a>
+    );
+  }
+  return (
+    <>
+      <button type="button" class="primary" onClick={() => setOpen(true)}>
+        Register a {kind.noun}
+      </button>
+      {open && <RegisterDialog kind={kind} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+function List({ kind }: { kind: Kind }) {
+  const { params } = place.value;
+  const operator = may("blazar:resources:get_private");
+  const condition = params.get("condition");
+  const text = params.get("text") ?? "";
+  const region = params.get("region");
+  const query: Record<string, string | number | boolean> = { limit: 1000 };
+  if (operator && condition) query.condition = condition;
+  if (text) query.text = text;
+  if (region) query.requirement = JSON.stringify(["==", "$region", region]);
+  const watch = useLive<{ resources: Resource[]; links: Link[] }>(`v1/resources/${kind.name}`, query, 30)!;
+  const { data, error, loading } = watch.state.value;
+  const [open, setOpen] = useState<{ what: ResourceAction; id: string } | null>(null);
+  const chosen = open && data?.resources.find((one) => one.id === open.id);
+  const filtered = Boolean(condition || text || region);
+  return (
+    <>
+      <div class="row filters">
+        <Search name="text" label="Name" />
+        {operator && (
+          <Chips
+            label="Condition"
+            options={CONDITIONS}
+            chosen={CONDITIONS.map((one) => one.value).filter((one) => one === condition)}
+            onChange={(next) => setParams({ condition: next.find((one) => one !== condition) ?? null })}
+          />
+        )}
+        <Regions kind={kind} resources={data?.resources ?? []} chosen={region} />
+      </div>
+      {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
+      {loading && <Skeleton lines={6} />}
+      {data?.resources.length === 0 && (
+        <Empty title={filtered ? `No ${kind.noun} matches` : `There are no ${kind.nouns} yet`}>
+          {filtered
+            ? ""
+            : operator
+              ? "What is registered here, users can reserve."
+              : "The operator of this cloud has to register some first."}
+        </Empty>
+      )}
+      {data && data.resources.length > 0 && (
+        <ResourceTable kind={kind} resources={data.resources} onOpen={(what, id) => setOpen({ what, id })} />
+      )}
+      {open && chosen && (
+        <ResourceDialog
+          what={open.what}
+          resource={chosen}
+          noun={kind.noun}
+          onDone={() => {
+            setOpen(null);
+            void watch.read();
+          }}
+          onClose={() => setOpen(null)}
+        />
+      )}
+    </>
+  );
+}
+
+/** Which region is looked at, if there is more than one. */
+function Regions({ kind, resources, chosen }: { kind: Kind; resources: readonly Resource[]; chosen: string | null }) {
+  const found = resources.map((one) => one.attributes.region).filter((one): one is string => typeof one === "string");
+  const offered = [...(kind.registration?.properties?.region?.enum ?? []), ...found, ...(chosen ? [chosen] : [])];
+  const regions = [...new Set(offered.filter((one): one is string => typeof one === "string"))];
+  if (regions.length < 2 && !chosen) return null;
+  return (
+    <label class="choose">
+      <span>Region</span>
+      <select value={chosen ?? ""} onChange={(event) => setParams({ region: event.currentTarget.value })}>
+        <option value="">all</option>
+        {regions.map((one) => (
+          <option key={one}>{one}</option>
+        ))}
+      </select>
+    </label>
+  );
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The state of a resource: failed, out of use, promised until, free. */
+import { now as serviceNow } from "../../api/client.ts";
+import { useLive } from "../../api/live.ts";
+import type { CalendarPage, CalendarResource, Host } from "../../api/types.ts";
+import { When } from "../../parts/basics.tsx";
+import { StateMark } from "../../parts/state.tsx";
+import { spoken } from "../../time/format.ts";
+import { present } from "../../time/now.ts";
+import { toWire, zone } from "../../time/zone.ts";
+
+const HOUR = 3_600_000;
+/** How many days ahead is looked. */
+const AHEAD = 30;
+
+type Conditioned = Partial<Pick<Host, "failure" | "disabled">> & { reservable: boolean };
+
+/** Until when a resource is promised; null if that is beyond what was read. */
+export type PromisedUntil = ReadonlyMap<string, string | null>;
+
+/** Returns until when each resource is promised now, as blocks up to `to` tell; those that are free now are missing. */
+export function promisedUntil(resources: readonly CalendarResource[], now: number, to: number): PromisedUntil {
+  const until = new Map<string, string | null>();
+  for (const { id, blocks } of resources) {
+    const current = blocks.find(
+      ({ kind, start, end }) =>
+        (kind === "lease" || kind === "mine" || kind === "other") &&
+        Date.parse(start) <= now &&
+        (end === null || Date.parse(end) > now),
+    );
+    // Blocks are cut at the range: one that reaches its end may go on.
+    if (current) until.set(id, current.end !== null && Date.parse(current.end) < to ? current.end : null);
+  }
+  return until;
+}
+
+/** Reads until when resources of a type are promised. */
+export function usePromised(type: string): PromisedUntil {
+  const hour = Math.floor(serviceNow() / HOUR) * HOUR;
+  const to = hour + AHEAD * 24 * HOUR;
+  const query = { from: toWire(hour), to: toWire(to), limit: 1000, fields: "blocks", resource_type: type };
+  const calendar = useLive<{ calendar: CalendarPage }>("v1/calendar", query, 60)!.state.value.data?.calendar;
+  return promisedUntil(calendar?.resources ?? [], present.value, to);
+}
+
+/**
+ * "promised until tomorrow 12:00": what operators see of a resource. `until` is when its promise ends, null if that is
+ * further away than was read; undefined if it is free.
+ */
+export function ResourceState({ of, until: end }: { of: Conditioned; until: string | null | undefined }) {
+  if (of.failure) {
+    return (
+      <span class="state state-failed">
+        <StateMark mark="failed" />
+        <span class="state-word">failed</span>
+        <span class="state-next">
+          {of.failure.reason}, <When at={of.failure.since} as="relative" />
+        </span>
+      </span>
+    );
+  }
+  if (of.disabled) {
+    const { reason, until } = of.disabled;
+    return (
+      <span class="state state-past">
+        <StateMark mark="past" />
+        <span class="state-word">disabled</span>
+        <span class="state-next">
+          {reason}
+          {until && ` until ${spoken(Date.parse(until), zone.value, present.value)}`}
+        </span>
+      </span>
+    );
+  }
+  if (!of.reservable) {
+    return (
+      <span class="state state-past">
+        <StateMark mark="past" />
+        <span class="state-word">out of use</span>
+      </span>
+    );
+  }
+  if (end === undefined) {
+    return (
+      <span class="state">
+        <StateMark mark="waiting" />
+        <span class="state-word">free</span>
+      </span>
+    );
+  }
+  return (
+    <span class="state">
+      <StateMark mark="active" />
+      <span class="state-word">promised</span>
+      <span class="state-next">
+        {end ? `until ${spoken(Date.parse(end), zone.value, present.value)}` : `for ${AHEAD} days and more`}
+      </span>
+    </span>
+  );
+}

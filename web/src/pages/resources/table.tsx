@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Resources of a kind in rows: what they are, their state, and what an operator can do with each. */
+import { useState } from "preact/hooks";
+import type { Kind } from "../../api/kinds.ts";
+import { may } from "../../api/session.ts";
+import type { Resource } from "../../api/types.ts";
+import { hrefOf } from "../../router.ts";
+import { attributeInWords, capacityInWords } from "../../words/values.ts";
+import { FeedsDialog } from "../lease/feeds.tsx";
+import { DeleteDialog, DisableDialog, EditDialog, subjectOf } from "./dialogs.tsx";
+import { ResourceState, usePromised } from "./state.tsx";
+
+export type ResourceAction = "edit" | "disable" | "delete" | "feed";
+
+const AT_ONCE = 100;
+
+/** Returns what a resource is called by those who may not see its name. */
+export function nameOf(resource: Resource): string {
+  return resource.name ?? resource.label ?? resource.id;
+}
+
+/** Draws the table. */
+export function ResourceTable(props: {
+  kind: Kind;
+  resources: readonly Resource[];
+  onOpen: (what: ResourceAction, id: string) => void;
+}) {
+  const { kind, resources, onOpen } = props;
+  const [shown, setShown] = useState(AT_ONCE);
+  const until = usePromised(kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!);
+  return (
+    <>
+      <div class="table-scroll">
+        <table class="list stacked">
+          <thead>
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col">State</th>
+              <th scope="col">What it is</th>
+              <th scope="col">Properties</th>
+              {may("blazar:resources:put") && (
+                <th scope="col">
+                  <span class="visually-hidden">Actions</span>
+                </th>
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {resources.slice(0, shown).map((one) => (
+              <tr key={one.id}>
+                <th scope="row">
+                  <a href={hrefOf("resource", { kind: kind.name, id: one.id })}>{nameOf(one)}</a>
+                </th>
+                <td class="state-cell">
+                  <ResourceState of={one} until={until.get(one.id)} />
+                </td>
+                <td>{whatIs(one).join(" · ")}</td>
+                <td>
+                  <Properties of={one} />
+                </td>
+                {may("blazar:resources:put") && (
+                  <td class="actions">
+                    <ResourceActions resource={one} onOpen={(what) => onOpen(what, one.id)} />
+                  </td>
+                )}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {resources.length > shown && (
+        <button type="button" class="quiet more" onClick={() => setShown(shown + 200)}>
+          Show more of {resources.length}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** What the capacity says, too, or what the cloud notes for itself. */
+const NOTED = ["vcpus", "memory_mb", "local_gb", "capacity", "hypervisor_type", "hypervisor_version", "service_name"];
+
+/** What the cloud says of it in short, without its name once more. */
+function whatIs(resource: Resource): string[] {
+  const said = Object.entries(resource.attributes)
+    .filter(([name, value]) => !NOTED.includes(name) && value !== resource.name && String(value).length <= 40)
+    .map(([name, value]) => attributeInWords(name, value))
+    .filter((one) => one !== null)
+    .map(({ name, text }) => `${name}: ${text}`);
+  return [...capacityInWords(resource.capacity), ...said];
+}
+
+/** Properties as small marks; restricted ones say for whom. */
+export function Properties({ of }: { of: Resource }) {
+  const entries = Object.entries(of.properties);
+  return (
+    <ul class="properties">
+      {entries.map(([key, value]) => (
+        <li key={key}>
+          {key} = {String(value)}
+        </li>
+      ))}
+      {of.authorized_projects && <li>only for {of.authorized_projects.join(", ")}</li>}
+    </ul>
+  );
+}
+
+/** The buttons of one resource. */
+export function ResourceActions({ resource, onOpen }: { resource: Resource; onOpen: (what: ResourceAction) => void }) {
+  const name = nameOf(resource);
+  const button = (what: ResourceAction, text: string) => (
+    <button type="button" class="small" aria-label={`${text} ${name}`} onClick={() => onOpen(what)}>
+      {text}
+    </button>
+  );
+  return (
+    <span class="row row-actions">
+      {may("blazar:resources:put") && button("edit", "Edit")}
+      {may("blazar:resources:put") && button("disable", resource.disabled ? "Enable" : "Disable")}
+      {may("blazar:resources:delete") && button("delete", "Remove")}
+    </span>
+  );
+}
+
+/** The dialog of an action. */
+export function ResourceDialog(props: {
+  what: ResourceAction;
+  resource: Resource;
+  noun: string;
+  onDone: () => void;
+  onClose: () => void;
+}) {
+  const { what, resource, noun, onDone, onClose } = props;
+  const rest = { subject: subjectOf(resource, noun), onDone, onClose };
+  switch (what) {
+    case "edit":
+      return <EditDialog {...rest} />;
+    case "disable":
+      return <DisableDialog {...rest} />;
+    case "delete":
+      return <DeleteDialog {...rest} />;
+    default:
+      return (
+        <FeedsDialog resource={{ label: resource.label ?? resource.id, name: nameOf(resource) }} onClose={onClose} />
+      );
+  }
+}

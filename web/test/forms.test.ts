@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Schema } from "../src/api/kinds.ts";
+import { decoded, encoded, fieldsOf, initialValues, known, missingField, withValue } from "../src/forms/schema.ts";
+import { attributeInWords, capacityInWords, lineOf, linesOf } from "../src/words/values.ts";
+
+const REFERENCE: Schema = {
+  type: "object",
+  required: ["reservation"],
+  properties: { reservation: { type: ["integer", "string"] } },
+  "x-resource-types": ["network"],
+};
+
+const only = (schema: Schema) => fieldsOf({ properties: { it: schema } })[0]!;
+
+test("each kind of schema has a control of its own", () => {
+  const controls = (
+    [
+      { type: "string", maxLength: 255 },
+      { type: "string", maxLength: 65535 },
+      { type: "string", writeOnly: true },
+      { type: "string", contentEncoding: "base64" },
+      { type: ["integer", "null"] },
+      { type: ["boolean", "null"] },
+      { enum: ["vlan", "vxlan"] },
+      { type: ["array", "string", "null"], format: "requirement" },
+      { type: "object", additionalProperties: { type: ["string", "integer"] } },
+      { type: "array", items: { type: "string" } },
+      { anyOf: [{ type: "string" }, REFERENCE] },
+      { type: "object", additionalProperties: true },
+      {},
+    ] as Schema[]
+  ).map((schema) => only(schema).control);
+  assert.deepEqual(controls, [
+    "text",
+    "long",
+    "secret",
+    "base64",
+    "number",
+    "boolean",
+    "choice",
+    "requirement",
+    "pairs",
+    "list",
+    "named",
+    "json",
+    "json",
+  ]);
+});
+
+test("networks are a word, or a list of ids and of networks of the lease", () => {
+  const id: Schema = { type: "object", required: ["uuid"], properties: { uuid: { type: "string" } } };
+  const field = only({ anyOf: [{ enum: ["auto", "none"] }, { type: "array", items: { anyOf: [id, REFERENCE] } }] });
+  assert.equal(field.control, "list");
+  assert.deepEqual(
+    [field.instead, field.refers, field.typed, field.wrap],
+    [["auto", "none"], ["network"], true, "uuid"],
+  );
+});
+
+test("what can only be a reservation of the lease cannot be typed", () => {
+  const field = only(REFERENCE);
+  assert.deepEqual([field.control, field.refers, field.typed], ["named", ["network"], false]);
+});
+
+test("what is needed comes first, and is missed by its label", () => {
+  const schema: Schema = {
+    required: ["size"],
+    properties: { amount: { type: "integer" }, size: { type: "integer", title: "Size of each" } },
+  };
+  assert.deepEqual(
+    fieldsOf(schema).map(({ name }) => name),
+    ["size", "amount"],
+  );
+  assert.equal(missingField(schema, { amount: 1 })?.label, "Size of each");
+  assert.equal(missingField(schema, { size: 1 }), null);
+  assert.deepEqual(known(schema, { size: 1, other: 2 }), { size: 1 });
+});
+
+test("a new reservation has one of what it counts", () => {
+  const count: Schema = { type: "integer" };
+  assert.deepEqual(initialValues({ required: ["amount"], properties: { amount: count } }), { amount: 1 });
+  assert.deepEqual(initialValues({ properties: { min: count, max: count, amount: count } }), { min: 1, max: 1 });
+  assert.deepEqual(initialValues({ required: ["size"], properties: { size: count, amount: count } }), {});
+});
+
+test("a value is taken away, and base64 is what was typed", () => {
+  assert.deepEqual(withValue({ a: 1, b: 2 }, "a", undefined), { b: 2 });
+  assert.equal(decoded(encoded("#cloud-config\nname: Zürich")), "#cloud-config\nname: Zürich");
+  assert.equal(decoded("%"), null);
+});
+
+test("nobody has to read JSON", () => {
+  assert.equal(lineOf(["a", true, null]), "a, yes, nothing");
+  assert.deepEqual(linesOf([{ name: "scope-1", answer: { address: "10.0.0.1", ports: [1, 2] } }]), [
+    "name: scope-1",
+    "answer / address: 10.0.0.1",
+    "answer / ports: 1, 2",
+  ]);
+  assert.deepEqual(attributeInWords("memory_mb", 4096), { name: "Memory", text: "4 GiB" });
+  assert.deepEqual(attributeInWords("hook_url", "https://x"), { name: "Hook URL", text: "https://x" });
+  assert.equal(attributeInWords("physical_network", null), null);
+  assert.deepEqual(capacityInWords({ VCPU: 16, MEMORY_MB: 4096, CUSTOM_GPU: 4 }), [
+    "16 vCPUs",
+    "4 GiB memory",
+    "4 gpu",
+  ]);
+  assert.deepEqual(capacityInWords({ UNIT: 1 }), []);
+});
