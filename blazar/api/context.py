@@ -16,6 +16,7 @@ from blazar.api.bodies import read_object
 from blazar.api.bounds import DEFAULTS, ApiBounds
 from blazar.api.identity import Caller, Identity
 from blazar.api.leases.rendered import RenderedLeases
+from blazar.api.microversion import Version
 from blazar.api.queries import Query
 from blazar.api.routes import Route
 from blazar.api.served import Served
@@ -63,12 +64,14 @@ class Call:
     """A request whose caller is known, and the route that serves it.
 
     ``modern``: it asks for a version with the conventions of 1.1, in which an unknown query parameter is refused.
+    ``version``: the microversion; None in version 2.
     """
 
     services: Services
     caller: Caller
     route: Route
     modern: bool = False
+    version: Version | None = None
 
     @property
     def manager(self) -> Manager:

@@ -112,7 +112,7 @@ class _View:
         method = "GET" if request.method == "HEAD" else request.method
         row = next(row for row in self.rows if row.method == method and row.serves(g.version))
         modern = microversion.has_conventions(g.version)
-        call = Call(services(), g.get("caller", _NOBODY), row, modern)
+        call = Call(services(), g.get("caller", _NOBODY), row, modern, g.version)
         if not row.on_target:
             call.authorize()
         response = _response(row, row.handler(call, **parameters))

@@ -72,9 +72,7 @@ def _reservation(view: LeaseView, reservation: Reservation) -> Json:
     return {
         # Before the reservation's own flavor exists, it shows the one that was requested.
         **(
-            reservation.shown
-            if reservation.cloud_ids.values
-            else {**reservation.shown, **reservation.parameters.values}
+            reservation.shown if reservation.cloud_ids.values else {**reservation.shown, **reservation.shown_parameters}
         ),
         "id": reservation.id,
         "lease_id": view.lease.id,

@@ -26,6 +26,9 @@ SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
 }
 """Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""
 
+SECRETS: Mapping[str, tuple[str, ...]] = {}
+"""Parameters that are kept for the start, and are never shown or sent to anybody, by resource type."""
+
 
 def unknown_lease(lease_id: str) -> NotFound:
     """Return the error for a lease that does not exist; clients rely on its wording."""
@@ -161,7 +164,8 @@ class Reservation:
     ``unassigned`` are allocated resources that could not be assigned, ``failed`` those that have failed, by calendar
     id. ``missing_since`` and ``changed_since`` are since when ``missing_resources`` and ``resources_changed`` hold;
     None where they do not, or where an earlier version set them. ``region`` is that of its resources, empty where no
-    regions are configured.
+    regions are configured. ``parent`` is the id of the reservation of the lease that it is a part of, None for one that
+    a user asked for.
     """
 
     id: str
@@ -179,6 +183,7 @@ class Reservation:
     missing_since: datetime | None = None
     changed_since: datetime | None = None
     region: str = ""
+    parent: str | None = None
 
     @property
     def lost(self) -> frozenset[int]:
@@ -186,10 +191,16 @@ class Reservation:
         return self.unassigned | self.failed
 
     @property
+    def shown_parameters(self) -> Json:
+        """Return the parameters without those that are secret."""
+        secret = SECRETS.get(self.resource_type, ())
+        return {key: value for key, value in self.parameters.values.items() if key not in secret}
+
+    @property
     def shown(self) -> Json:
         """Return the parameters and the cloud ids that users need to know; an id that does not exist yet is None."""
         ids = SHOWN_IDS.get(self.resource_type, self.cloud_ids.values)
-        return {**self.parameters.values, **{key: self.cloud_ids.values.get(key) for key in ids}}
+        return {**self.shown_parameters, **{key: self.cloud_ids.values.get(key) for key in ids}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +249,15 @@ class Lease:
     def event_with(self, event_id: str) -> Event | None:
         """Return the event with this id."""
         return next((e for e in self.events if e.id == event_id), None)
+
+    @property
+    def asked_for(self) -> tuple[Reservation, ...]:
+        """Return the reservations that a user asked for: those that are no part of another."""
+        return tuple(r for r in self.reservations if r.parent is None)
+
+    def children(self, reservation_id: str) -> tuple[Reservation, ...]:
+        """Return the reservations that are part of another, in their order."""
+        return tuple(r for r in self.reservations if r.parent == reservation_id)
 
     def reservation(self, reservation_id: str) -> Reservation | None:
         """Return the reservation with this id."""

@@ -121,6 +121,11 @@ class Task:
             raise LookupError(f"lease {self.lease.id} has no reservation {reservation_id}")
         return found
 
+    @property
+    def children(self) -> tuple[Reservation, ...]:
+        """Return what the reservation is made of, in order: at a start these are active, with their cloud ids."""
+        return self.lease.children(self.reservation.id)
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -237,6 +242,29 @@ class Refers(Protocol):
 
         Those of a new reservation have the index that the request gives, until the manager puts ids in their place.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A reservation that another one is made of: its type, and its parameters as a request has them.
+
+    ``pointer`` is the JSON pointer, in the parameters of the other, of what it follows from: errors name that.
+    """
+
+    resource_type: str
+    parameters: Json
+    pointer: str = ""
+
+
+@runtime_checkable
+class Expands(Protocol):
+    """A type that takes no resources of its own: its reservations are made of others, of other types.
+
+    These are made and booked with it, start before it and end after it; ``demand`` is never called.
+    """
+
+    def children(self, parameters: Content) -> tuple[Child, ...]:
+        """Return what a new reservation is made of, at least one, in the order in which tasks have them."""
 
 
 @runtime_checkable

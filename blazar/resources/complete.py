@@ -17,9 +17,11 @@ from blazar.model.resource import Resource, ResourceKind
 from blazar.resources.base import (
     Action,
     Changes,
+    Child,
     ChoosesAction,
     DescribesParameters,
     Done,
+    Expands,
     Given,
     ListsReservations,
     NotYet,
@@ -57,6 +59,7 @@ class CompleteType:
         self._resolves = plain if isinstance(plain, Resolves) else None
         self._requires = plain if isinstance(plain, Requires) else None
         self._refers = plain if isinstance(plain, Refers) else None
+        self._expands = plain if isinstance(plain, Expands) else None
         self._changes = plain if isinstance(plain, Changes) else None
         self._reports_use = plain if isinstance(plain, ReportsUse) else None
         self._prepares = plain if isinstance(plain, Prepares) else None
@@ -71,6 +74,19 @@ class CompleteType:
     def resolves(self) -> bool:
         """Return whether parameters need data from the cloud."""
         return self._resolves is not None
+
+    @property
+    def expands(self) -> bool:
+        """Return whether its reservations are made of others, and take no resources themselves."""
+        return self._expands is not None
+
+    def children(self, parameters: Content) -> tuple[Child, ...]:
+        """Return what a new reservation is made of; by default nothing but itself."""
+        if self._expands is None:
+            return ()
+        if not (found := tuple(self._expands.children(parameters))):
+            raise TypeError(f"children of {self.resource_type} returned none; give at least one")
+        return found
 
     def within(self, region: str) -> CompleteType:
         """Return the type of one region; there is one."""
@@ -209,6 +225,7 @@ CAPABILITIES: tuple[type, ...] = (
     Resolves,
     Requires,
     Refers,
+    Expands,
     Changes,
     ReportsUse,
     Prepares,

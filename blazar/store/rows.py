@@ -55,6 +55,7 @@ RESERVATION_COLUMNS = (
     reservations.c.missing_since,
     reservations.c.changed_since,
     reservations.c.region,
+    reservations.c.parent_id,
 )
 EVENT_COLUMNS = (
     events.c.lease_id,
@@ -211,6 +212,7 @@ def reservation_row(lease_id: str, position: int, reservation: Reservation) -> d
         "missing_since": reservation.missing_since,
         "changed_since": reservation.changed_since,
         "region": reservation.region,
+        "parent_id": reservation.parent,
     }
 
 

@@ -171,6 +171,8 @@ reservations = sa.Table(
     sa.Column("resource_id", Id),
     # That of its resources, chosen when it is made; empty as that of resources is.
     sa.Column("region", sa.String(64), nullable=False, server_default=""),
+    # The reservation of the same lease that it is a part of; NULL for one that a user asked for.
+    sa.Column("parent_id", Id),
     sa.Column("status", sa.String(13), nullable=False),
     sa.Column("missing_resources", sa.Boolean, nullable=False),
     sa.Column("resources_changed", sa.Boolean, nullable=False),

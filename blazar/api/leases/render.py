@@ -24,7 +24,7 @@ def lease(value: Lease) -> Json:
         "degraded": value.degraded,
         "created_at": spaced(value.created_at),
         "updated_at": spaced_or_none(value.updated_at),
-        "reservations": [_reservation(value.id, reservation) for reservation in value.reservations],
+        "reservations": [_reservation(value.id, reservation) for reservation in value.asked_for],
         "events": [_event(value.id, event) for event in value.events if event.event_type not in _HIDDEN],
     }
 

@@ -64,7 +64,7 @@ def payload(lease: Lease) -> dict[str, Any]:
         "degraded": lease.degraded,
         "created_at": _spaced(lease.created_at),
         "updated_at": _spaced(lease.updated_at),
-        "reservations": [_reservation(lease, reservation) for reservation in lease.reservations],
+        "reservations": [_reservation(lease, reservation) for reservation in lease.asked_for],
         "events": [_event(lease, event) for event in lease.events if event.event_type not in REQUEST_EVENTS],
     }
 

@@ -47,8 +47,12 @@ def of_lease(referrers: Sequence[Referrer]) -> Waits:
 
 
 def waits_at_start(runtime: Runtime, lease: Lease) -> Waits:
-    """Return what each reservation of a lease refers to: it starts when these are active."""
-    return {r.id: frozenset(str(each.reservation) for each in runtime.references(r)) for r in lease.reservations}
+    """Return what each reservation of a lease refers to, or is made of: it starts when these are active."""
+    found = {r.id: {str(each.reservation) for each in runtime.references(r)} for r in lease.reservations}
+    for reservation in lease.reservations:
+        if reservation.parent in found:
+            found[reservation.parent].add(reservation.id)
+    return {id_: frozenset(others) for id_, others in found.items()}
 
 
 def waits_at_end(runtime: Runtime, lease: Lease) -> Waits:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -42,7 +42,7 @@ class _Wanted:
     lease: Lease
     requests: Sequence[PlacementRequest]
     project_id: str
-    asked: Sequence[Place]
+    asked: Mapping[str, Place]
     besides: str | None = None
     current: LeaseView | None = None
 
@@ -50,6 +50,13 @@ class _Wanted:
     def is_new(self) -> bool:
         """Return whether the lease is a new one."""
         return self.besides is None
+
+
+def _places(lease: Lease, named: Mapping[str, Place]) -> Mapping[str, Place]:
+    """Return where a question names the reservations of a lease; the parts of one are where that is, without keys."""
+    places = {r.id: named.get(r.id, Place(None, id=r.id)) for r in lease.asked_for}
+    parents = {r.id: r.parent for r in lease.reservations if r.parent is not None}
+    return {**places, **{id_: replace(places[parent], keys=frozenset()) for id_, parent in parents.items()}}
 
 
 class _Deadline:
@@ -123,7 +130,8 @@ class AvailabilityService:
             operator=asker.operator,
         )
         new = self._new_leases.draft(request, times.window, checks_references=self._checks_references)
-        places = [Place(index) for index in range(len(new.lease.reservations))]
+        named = {r.id: Place(index) for index, r in enumerate(new.lease.asked_for)}
+        places = _places(new.lease, named)
         best: Availability | None = None
         for each in new.options():
             wanted = _Wanted(each.lease, each.placement_requests, asker.project_id, places)
@@ -164,8 +172,9 @@ class AvailabilityService:
             self._wanted(question, found, found.placement_requests), question.asked_by, times.range, now
         )
         counts = tuple(
-            sum(a.count for a in found.allocations if a.reservation_id == request.reservation_id)
-            for request in found.placement_requests
+            sum(a.count for a in found.allocations if a.reservation_id in ids)
+            for each in found.lease.asked_for
+            for ids in ({each.id, *(child.id for child in found.lease.children(each.id))},)
         )
         last = min(times.last_start, before.end - length)
         until = None
@@ -223,7 +232,7 @@ class AvailabilityService:
     ) -> _Wanted:
         current = view(self._runtime.store, found.lease, found.allocations) if self._enforcement.enabled else None
         named = {each.id: Place(index, each.parameters, each.id) for index, each in enumerate(question.changes)}
-        places = [named.get(r.id, Place(None, id=r.id)) for r in found.after.reservations]
+        places = _places(found.after, named)
         return _Wanted(found.after, requests, found.lease.project_id, places, found.lease.id, current)
 
     def _free_time(self, wanted: _Wanted, asker: Actor, range_: Window, now: datetime) -> FreeTime:
@@ -255,9 +264,21 @@ class AvailabilityService:
             )
             for kind, timeline in seen.timelines.items()
         }
-        standing = bounds.refusals(*seen.so_far, more=len(wanted.requests))
+        standing = bounds.refusals(*seen.so_far, more=len(wanted.lease.reservations))
         limits = Limits(enforcement, asker, now, seen.use, wanted.current, standing)
-        return FreeTime(wanted.lease, wanted.requests, wanted.asked, kinds, limits, budget)
+        # What is made of others takes nothing itself.
+        known = {r.id: r for r in wanted.lease.reservations}
+        taking = tuple(known[request.reservation_id] for request in wanted.requests)
+        numbers = {r.id: number for number, r in enumerate(wanted.lease.asked_for)}
+        return FreeTime(
+            replace(wanted.lease, reservations=taking),
+            wanted.requests,
+            [wanted.asked[each.id] for each in taking],
+            [numbers[each.parent or each.id] for each in taking],
+            kinds,
+            limits,
+            budget,
+        )
 
     def _searched(
         self,
@@ -284,7 +305,7 @@ class AvailabilityService:
         if fits or not (question.explain or question.alternatives):
             return answer
         reasons = free_time.reasons(window, times.latest)
-        answer = replace(answer, reasons=reasons if question.explain else ())
+        answer = replace(answer, reasons=free_time.of_request(reasons) if question.explain else ())
         if not question.alternatives:
             return answer
         first = next((each for each in openings if not each.refusals), None)

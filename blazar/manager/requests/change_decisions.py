@@ -199,6 +199,12 @@ class ChangeDecisions:
                     code="unknown_reference",
                     pointer=f"/reservations/{number}/id",
                 )
+            if reservation.parent is not None:
+                raise InvalidInput(
+                    f"reservation {reservation.id} is a part of reservation {reservation.parent} and changes with "
+                    "that; leave it out",
+                    pointer=f"/reservations/{number}/id",
+                )
             if each.resource_type not in (None, reservation.resource_type):
                 raise Conflict(
                     f"reservation {reservation.id} is of type {reservation.resource_type}; "
@@ -221,7 +227,7 @@ class ChangeDecisions:
                     self._runtime.references(replace(r, parameters=parameters[r.id])),
                     f"/reservations/{places[r.id]}" if r.id in places else None,
                 )
-                for r in lease.reservations
+                for r in lease.asked_for
             ]
         )
 
@@ -269,6 +275,9 @@ class ChangeDecisions:
             # With the new status (a failed reservation is pending again), and the old parameters.
             was = replace(task, reservation=replace(task.reservation, status=reservation.status))
             kind = self._runtime.type_of(reservation)
+            if kind.expands:
+                # What it takes, its parts take.
+                continue
             # A reservation may keep using properties that were hidden since it was granted.
             catalog = self._runtime.store.resources.catalog(kind.kind)
             granted = keys(self._requirement(task.reservation)) & catalog.keys(private=True)

@@ -47,12 +47,14 @@ class Limits:
 class FreeTime:
     """The search for one lease: its placement requests, and the calendars of their kinds.
 
-    ``asked`` has, for each reservation of the lease, where the request names it.
+    ``lease`` has the reservations that take resources, each with its placement request. ``asked`` has, for each of
+    them, where the request names it, and ``numbers`` which one of the request it is, or is a part of.
     """
 
     lease: Lease
     requests: Sequence[PlacementRequest]
     asked: Sequence[Place]
+    numbers: Sequence[int]
     kinds: Mapping[ResourceKind, KindSearch]
     limits: Limits
     budget: Budget
@@ -87,13 +89,18 @@ class FreeTime:
         start = instant(opening.start)
         window = Window(start, start + length)
         placements = dict(zip(self.kinds, opening.placements, strict=True))
+        counts = [0] * len({*self.numbers})
+        regions = [""] * len(counts)
+        for number, reservation, (kind, index) in zip(self.numbers, self.lease.reservations, self._places, strict=True):
+            counts[number] += sum(share.count for share in placements[kind].assignments[index])
+            regions[number] = reservation.region
         return FreeWindow(
             window,
             instant(opening.last_start),
             None if opening.open_until is None else instant(opening.open_until),
-            tuple(sum(share.count for share in placements[kind].assignments[index]) for kind, index in self._places),
+            tuple(counts),
             self.refusals(window, placements),
-            tuple(each.region for each in self.lease.reservations),
+            tuple(regions),
         )
 
     def refusals(self, window: Window, placements: Mapping[ResourceKind, Placement]) -> tuple[Refusal, ...]:
@@ -128,7 +135,7 @@ class FreeTime:
         return limits.enforcement.refusals(question)
 
     def reasons(self, window: Window, latest: datetime) -> tuple[Reason, ...]:
-        """Return why the reservations that do not fit into a window do not."""
+        """Return why the reservations that take resources and do not fit into a window do not."""
         parts: dict[ResourceKind, list[tuple[Part, ...]]] = {kind: [] for kind in self.kinds}
         for number, request in enumerate(self.requests):
             parts[request.demand.kind].append(self._parts(number))
@@ -142,6 +149,10 @@ class FreeTime:
                 pointer = self.asked[number].pointer
                 found.append(Reason(number, window, asked, why.free, why.steps, why.message, pointer))
         return tuple(found)
+
+    def of_request(self, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+        """Return reasons with the numbers of the reservations that the request has."""
+        return tuple(replace(each, reservation=self.numbers[each.reservation]) for each in reasons)
 
     def alternatives(
         self, window: Window, reasons: Sequence[Reason], first: FreeWindow | None
@@ -159,7 +170,10 @@ class FreeTime:
         for number, request in enumerate(self.requests):
             free[request.demand.kind].append(short.get(number, request.demand.min_count))
         granted = partial(self._granted, window.start)
-        if (counts := alternatives.fewer(self.searches, list(free.values()), start, end, granted)) is not None:
+        # Nobody can ask for fewer of what a reservation is made of.
+        fixed = any(each.parent is not None for each in self.lease.reservations)
+        counts = None if fixed else alternatives.fewer(self.searches, list(free.values()), start, end, granted)
+        if counts is not None:
             by_kind = dict(zip(self.kinds, counts, strict=True))
             fewer = tuple(
                 counted(reservation.parameters, asked, min(by_kind[kind][index], request.demand.min_count))

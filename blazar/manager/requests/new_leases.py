@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -41,7 +42,7 @@ from blazar.resources.regional import in_region
 
 @dataclass(frozen=True, slots=True)
 class NewLease:
-    """A lease to book, with a placement request for each of its reservations.
+    """A lease to book, with a placement request for each of its reservations that takes resources.
 
     ``choice`` is in which regions these may lie; None where no regions are configured.
     """
@@ -57,23 +58,29 @@ class NewLease:
             yield self
             return
         for regions in self.choice.options():
-            located = zip(self.lease.reservations, self.placement_requests, regions, strict=True)
-            parts = [(replace(r, region=name), replace(p, demand=in_region(p.demand, name))) for r, p, name in located]
-            lease = replace(self.lease, reservations=tuple(r for r, _ in parts))
-            yield NewLease(lease, tuple(p for _, p in parts), self.key)
+            located = zip(self.lease.reservations, regions, strict=True)
+            lease = replace(self.lease, reservations=tuple(replace(r, region=name) for r, name in located))
+            names = {r.id: r.region for r in lease.reservations}
+            requests = (
+                replace(p, demand=in_region(p.demand, names[p.reservation_id])) for p in self.placement_requests
+            )
+            yield NewLease(lease, tuple(requests), self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class _NewReservation:
     """The id and the type of a reservation, and its parameters, checked and completed.
 
-    ``region`` is where it must lie, None if that is not said: then its resources decide.
+    ``region`` is where it must lie, None if that is not said: then its resources decide. ``pointer`` is where the
+    request has it; of a part of another, which is the ``parent``, where that one has what it follows from.
     """
 
     id: str
     kind: CompleteType
     parameters: Content
-    region: str | None = None
+    region: str | None
+    pointer: str
+    parent: str | None = None
 
 
 class NewLeases:
@@ -93,6 +100,8 @@ class NewLeases:
         if not self._enforcement.exempts(request.project_id):
             settings.bounds.check_lease(len(request.reservations))
         wanted = self._reservations(request)
+        if not self._enforcement.exempts(request.project_id):
+            settings.bounds.check_lease(len(wanted))
         if before_end is None and any(each.kind.action(each.parameters).saves_work for each in wanted):
             # No warning requested, but work to save: save it at the end itself, before anything is deleted.
             before_end = window.end
@@ -113,25 +122,25 @@ class NewLeases:
     def _new(
         self, lease: Lease, wanted: Sequence[_NewReservation], request: LeaseRequest, *, checks_references: bool
     ) -> NewLease:
-        demands = [self._demand(each, number, private=request.operator) for number, each in enumerate(wanted)]
+        demands = {each.id: self._demand(each, private=request.operator) for each in wanted if not each.kind.expands}
         if checks_references:
-            for number, (each, demand) in enumerate(zip(wanted, demands, strict=True)):
-                self._check_reference(each.parameters, demand, number, request.project_id)
-        requests = (PlacementRequest(r.id, demand) for r, demand in zip(lease.reservations, demands, strict=True))
-        choice = choose([self._allowed(*each) for each in zip(wanted, demands, strict=True)])
+            for each in wanted:
+                if each.id in demands:
+                    self._check_reference(each, demands[each.id], request.project_id)
+        requests = (PlacementRequest(id_, demand) for id_, demand in demands.items())
+        choice = choose([self._allowed(each, demands.get(each.id)) for each in wanted])
         if self._runtime.regions:
             _check_together(wanted, choice)
         return NewLease(lease, tuple(requests), request.key, choice if self._runtime.regions else None)
 
-    def _allowed(self, wanted: _NewReservation, demand: Demand) -> tuple[str, ...]:
+    def _allowed(self, wanted: _NewReservation, demand: Demand | None) -> tuple[str, ...]:
         """Return the regions in which a reservation may lie, at least one."""
-        allowed = self._runtime.regions.allowed(demand.requirement)
         if wanted.region is None:
-            return allowed
+            return tuple(self._runtime.regions) if demand is None else self._runtime.regions.allowed(demand.requirement)
         # Where the two contradict each other, there is nothing that it could get.
         return (wanted.region,)
 
-    def _check_reference(self, parameters: Content, demand: Demand, number: int, project_id: str) -> None:
+    def _check_reference(self, wanted: _NewReservation, demand: Demand, project_id: str) -> None:
         """Raise NotFound if a parameter names something that no resource open to the project belongs to."""
         field = demand.reference
         if field is None:
@@ -139,9 +148,9 @@ class NewLeases:
         catalog = self._runtime.store.resources.catalog(demand.kind)
         if not visible(catalog, project_id)(demand.requirement):
             raise NotFound(
-                f"{field}: there is no {quoted(parameters.values.get(field))} with {noun(demand.kind)}s that the "
-                "project can reserve; give another one",
-                pointer=f"/reservations/{number}/{field}",
+                f"{field}: there is no {quoted(wanted.parameters.values.get(field))} with {noun(demand.kind)}s that "
+                "the project can reserve; give another one",
+                pointer=wanted.pointer if wanted.parent else f"{wanted.pointer}/{field}",
             )
 
     def _reservations(self, request: LeaseRequest) -> list[_NewReservation]:
@@ -153,14 +162,34 @@ class NewLeases:
             for number, (kind, each) in enumerate(zip(kinds, located, strict=True)):
                 with pointing_at(f"/reservations/{number}"):
                     # Ids of flavors, images and networks mean something in one region only.
-                    region = settled(located, number) if kind.resolves else each.region
+                    region = settled(located, number) if kind.resolves or kind.expands else each.region
                     found_in = kind.within(region or "")
                     given = found_in.resolve(Given(each.parameters), project_id=request.project_id)
                     resolved.append((kind, given, region))
             for number, (kind, given, region) in enumerate(resolved):
-                with pointing_at(f"/reservations/{number}"):
-                    found.append(_NewReservation(str(uuid.uuid4()), kind, kind.parameters(given), region))
-        return _identified(found)
+                pointer = f"/reservations/{number}"
+                with pointing_at(pointer):
+                    found.append(_NewReservation(str(uuid.uuid4()), kind, kind.parameters(given), region, pointer))
+            # After all that the request has: references in it are indices.
+            found = _identified(found)
+            for parent in tuple(found):
+                found += self._children(parent, request.project_id)
+        return found
+
+    def _children(self, parent: _NewReservation, project_id: str) -> Iterator[_NewReservation]:
+        """Yield the reservations that another is made of. InvalidInput and NotFound point at what they follow from."""
+        for child in parent.kind.children(parent.parameters):
+            pointer = parent.pointer + child.pointer
+            if child.resource_type not in self._runtime.types:
+                raise InvalidInput(
+                    f"it needs reservations of the type {child.resource_type}, which this service does not have",
+                    pointer=pointer,
+                )
+            kind = self._runtime.types[child.resource_type]
+            with _at(pointer):
+                given = kind.within(parent.region or "").resolve(Given(child.parameters), project_id=project_id)
+                parameters = kind.parameters(given)
+            yield _NewReservation(str(uuid.uuid4()), kind, parameters, parent.region, pointer, parent.id)
 
     def _type(self, resource_type: str, number: int) -> CompleteType:
         types = self._runtime.types
@@ -172,13 +201,13 @@ class NewLeases:
             )
         return types[resource_type]
 
-    def _demand(self, wanted: _NewReservation, number: int, *, private: bool) -> Demand:
+    def _demand(self, wanted: _NewReservation, *, private: bool) -> Demand:
         kind, resources = wanted.kind, self._runtime.store.resources
         try:
             return kind.demand(wanted.parameters, known=resources.known_properties(kind.kind, private=private))
         except InvalidInput:
             # It may ask for a property that is newer than what this process has read.
-            with pointing_at(f"/reservations/{number}"):
+            with pointing_at(wanted.pointer) if wanted.parent is None else _at(wanted.pointer):
                 return kind.demand(wanted.parameters, known=resources.catalog(kind.kind).keys(private=private))
 
 
@@ -189,8 +218,8 @@ def _identified(wanted: Sequence[_NewReservation]) -> list[_NewReservation]:
         return list(wanted)
     of_new_lease(
         [
-            Referrer(each.id, each.kind.resource_type, references, f"/reservations/{number}")
-            for number, (each, references) in enumerate(zip(wanted, of_each, strict=True))
+            Referrer(each.id, each.kind.resource_type, references, each.pointer)
+            for each, references in zip(wanted, of_each, strict=True)
         ]
     )
     ids = [each.id for each in wanted]
@@ -200,16 +229,28 @@ def _identified(wanted: Sequence[_NewReservation]) -> list[_NewReservation]:
     ]
 
 
+@contextmanager
+def _at(pointer: str) -> Iterator[None]:
+    """Have an error point at this place of the request, which has nothing of what was wrong itself."""
+    try:
+        yield
+    except (InvalidInput, NotFound) as error:
+        error.pointer = pointer
+        raise
+
+
 def _check_together(wanted: Sequence[_NewReservation], choice: Choice) -> None:
     """Raise InvalidInput if a reservation refers to one that has to lie in another region."""
     at = {each.id: number for number, each in enumerate(wanted)}
     for number, each in enumerate(wanted):
+        if each.parent is not None:
+            continue
         for reference in each.kind.references(each.parameters):
             other = at[str(reference.reservation)]
             if any(regions[number] != regions[other] for regions in choice.options()):
                 raise InvalidInput(
                     "it refers to a reservation that lies in another region; name one region for both",
-                    pointer=f"/reservations/{number}{reference.pointer}",
+                    pointer=each.pointer + reference.pointer,
                 )
 
 
@@ -263,6 +304,7 @@ def _lease(
                 status=ReservationStatus.PENDING,
                 created_at=now,
                 parameters=each.parameters,
+                parent=each.parent,
             )
             for each in wanted
         ),

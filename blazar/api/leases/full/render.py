@@ -53,7 +53,7 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "updated_at": _instant(value.updated_at),
         "deleted_at": _instant(value.deleted_at),
         "conditions": list(_conditions(details, view))[:MOST_PARTS],
-        "reservations": [_reservation(each, details, view) for each in value.reservations],
+        "reservations": [_reservation(each, details, view) for each in value.asked_for],
         "events": [_event(each, details, view) for each in _shown(value.events)],
         "links": [{"rel": "self", "href": link(f"/v1/leases/{value.id}")}],
     }
@@ -70,10 +70,14 @@ def _shown(events: Sequence[Event]) -> list[Event]:
 
 
 def _without_ids(shown: Json) -> Json:
-    parts = {key: [{**each, "id": None} for each in shown[key]] for key in ("reservations", "events")}
-    for each in parts["reservations"]:
-        each["use"] = {**each["use"], "scheduler_hints": {}}
-    return {**shown, "id": None, "conditions": [], "links": [], **parts}
+    events = [{**each, "id": None} for each in shown["events"]]
+    reservations = [_planned(each) for each in shown["reservations"]]
+    return {**shown, "id": None, "conditions": [], "links": [], "reservations": reservations, "events": events}
+
+
+def _planned(shown: Json) -> Json:
+    children = {"children": [_planned(each) for each in shown["children"]]} if "children" in shown else {}
+    return {**shown, "id": None, "use": {**shown["use"], "scheduler_hints": {}}, **children}
 
 
 def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
@@ -91,9 +95,16 @@ def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
         "allocations": sorted(allocations, key=lambda each: str(each["resource"]["id"])),
         "use": _use(value, held),
         **({"cloud_ids": dict(value.cloud_ids.values)} if view.operator else {}),
+        **_children(value, details, view),
         "created_at": zulu(value.created_at),
         "updated_at": _instant(value.updated_at),
     }
+
+
+def _children(value: Reservation, details: LeaseDetails, view: View) -> Json:
+    """Return what a reservation is made of, if it is made of others."""
+    children = details.lease.children(value.id) if view.children else ()
+    return {"children": [_reservation(each, details, view) for each in children]} if children else {}
 
 
 def _given_by_type(value: Reservation) -> Json:
@@ -103,7 +114,7 @@ def _given_by_type(value: Reservation) -> Json:
 
 def _parameters(value: Reservation) -> Json:
     """Return the parameters as requests have them, requirements as lists."""
-    shown = dict(value.parameters.values)
+    shown = dict(value.shown_parameters)
     if value.resource_type == _OF_FLAVOR:
         # What is kept of the flavor, not a requirement of the user.
         shown.pop("resource_properties", None)
@@ -144,13 +155,14 @@ def _conditions(details: LeaseDetails, view: View) -> Iterator[Json]:
     for each in value.reservations:
         # What an earlier version wrote has no time of its own.
         otherwise = each.updated_at or value.updated_at or value.created_at
+        shown_id = each.id if view.children else each.parent or each.id
         if each.missing_resources:
             held = [one for one in details.held if one.reservation_id == each.id]
             missing = _missing(each, held)
             reason = reasons.of_missing(each, held, missing, view)
-            yield _condition("missing_resources", each.id, each.missing_since or otherwise, missing, reason)
+            yield _condition("missing_resources", shown_id, each.missing_since or otherwise, missing, reason)
         if each.resources_changed:
-            yield _condition("resources_changed", each.id, each.changed_since or otherwise, None, None)
+            yield _condition("resources_changed", shown_id, each.changed_since or otherwise, None, None)
     for event in value.events:
         if (name := _condition_of(event)) is not None:
             since = event.trouble_since or event.updated_at or event.time or value.created_at

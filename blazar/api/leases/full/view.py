@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blazar.api.context import Call
+from blazar.api.microversion import Version
 from blazar.api.preconditions import Tags
 
 NAMES = "blazar:calendar:get_names"
@@ -14,13 +15,20 @@ NAMES = "blazar:calendar:get_names"
 MINOR = 1
 """The minor version in whose shape leases are shown."""
 
+CHILDREN: Version = (1, 2)
+"""The first version in which reservations are shown with those that they are made of."""
+
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown: everything to an operator; ``names`` of resources to others by policy."""
+    """What is shown: everything to an operator; ``names`` of resources to others by policy.
+
+    ``children``: what reservations are made of.
+    """
 
     operator: bool
     names: bool
+    children: bool = False
 
     @property
     def letter(self) -> str:
@@ -35,4 +43,5 @@ class View:
 
 def view_of(call: Call) -> View:
     """Return what a caller may see."""
-    return View(call.is_operator, call.allows(NAMES))
+    children = call.version is not None and call.version >= CHILDREN
+    return View(call.is_operator, call.allows(NAMES), children)
