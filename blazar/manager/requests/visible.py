@@ -49,7 +49,8 @@ class Visible:
         self.public = shape.public
         capabilities = catalog.capabilities if viewer.private else catalog.capabilities - catalog.private
         self.capabilities = capabilities
-        if viewer.names:
+        # Where all see names, the other attributes are for operators: the URL of a hook may have a secret in it.
+        if viewer.names and (viewer.private or not shape.named):
             self.keys = catalog.keys(private=viewer.private) | capabilities | frozenset(shape.public)
         else:
             self.keys = capabilities | frozenset(shape.public)
