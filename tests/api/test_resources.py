@@ -14,7 +14,7 @@ from blazar.model.resource_kinds import KindShape
 from blazar.resources.kinds import CompleteKind
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
-from tests.world import World, a_host, addresses, things
+from tests.world import World, a_host, addresses, devices, things
 
 VERSION = {"OpenStack-API-Version": "reservation 1.2"}
 MEMBER = {**VERSION, **token()}
@@ -340,3 +340,12 @@ def test_a_kind_that_says_nothing_of_itself_has_the_words_of_its_name():
 
     described = CompleteKind(Plain()).described({"lab:desk": None})
     assert (described.shape.noun, described.shape.nouns, described.resource_types) == ("desk", "desks", ("lab:desk",))
+
+
+def test_at_1_0_a_lease_of_a_device_shows_what_was_handed_over(world, http):
+    device = world.register_device()
+    lease = world.lease(devices())
+    world.run()
+    (shown,) = http.get(f"/v1/leases/{lease.id}", headers=token()).json["lease"]["reservations"]
+    answer = {"address": f"{device.external_id}.simulated.example"}
+    assert shown["resources"] == [{"id": device.external_id, "name": device.name, "answer": answer}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from blazar.api.kinds.flat import FlatKind
 from blazar.api.kinds.flat_answers import FlatAnswers
+from blazar.api.kinds.generic import RESOURCES
 from blazar.api.shapes import BEFORE_END, NUMBER, TEXT, TEXT_OR_NULL, Json, a_reservation
 from blazar.api.validation import Schema
 from blazar.clouds.hooks.addresses import LONGEST_URL
@@ -19,12 +20,28 @@ _ATTRIBUTES: Schema = {
     "uid": {**_TEXT, "description": "its id elsewhere; by default its id here"},
     "hook_url": {**_TEXT, "type": ["string", "null"], "maxLength": LONGEST_URL, "description": "the URL of its hook"},
 }
+_RESERVATION = a_reservation(
+    "device",
+    {
+        "min": NUMBER,
+        "max": NUMBER,
+        "resource_properties": TEXT_OR_NULL,
+        "before_end": BEFORE_END,
+        "resources": RESOURCES,
+    },
+    {
+        "min": 1,
+        "max": 2,
+        "resource_properties": '["==", "$model", "rpi4"]',
+        "before_end": "default",
+        "resources": [{"id": "0b1c2d3e", "name": "edge-1", "answer": {"address": "edge-1.example"}}],
+    },
+)
 _RESERVATIONS: Json = {
-    "DeviceReservation": a_reservation(
-        "device",
-        {"min": NUMBER, "max": NUMBER, "resource_properties": TEXT_OR_NULL, "before_end": BEFORE_END},
-        {"min": 1, "max": 2, "resource_properties": '["==", "$model", "rpi4"]', "before_end": "default"},
-    ),
+    "DeviceReservation": {
+        **_RESERVATION,
+        "required": [name for name in _RESERVATION["required"] if name != "resources"],
+    },
 }
 _ANSWERS = FlatAnswers(
     resource_type="device",
