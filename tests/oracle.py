@@ -21,6 +21,7 @@ PHYSICAL_HOST = "physical:host"
 ADDRESS = "virtual:floatingip"
 NETWORK = "network"
 VOLUME = "virtual:volume"
+SERVER = "virtual:server"
 THINGS = ("device", "generic")
 BESIDE_HOSTS = (ADDRESS, NETWORK, VOLUME, *THINGS)
 """Types that have nothing on hosts."""
@@ -87,7 +88,13 @@ def check_cloud(
             room = promised(store, lease, reservation)
             assert inside == set(room), "a reservation of servers has other hosts than promised"
             assert not set(room) & held, "a host is shared and alone"
-            assert projects == [lease.project_id], "the project of an active lease cannot boot servers"
+            booted = [s for s in working if s.flavor == flavor_name(reservation.id)]
+            if reservation.resource_type == SERVER:
+                assert projects == [], "others can boot servers where the service has booted its own"
+                where = Counter(s.host for s in booted if s.status == "ACTIVE")
+                assert where == room, f"the servers of a reservation are on {where}, not on {room}"
+            else:
+                assert projects == [lease.project_id], "the project of an active lease cannot boot servers"
             for host, count in room.items():
                 slots.setdefault(host, {})[resource_class(reservation.id)] = count
         else:

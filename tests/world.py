@@ -51,6 +51,7 @@ from blazar.resources.instances.virtual import VirtualInstance
 from blazar.resources.kinds import Uses
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.type import NetworkReservation
+from blazar.resources.servers.type import VirtualServer
 from blazar.resources.volumes.kind import VolumePools
 from blazar.resources.volumes.type import VirtualVolume
 from blazar.store.store import Store
@@ -95,7 +96,17 @@ def _volumes(cloud: Cloud, settings: HostSettings) -> ResourceType:
     return VirtualVolume(cloud, before_end=settings.before_end)
 
 
-TYPES = (PhysicalHost, VirtualInstance, FlavorInstance, _addresses, _networks, _devices, _things, _volumes)
+TYPES = (
+    PhysicalHost,
+    VirtualInstance,
+    FlavorInstance,
+    _addresses,
+    _networks,
+    _devices,
+    _things,
+    _volumes,
+    VirtualServer,
+)
 
 
 def kinds_of(cloud: Cloud, settings: HostSettings) -> Mapping[ResourceKind, Any]:
@@ -428,6 +439,12 @@ def devices(minimum: int = 1, maximum: int | None = None, **more: Any) -> Reserv
 def volumes(amount: object = 1, *, size: object = 10, **more: Any) -> ReservationRequest:
     """Ask for volumes."""
     return ReservationRequest("virtual:volume", {"amount": amount, "size": size, **more})
+
+
+def servers(amount: object = 1, **more: Any) -> ReservationRequest:
+    """Ask for servers that are booted at the start."""
+    size = {"vcpus": 8, "memory_mb": 4096, "disk_gb": 20}
+    return ReservationRequest("virtual:server", {"amount": amount, "image": "cirros", **size, **more})
 
 
 def units(amount: object = 1, **more: Any) -> ReservationRequest:

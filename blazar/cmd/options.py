@@ -164,6 +164,7 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
             "device.plugin",
             "generic.plugin",
             "virtual.volume.plugin",
+            "virtual.server.plugin",
         ],
         help="Resource types to enable, by entry point name.",
     ),

@@ -32,7 +32,7 @@ Checks the configuration, the database, the message bus and the cloud, and says 
 Exit codes: 0 no problem, 1 warnings, 2 failures that must be fixed, 255 the check could not be run."""
 
 
-WITH_GROUPS = frozenset({"virtual.instance.plugin", "flavor.instance.plugin"})
+WITH_GROUPS = frozenset({"virtual.instance.plugin", "flavor.instance.plugin", "virtual.server.plugin"})
 """Plugins whose reservations may have server groups."""
 
 IN_PROJECTS = frozenset({"virtual.server.plugin", "virtual.stack.plugin", "virtual.volume.plugin"})

@@ -42,7 +42,7 @@ def parse(text: str) -> FilterNotification:
 def _store(stored: dict[str, Any], lease: Lease) -> None:
     for part, reservation in zip(stored["reservations"], lease.reservations, strict=True):
         del part["cloud_ids"], part["unassigned"], part["failed"]
-        part["parameters"] = dict(reservation.parameters.values)
+        part["parameters"] = dict(reservation.shown_parameters)
         part["artefacts"] = cloud_ids_json(reservation)
     for part, event in zip(stored["events"], lease.events, strict=True):
         del part["saved_state"]

@@ -124,7 +124,7 @@ class LeaseView:
     @property
     def substance(self) -> tuple[object, ...]:
         """Return the fields that determine the answer, without timestamps and generations."""
-        reservations = tuple((r.id, r.resource_type, r.parameters.values) for r in self.lease.reservations)
+        reservations = tuple((r.id, r.resource_type, r.shown_parameters) for r in self.lease.reservations)
         held = tuple((h.reservation_id, h.resource.external_id, h.count) for h in self.allocated_resources)
         return self.lease.name, self.lease.window, self.before_end, reservations, held
 

@@ -23,10 +23,11 @@ SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
     "flavor:instance": _OF_INSTANCES,
     "network": ("network_id",),
     "virtual:volume": ("volume_ids", "volume_types"),
+    "virtual:server": (*_OF_INSTANCES, "server_ids"),
 }
 """Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""
 
-SECRETS: Mapping[str, tuple[str, ...]] = {}
+SECRETS: Mapping[str, tuple[str, ...]] = {"virtual:server": ("user_data", "source_flavor")}
 """Parameters that are kept for the start, and are never shown or sent to anybody, by resource type."""
 
 

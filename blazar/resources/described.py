@@ -12,6 +12,7 @@ from blazar.resources.hosts.schema import SCHEMA as HOSTS
 from blazar.resources.instances.schemas import FLAVOR, VIRTUAL
 from blazar.resources.networks.schema import SCHEMA as NETWORKS
 from blazar.resources.schemas import Schema
+from blazar.resources.servers.schema import SCHEMA as SERVERS
 from blazar.resources.volumes.schema import SCHEMA as VOLUMES
 
 SCHEMAS: Mapping[str, Schema] = {
@@ -23,6 +24,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "device": DEVICES,
     "generic": GENERIC,
     "virtual:volume": VOLUMES,
+    "virtual:server": SERVERS,
 }
 """What a request for a reservation of each of our types may have."""
 

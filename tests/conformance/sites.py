@@ -10,6 +10,7 @@ from typing import Any
 
 from blazar.clouds.ports import Cloud, Flavor, Segment, SegmentNetwork
 from blazar.clouds.simulated import Durations, MemoryStorage, SimulatedCloud, State
+from blazar.clouds.simulated.boot_state import BootImageState
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.clouds.simulated.volume_state import PoolState
 from blazar.model.requests import Registration
@@ -31,6 +32,7 @@ from blazar.resources.kinds import CloudResource, Kind
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.registration import name_of as segment_name
 from blazar.resources.networks.type import NetworkReservation
+from blazar.resources.servers.type import VirtualServer
 from blazar.resources.volumes.kind import VolumePools
 from blazar.resources.volumes.type import VirtualVolume
 from blazar.testing.conformance import Harness, Invalid, Surroundings
@@ -142,6 +144,29 @@ class SharedHosts(OnHosts):
             state.flavors.pop(reservation_id, None)
             for key in [key for key, group in state.groups.items() if reservation_id in group.name]:
                 del state.groups[key]
+            for key in [k for k, a in state.aggregates.items() if a.metadata.get("reservation") == reservation_id]:
+                del state.aggregates[key]
+
+
+class Booted(OnHosts):
+    """Hosts that several reservations share, with servers that the service boots."""
+
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around, lambda cloud: VirtualServer(cloud, SETTINGS), _hosts, _cloud())
+        with self.cloud.change_state() as state:
+            state.boot.images["other"] = BootImageState("other")
+
+    def usable(self, reservation_id: str) -> Collection[str]:
+        with self.cloud.inspect() as state:
+            now = self.cloud.compute._clock.now()
+            mine = [
+                server for server in state.servers.values() if server.flavor_name == f"reservation:{reservation_id}"
+            ]
+            return [server.host for server in mine if server.host and server.status_at(now) == "ACTIVE"]
+
+    def wreck(self, reservation_id: str) -> None:
+        with self.cloud.change_state() as state:
+            state.flavors.pop(reservation_id, None)
             for key in [k for k, a in state.aggregates.items() if a.metadata.get("reservation") == reservation_id]:
                 del state.aggregates[key]
 
@@ -652,4 +677,71 @@ VOLUMES = Harness(
     per_lease={"volume": 1},
 )
 
-OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES, NETWORKS, DEVICES, THINGS, UNITS, VOLUMES)
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINZkG171DjZbTnvAsKfM4N0lbLF16hJvVKq9EBzZjWvF me"
+
+SERVERS = Harness(
+    name="virtual:server",
+    build=Booted,
+    registrations=NAMES,
+    strangers=NO_HOSTS,
+    request={
+        "amount": 1,
+        "name": "web",
+        "image": "cirros",
+        "flavor": None,
+        "vcpus": 8,
+        "memory_mb": 4096,
+        "disk_gb": 20,
+        "affinity": None,
+        "resource_properties": "",
+        "networks": "auto",
+        "key_name": None,
+        "public_key": PUBLIC_KEY,
+        "user_data": None,
+        "metadata": {},
+        "security_groups": [],
+        "before_end": "default",
+    },
+    others=(
+        {
+            "amount": "2",
+            "name": "web",
+            "image": "cirros",
+            "flavor": "small",
+            "affinity": True,
+            "resource_properties": FLAT,
+            "networks": "none",
+            "key_name": "mine",
+            "public_key": PUBLIC_KEY,
+            "user_data": "IyEvYmluL3No",
+            "metadata": {"role": "web"},
+            "security_groups": ["default"],
+            "before_end": "snapshot",
+        },
+        {"image": "cirros", "flavor": "small"},
+    ),
+    fits=8,
+    needed=("image", "vcpus", "memory_mb", "disk_gb"),
+    numbers=("amount", "vcpus", "memory_mb", "disk_gb"),
+    requirement="resource_properties",
+    known=FLAT,
+    invalid=(
+        Invalid({"disk_gb": 0}, "disk_gb"),
+        Invalid({"affinity": "perhaps"}, "affinity"),
+        Invalid({"before_end": "migration"}, "before_end"),
+        Invalid({"image": "no-such-image"}, "image"),
+        Invalid({"flavor": "no-such-flavor"}, "flavor"),
+        Invalid({"networks": [{"uuid": "no-such-network"}]}, "networks"),
+        Invalid({"networks": "many"}, "networks"),
+        Invalid({"public_key": "secret"}, "public_key"),
+        Invalid({"user_data": "no base64"}, "user_data"),
+        Invalid({"metadata": {"blazar:x": "y"}}, "metadata"),
+        Invalid({"security_groups": ["no-such-group"]}, "security_groups"),
+    ),
+    larger={"amount": 3},
+    fixed=({"vcpus": 1}, {"affinity": True}, {"image": "other"}, {"user_data": "IyE="}, {"name": "other"}),
+    used_at_once=True,
+    per_lease={"instance": 1, "vcpu": 8},
+)
+
+OURS = (HOSTS, INSTANCES, FLAVORS, ADDRESSES, NETWORKS, DEVICES, THINGS, UNITS, VOLUMES, SERVERS)

@@ -11,7 +11,7 @@ from blazar.api.identity import Caller
 from blazar.api.leases.formats import LeaseFormat
 from blazar.api.shapes import Json
 from blazar.model.errors import InvalidInput
-from blazar.model.lease import REQUEST_EVENTS, Lease
+from blazar.model.lease import REQUEST_EVENTS, SECRETS, Lease
 from blazar.model.requests import (
     Actor,
     EventRequest,
@@ -24,7 +24,8 @@ from blazar.model.requests import (
 MOST_TEXT = 32 * 1024
 """Maximum bytes of text in a lease: its name, and the keys and values of its reservations and events.
 
-A list of leases is read, sent and cached as a whole, so one large lease slows every list that contains it.
+A list of leases is read, sent and cached as a whole, so one large lease slows every list that contains it. What is
+hidden, as user data, is not sent and does not count: its type has a limit for it.
 """
 
 _NO_TEXT = READ_ONLY | {"resource_type", "resource_id"}
@@ -36,7 +37,7 @@ def check_text(body: Json) -> None:
     parts = {"name": _text(body["name"])}
     for key in ("reservations", "events"):
         for number, item in enumerate(body.get(key, [])):
-            parts |= _parts(f"{key}[{number}]", item)
+            parts |= _parts(f"{key}[{number}]", _seen(item, item.get("resource_type")))
     _check_text(parts)
 
 
@@ -44,20 +45,26 @@ def check_text_after(body: Json, lease: Lease) -> None:
     """Raise InvalidInput if an update enlarges a lease that then exceeds ``MOST_TEXT``."""
     before = {"name": _text(lease.name)}
     for reservation in lease.reservations:
-        before |= _parts(reservation.id, reservation.parameters.values)
+        before |= _parts(reservation.id, reservation.shown_parameters)
     for event in lease.events:
         if event.event_type not in REQUEST_EVENTS:
             before[event.id] = _text(str(event.event_type))
     after = dict(before)
     if "name" in body:
         after["name"] = _text(body["name"])
-    known = {reservation.id: reservation.parameters.values for reservation in lease.reservations}
+    known = {reservation.id: reservation for reservation in lease.reservations}
     for item in body.get("reservations", []):
         if (old := known.get(item.get("id"))) is not None:
             given = {key: value for key, value in item.items() if key not in _NO_TEXT}
-            after |= _parts(item["id"], {**old, **given})
+            after |= _parts(item["id"], {**old.shown_parameters, **_seen(given, old.resource_type)})
     if sum(after.values()) > sum(before.values()):
         _check_text(after)
+
+
+def _seen(item: Mapping[str, Any], resource_type: object) -> Mapping[str, Any]:
+    """Return a reservation without what is hidden of its type."""
+    hidden = SECRETS.get(resource_type, ()) if isinstance(resource_type, str) else ()
+    return {key: value for key, value in item.items() if key not in hidden}
 
 
 def _parts(name: str, values: Mapping[str, Any]) -> dict[str, int]:

@@ -88,7 +88,7 @@ COMPONENTS: Json = {
             "name": "host",
             "noun": "host",
             "nouns": "hosts",
-            "resource_types": ["flavor:instance", "physical:host", "virtual:instance"],
+            "resource_types": ["flavor:instance", "physical:host", "virtual:instance", "virtual:server"],
             "registration": {"type": "object", "properties": {"name": {"type": "string"}}},
             "attributes": {"vcpus": {"type": "integer"}},
             "parameters": {"physical:host": {"type": "object", "properties": {"min": {"type": "integer"}}}},

@@ -23,7 +23,7 @@ from blazar.resources.instances.common import (
     stored_affinity,
 )
 from blazar.resources.instances.flavors import of_text, per_instance_of, text_of, traits_of
-from blazar.resources.instances.reservation_flavor import Template
+from blazar.resources.instances.reservation_flavor import Template, template_of
 from blazar.resources.instances.schemas import FLAVOR
 from blazar.resources.instances.usable import usable_flavor
 from blazar.resources.parameters import cloud_id, stored_number, stored_text
@@ -179,18 +179,7 @@ class FlavorInstance(Instances):
     def template(self, parameters: Content) -> Template:
         """Return a template of the flavor, including its extra specs."""
         wanted = self.read(parameters)
-        flavor = wanted.flavor
-        return Template(
-            vcpus=flavor.vcpus,
-            memory_mb=flavor.memory_mb,
-            disk_gb=flavor.disk_gb,
-            ephemeral_gb=flavor.ephemeral_gb,
-            swap_mb=flavor.swap_mb,
-            rxtx_factor=flavor.rxtx_factor,
-            extra_specs=flavor.extra_specs,
-            exact=True,
-            policy=policy_of(wanted.affinity),
-        )
+        return template_of(wanted.flavor, policy=policy_of(wanted.affinity))
 
 
 def _flavor_of(given: Given) -> Flavor:

@@ -35,6 +35,21 @@ class Template:
     policy: str | None = None
 
 
+def template_of(flavor: Flavor, *, policy: str | None) -> Template:
+    """Return the template of servers like those of a flavor, with its extra specs."""
+    return Template(
+        vcpus=flavor.vcpus,
+        memory_mb=flavor.memory_mb,
+        disk_gb=flavor.disk_gb,
+        ephemeral_gb=flavor.ephemeral_gb,
+        swap_mb=flavor.swap_mb,
+        rxtx_factor=flavor.rxtx_factor,
+        extra_specs=flavor.extra_specs,
+        exact=True,
+        policy=policy,
+    )
+
+
 class ReservationFlavor:
     """Ensures the flavor and the server group of reservations, and who can use the flavor."""
 

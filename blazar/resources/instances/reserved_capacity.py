@@ -68,10 +68,10 @@ class ReservedCapacity:
         found = self._compute.aggregate(task.reservation.id)
         return _ids(task, group, self._ensure_aggregate(task, found, affinity))
 
-    def open(self, task: Task, template: Template, *, starting: bool) -> Opened:
+    def open(self, task: Task, template: Template, *, starting: bool, access: bool = True) -> Opened:
         """Ensure what ``prepare`` does, the promised capacity on the hosts and nowhere else, and access to the flavor.
 
-        Raises Conflict if capacity to remove is in use, and NotAtHand.
+        ``access`` False leaves that to the caller. Raises Conflict if capacity to remove is in use, and NotAtHand.
         """
         group, affinity = self._ensure_named(task, template, starting=starting)
         # Read once, and late: in a burst of starts the list of all aggregates takes longest.
@@ -80,7 +80,7 @@ class ReservedCapacity:
         aggregate = self._ensure_aggregate(task, found, affinity)
         self._ensure_capacity(task, aggregate, aggregates)
         left = sum(self._preemptibles.make_room(resource) for resource in task.resources)
-        if not left:
+        if access and not left:
             # Last, so that a project that can boot finds capacity.
             self._flavor.give_access(task, starting=starting)
         return Opened(_ids(task, group, aggregate), left)

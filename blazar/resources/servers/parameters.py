@@ -6,8 +6,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import count
 
 from blazar.clouds.ports import Flavor
 from blazar.model.amounts import Amounts
@@ -145,6 +146,13 @@ class ServerParameters:
         lists = {NETWORKS: networks, GROUPS: list(self.security_groups), METADATA: dict(self.metadata)}
         return Content({**asdict(self), **lists})
 
+    def named(self, reservation_id: str, taken: Collection[str]) -> str:
+        """Return the name of one more server: of several, with the first number that is not taken."""
+        name = self.name or f"reservation-{reservation_id}"
+        if self.amount == 1:
+            return name
+        return next(each for number in count(1) if (each := f"{name[:240]}-{number}") not in taken)
+
     @property
     def source(self) -> Flavor | None:
         """Return the source flavor, as it was when it was chosen; None if only sizes were given."""
@@ -166,6 +174,12 @@ class ServerParameters:
     def traits(self) -> TraitRequirements:
         """Return the traits that a host must have, or must not."""
         return TraitRequirements() if (source := self.source) is None else traits_of(source)
+
+
+def plain(values: Json) -> Json:
+    """Return parameters with the ids as strings, which the command line sends as numbers if they have only digits."""
+    ids = {key: str(values[key]) for key in (FLAVOR, IMAGE) if type(values.get(key)) is int}
+    return {**values, **ids}
 
 
 def networks_of(value: object) -> tuple[str, ...] | str:

@@ -104,7 +104,7 @@ def the_api_lists_it(trial: Trial) -> None:
         require(status == 201, f"at {version} POST was answered by {status}: {str(answer)[:300]}.")
         made = answer["lease"]
         shown = made["reservations"][0]
-        kept = scene.manager.leases.one(made["id"]).reservations[0].parameters.values
+        kept = scene.manager.leases.one(made["id"]).reservations[0].shown_parameters
         missing = sorted(key for key in kept if key not in shown and key not in trial.harness.derived)
         require(not missing, f"at {version} the API does not show {missing}.")
         listed = [each["id"] for each in client.get("/v1/leases", version)[1]["leases"]]
@@ -168,7 +168,7 @@ def the_document_describes_it(trial: Trial) -> None:
     own = [each for each in schemas.values() if name in json.dumps(each)]
     require(own, f"no schema of the document names {name}.")
     text = json.dumps(own)
-    missing = [key for key in trial.parameters().values if f'"{key}"' not in text]
+    missing = [key for key in trial.task().reservation.shown_parameters if f'"{key}"' not in text]
     require(not missing, f"the schemas that name {name} do not have {missing}.")
 
 

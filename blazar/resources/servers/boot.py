@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boots the servers of reservations one by one, finds them, and deletes them.
+
+A server of a reservation is known by its recorded id, or else by the private flavor of the reservation: the project has
+access to that only while one is being booted, so that nobody else boots into the capacity. Names, tags and metadata
+are for users: they can change them, and nothing follows from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from blazar.clouds.ports import Cloud, Server, ServerRequest
+from blazar.model.errors import CloudRefused, Conflict
+from blazar.model.lease import Content, Json
+from blazar.model.reasons import Cause, ReasonCode
+from blazar.resources.actions import RECHECK_LATER, RECHECK_SOON
+from blazar.resources.base import NotYet, Task
+from blazar.resources.instances.reservation_flavor import ReservationFlavor
+from blazar.resources.servers.parameters import ServerParameters
+
+SERVER_IDS, BUILDING, DOOMED, TRIES, LOOKS = "server_ids", "building", "doomed", "tries", "looks"
+
+MOST_TRIES = 3
+"""How often in a row a server may fail while it is booted."""
+
+MOST_LOOKS = 75
+"""How often Nova is asked for a server that is being built, first every second, then every ten: ten minutes."""
+
+QUOTA_PAUSE = timedelta(minutes=5)
+"""When a project may have no more servers, its users have to mend that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is recorded of a reservation: the ids of its servers, which of them are not known to have been ACTIVE, those
+    that failed and are being deleted, how many have failed in a row, and how often one that is built was looked at.
+    """
+
+    ids: tuple[str, ...] = ()
+    building: tuple[str, ...] = ()
+    doomed: tuple[str, ...] = ()
+    tries: int = 0
+    looks: int = 0
+
+    @classmethod
+    def of(cls, content: Content) -> Record:
+        """Return what a reservation keeps."""
+        ids, building, doomed = (_texts(content.values.get(key)) for key in (SERVER_IDS, BUILDING, DOOMED))
+        tries, looks = (content.values.get(key) for key in (TRIES, LOOKS))
+        return cls(
+            ids, building, doomed, tries if isinstance(tries, int) else 0, looks if isinstance(looks, int) else 0
+        )
+
+    @property
+    def values(self) -> Json:
+        """Return it as a reservation keeps it; what is over leaves no trace."""
+        kept = {BUILDING: list(self.building), DOOMED: list(self.doomed), TRIES: self.tries, LOOKS: self.looks}
+        return {SERVER_IDS: list(self.ids), **{key: value for key, value in kept.items() if value}}
+
+    def without(self, ids: Iterable[str]) -> Record:
+        """Return it without some servers."""
+        gone = frozenset(ids)
+        ids, building, doomed = (
+            tuple(id_ for id_ in each if id_ not in gone) for each in (self.ids, self.building, self.doomed)
+        )
+        return replace(self, ids=ids, building=building, doomed=doomed)
+
+
+class Boot:
+    """Ensures the servers of reservations."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._compute = cloud.compute
+        self._booting = cloud.booting
+        self._flavor = ReservationFlavor(cloud.compute)
+
+    def ensure(self, task: Task, record: Record) -> Record | tuple[Record, NotYet]:
+        """Ensure the servers of a reservation, whose capacity is there; return what is recorded then.
+
+        While something is waited for, it is returned with that. Each new id is recorded before the next server is
+        booted. What users have deleted of the servers that had been ACTIVE is not booted again. CloudRefused.
+        """
+        wanted = ServerParameters.of(task.reservation.parameters)
+        there = {server.id: server for server in self._compute.servers_of_flavor(task.reservation.id)}
+        record = self._looked(task, record, there)
+        while not record.doomed and not record.building and len(record.ids) < sum(task.counts.values()):
+            with self._opened(task, wanted):
+                made = self._booted(task, wanted, [each.name for each in there.values()])
+            if isinstance(made, NotYet):
+                return record, made
+            record = replace(record, ids=(*record.ids, made), building=(made,), looks=0)
+            there = {server.id: server for server in self._compute.servers_of_flavor(task.reservation.id)}
+            record = self._looked(task, record, there)
+        if record.doomed:
+            return record, NotYet(RECHECK_LATER, f"server {record.doomed[0]} failed, is deleted and made again")
+        if record.building:
+            return self._waiting(task, record)
+        # Again, as a manager that was killed may have left them open.
+        self._close(task, wanted)
+        return replace(record, tries=0, looks=0)
+
+    def remove(self, task: Task) -> int:
+        """Delete the recorded servers, whatever flavor they have by now, and the key pair; return how many are left."""
+        left = 0
+        for server_id in Record.of(task.reservation.cloud_ids).ids:
+            if self._booting.booted_server(server_id) is not None:
+                self._compute.delete_server(server_id)
+                left += self._booting.booted_server(server_id) is not None
+        if ServerParameters.of(task.reservation.parameters).public_key is not None:
+            self._booting.delete_key(_key_name(task))
+        return left
+
+    def _looked(self, task: Task, record: Record, there: Mapping[str, Server]) -> Record:
+        """Return a record after a look at the servers: of what was found, what is ready, and what has failed."""
+        new = [id_ for id_ in reversed(list(there)) if id_ not in record.ids and id_ not in record.doomed]
+        record = replace(record, ids=(*record.ids, *new), building=(*record.building, *new))
+        gone = [id_ for id_ in record.doomed if self._booting.booted_server(id_) is None]
+        for server_id in record.building:
+            found = self._booting.booted_server(server_id)
+            if found is None:
+                gone.append(server_id)
+            elif found.status == "ERROR":
+                return self._failed(record.without(gone), server_id, found.fault or "Nova does not say why")
+            elif found.status != "BUILD":
+                building = tuple(id_ for id_ in record.building if id_ != server_id)
+                record = replace(record, building=building, tries=0, looks=0)
+        record = record.without(gone)
+        # Of those that users have deleted, only as many are remembered as there is room for.
+        if (surplus := len(record.ids) - sum(task.counts.values())) <= 0:
+            return record
+        lost = [id_ for id_ in record.ids if id_ not in there and self._booting.booted_server(id_) is None]
+        return record.without(lost[:surplus])
+
+    def _failed(self, record: Record, server_id: str, why: str) -> Record:
+        self._compute.delete_server(server_id)
+        if record.tries + 1 >= MOST_TRIES:
+            raise CloudRefused(f"server {server_id} could not be booted, nor could those before it: {why}")
+        left = record.without([server_id])
+        return replace(left, doomed=(*left.doomed, server_id), tries=record.tries + 1, looks=0)
+
+    def _waiting(self, task: Task, record: Record) -> tuple[Record, NotYet]:
+        record = replace(record, looks=record.looks + 1)
+        first = record.building[0]
+        text = f"server {first} is being built"
+        if record.looks > MOST_LOOKS:
+            record = self._failed(record, first, "it was being built for too long")
+            return record, NotYet(RECHECK_LATER, f"server {first} was being built for too long, and is made again")
+        pause = RECHECK_SOON * min(10, 1 + record.looks // 3)
+        return record, NotYet(pause, text, Cause(ReasonCode.RESOURCE_NOT_READY, servers=len(record.building)))
+
+    def _booted(self, task: Task, wanted: ServerParameters, names: Sequence[str]) -> str | NotYet:
+        """Boot one server; return its id."""
+        request = ServerRequest(
+            name=wanted.named(task.reservation.id, names),
+            flavor_id=task.reservation.id,
+            image_id=wanted.image,
+            networks=wanted.networks,
+            tag=f"reservation:{task.reservation.id}",
+            key_name=None if wanted.public_key is None else _key_name(task),
+            user_data=wanted.user_data,
+            metadata=wanted.metadata,
+            security_groups=wanted.security_groups,
+        )
+        try:
+            return self._booting.boot_server(task.lease.project_id, request)
+        except CloudRefused as error:
+            if error.cause.code is not ReasonCode.QUOTA_EXCEEDED:
+                raise
+            return NotYet(QUOTA_PAUSE, f"the project may have no more servers ({error.message})", error.cause)
+
+    @contextmanager
+    def _opened(self, task: Task, wanted: ServerParameters) -> Iterator[None]:
+        """Let the project boot with the flavor, and the service user with the key pair, for the time of a block."""
+        try:
+            self._flavor.give_access(task, starting=False)
+            if wanted.public_key is not None:
+                try:
+                    self._booting.import_key(_key_name(task), wanted.public_key)
+                except Conflict:
+                    # A manager that was killed has left it; the key may have changed since.
+                    self._booting.delete_key(_key_name(task))
+                    self._booting.import_key(_key_name(task), wanted.public_key)
+            yield
+        finally:
+            self._close(task, wanted)
+
+    def _close(self, task: Task, wanted: ServerParameters) -> None:
+        self._flavor.take_access(task.reservation.id)
+        if wanted.public_key is not None:
+            self._booting.delete_key(_key_name(task))
+
+
+def _key_name(task: Task) -> str:
+    return f"reservation-{task.reservation.id}"
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request for a reservation of servers may have."""
+
+from __future__ import annotations
+
+from blazar.resources.schemas import BEFORE_END, COUNT, REQUIREMENT, SIZE, TEXT, Schema, a_request
+from blazar.resources.servers.parameters import (
+    LONGEST_KEY,
+    LONGEST_USER_DATA,
+    MOST_GROUPS,
+    MOST_METADATA,
+    MOST_NETWORKS,
+)
+
+_MAYBE: Schema = {**TEXT, "type": ["string", "null"]}
+_OF_FLAVOR = "; left out with a flavor"
+
+_NETWORK: Schema = {
+    "type": "object",
+    "required": ["uuid"],
+    "additionalProperties": False,
+    "properties": {"uuid": {**TEXT, "minLength": 1}},
+    "description": 'a network such as {"uuid": "<its id>"}',
+}
+
+SCHEMA = a_request(
+    {
+        "image": {**TEXT, "minLength": 1, "title": "Image", "description": "the id of an image that servers boot from"},
+        "amount": {**COUNT, "title": "Servers", "default": 1},
+        "name": {**TEXT, "title": "Name", "default": ""},
+        "flavor": {
+            "type": ["string", "integer", "null"],
+            "maxLength": 255,
+            "title": "Flavor",
+            "description": "the id of a flavor, or null with vcpus, memory_mb and disk_gb",
+        },
+        "vcpus": {**COUNT, "title": "VCPUs of each", "description": f"a whole number from 1{_OF_FLAVOR}"},
+        "memory_mb": {**COUNT, "title": "Memory of each (MiB)", "description": f"a whole number from 1{_OF_FLAVOR}"},
+        "disk_gb": {**SIZE, "title": "Disk of each (GiB)", "description": f"a whole number from 1{_OF_FLAVOR}"},
+        "affinity": {
+            "type": ["boolean", "null"],
+            "title": "All on one host",
+            "description": "true, false or null",
+            "default": None,
+        },
+        "resource_properties": {**REQUIREMENT, "default": []},
+        "networks": {
+            "oneOf": [
+                {"enum": ["auto", "none"]},
+                {"type": "array", "minItems": 1, "maxItems": MOST_NETWORKS, "items": _NETWORK},
+            ],
+            "title": "Networks",
+            "description": '"auto", "none", or a list such as [{"uuid": "<id of a network>"}]',
+            "default": "auto",
+        },
+        "key_name": {**_MAYBE, "title": "Key pair", "description": "the name of a key pair of yours, or null"},
+        "public_key": {
+            "type": ["string", "null"],
+            "maxLength": LONGEST_KEY,
+            "title": "Public key",
+            "description": "a public key of SSH in one line, or null",
+        },
+        "user_data": {
+            "type": ["string", "null"],
+            "maxLength": LONGEST_USER_DATA,
+            "writeOnly": True,
+            "title": "User data",
+            "description": f"base64 of at most {LONGEST_USER_DATA} characters, or null",
+        },
+        "metadata": {
+            "type": "object",
+            "maxProperties": MOST_METADATA,
+            "additionalProperties": TEXT,
+            "title": "Metadata",
+            "description": f"an object of at most {MOST_METADATA} strings",
+            "default": {},
+        },
+        "security_groups": {
+            "type": "array",
+            "maxItems": MOST_GROUPS,
+            "items": {**TEXT, "minLength": 1},
+            "title": "Security groups",
+            "description": f"a list of at most {MOST_GROUPS} names or ids of security groups",
+            "default": [],
+        },
+        "before_end": BEFORE_END,
+    },
+    required=("image",),
+    example={"flavor": "3", "image": "6f1e8a52-1111-4222-8333-444455556666", "key_name": "mine"},
+)

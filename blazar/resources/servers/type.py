@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""virtual:server: servers that are booted for the project at the start, on capacity that nobody else can use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from blazar.clouds.ports import BootImage, Cloud
+from blazar.model.demand import Demand
+from blazar.model.errors import Conflict, InvalidInput
+from blazar.model.lease import Content, Json, Reservation, ReservationStatus
+from blazar.model.reasons import ReasonCode
+from blazar.model.resource import Resource
+from blazar.resources.actions import BEFORE_END, RECHECK_SOON, deleting, updated, with_action
+from blazar.resources.aggregates.freepool import NotInFreepool
+from blazar.resources.base import Done, Given, NotYet, Progress, ResolutionNeeded, Task, Unusable
+from blazar.resources.hosts.options import HostSettings
+from blazar.resources.instances.common import Instances, affinity_of, policy_of
+from blazar.resources.instances.flavors import text_of
+from blazar.resources.instances.reservation_flavor import Template, template_of
+from blazar.resources.instances.virtual import REQUIREMENTS, SIZES
+from blazar.resources.parameters import by_service, check_known
+from blazar.resources.servers.boot import Boot, Record
+from blazar.resources.servers.checks import ResolvedServers, ServerChecks
+from blazar.resources.servers.parameters import DEFAULTS, FLAVOR, IMAGE, KEY_NAME, PUBLIC_KEY, ServerParameters, plain
+from blazar.resources.servers.schema import SCHEMA
+
+
+class VirtualServer(Instances):
+    """The resource type ``virtual:server``."""
+
+    resource_type = "virtual:server"
+    schema = SCHEMA
+    fixed = (
+        "name",
+        IMAGE,
+        FLAVOR,
+        *SIZES,
+        "affinity",
+        "networks",
+        KEY_NAME,
+        PUBLIC_KEY,
+        "user_data",
+        "metadata",
+        "security_groups",
+    )
+    free = ("amount", *REQUIREMENTS, BEFORE_END)
+
+    def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
+        super().__init__(cloud, settings)
+        self._checks = ServerChecks(cloud)
+        self._boot = Boot(cloud)
+
+    def read(self, content: Content) -> ServerParameters:
+        """Return the parameters that a reservation keeps."""
+        return ServerParameters.of(content)
+
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
+        """Return a request's parameters with what they name, which the project can use. NotFound, RoleMissing."""
+        if not isinstance(given, ResolvedServers):
+            given = Given(plain(given.values))
+        return self._checks.resolve(given, project_id=project_id, reservation=reservation)
+
+    def parameters(self, given: Given) -> Content:
+        """Return the parameters, with the sizes of the flavor and the text of the key; other keys are left out."""
+        values = {**DEFAULTS, **with_action(plain(given.values))}
+        resolved = _resolved(given)
+        if values.get(IMAGE) is None:
+            raise InvalidInput(
+                "Missing parameter image (a virtual:server reservation needs the id of an image)", pointer=f"/{IMAGE}"
+            )
+        if values[FLAVOR] is None and (missing := [size for size in SIZES if values.get(size) is None]):
+            raise InvalidInput(
+                f"Missing parameter {', '.join(missing)} (a virtual:server reservation needs a flavor, or "
+                f"{', '.join(SIZES)})"
+            )
+        if values[PUBLIC_KEY] is None:
+            values[PUBLIC_KEY] = resolved.public_key
+        source = None if resolved.flavor is None else text_of(resolved.flavor)
+        return _fitting(ServerParameters.checked(_with_sizes(values, resolved, given.values), source), resolved.image)
+
+    def changed(self, current: Content, change: Given) -> Content:
+        """Return the current parameters, updated with the known ones of ``change``."""
+        before = self.read(current)
+        known: Json = before.content.values
+        values = dict(updated(known, Given(plain(change.values))))
+        if values == known:
+            return current
+        resolved = _resolved(change)
+        source = before.source_flavor
+        if FLAVOR in change.values and values[FLAVOR] != before.flavor:
+            source = None if resolved.flavor is None else text_of(resolved.flavor)
+        flavored = values[FLAVOR] is not None
+        if flavored and resolved.flavor is None:
+            for size in SIZES:
+                if values[size] != known[size]:
+                    raise InvalidInput(f"{size} is what the flavor says; give another flavor to change it")
+        if KEY_NAME in change.values and values[KEY_NAME] != before.key_name and change.values.get(PUBLIC_KEY) is None:
+            values[PUBLIC_KEY] = resolved.public_key
+        sized = _with_sizes(values, resolved, change.values) if resolved.flavor is not None else values
+        return _fitting(ServerParameters.checked(sized, source), resolved.image)
+
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
+        """Return a demand for ``amount`` servers of the flavor or the sizes, on hosts that meet the requirement."""
+        wanted = self.read(parameters)
+        requirement = wanted.requirement
+        check_known(requirement, known, REQUIREMENTS)
+        return Demand(
+            kind=self.kind,
+            min_count=wanted.amount,
+            max_count=wanted.amount,
+            requirement=requirement,
+            per_instance=wanted.per_instance,
+            affinity=affinity_of(wanted.affinity),
+            traits=wanted.traits,
+        )
+
+    def template(self, parameters: Content) -> Template:
+        """Return a template of the flavor, or of the sizes."""
+        wanted = self.read(parameters)
+        policy = policy_of(wanted.affinity)
+        if (source := wanted.source) is not None:
+            return template_of(source, policy=policy)
+        return Template(wanted.vcpus, wanted.memory_mb, wanted.disk_gb, policy=policy)
+
+    def must_prepare_again(self, before: Content, after: Content) -> bool:
+        """Return whether the flavor or the server group changes."""
+        return self.template(before) != self.template(after)
+
+    def prepare(self, task: Task) -> Content:
+        """Ensure flavor, server group, aggregate and resource class; what is recorded of servers stays."""
+        return _recorded(super().prepare(task), Record.of(task.reservation.cloud_ids))
+
+    def start(self, task: Task) -> Progress:
+        """Ensure the reserved capacity on the hosts, and that the servers on it are ACTIVE."""
+        starting = task.reservation.status is ReservationStatus.PENDING
+        template = self.template(task.reservation.parameters)
+        try:
+            opened = self._capacity.open(task, template, starting=starting, access=False)
+        except NotInFreepool as error:
+            raise Unusable(by_service(task.resources, error.reasons)) from error
+        if opened.evicted:
+            return NotYet(RECHECK_SOON, f"{opened.evicted} preemptible servers are being deleted")
+        booted = self._boot.ensure(task, Record.of(task.reservation.cloud_ids))
+        if isinstance(booted, Record):
+            return Done(_recorded(opened.cloud_ids, booted))
+        record, waiting = booted
+        if not starting and waiting.cause.code is ReasonCode.QUOTA_EXCEEDED:
+            # Who asked for more waits for the answer, and can mend it.
+            raise Conflict(waiting.reason, public="the project may have no more servers", cause=waiting.cause)
+        return replace(waiting, cloud_ids=_recorded(opened.cloud_ids, record))
+
+    def end(self, task: Task) -> Progress:
+        """Ensure that all servers are gone, then flavor, server group, aggregate and reserved capacity."""
+        resized = self._boot.remove(task)
+        left = max(resized, self._capacity.close(task))
+        return deleting(left) if left else Done()
+
+    def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
+        """Ensure capacity and servers from before the change: those that it has booted are deleted."""
+        restored = super().restore(task, surplus)
+        if not isinstance(restored, Done) or restored.cloud_ids is None:
+            return restored
+        return Done(_recorded(restored.cloud_ids, Record.of(task.reservation.cloud_ids)))
+
+
+def _resolved(given: Given) -> ResolvedServers:
+    if not isinstance(given, ResolvedServers):
+        raise ResolutionNeeded
+    return given
+
+
+def _recorded(ids: Content, record: Record) -> Content:
+    return Content({**ids.values, **record.values})
+
+
+def _with_sizes(values: Json, resolved: ResolvedServers, given: Json) -> Json:
+    """Return parameters with the sizes of their flavor; InvalidInput if a request also gives another size."""
+    if resolved.flavor is None:
+        return values
+    sizes: Mapping[str, int] = {size: getattr(resolved.flavor, size) for size in SIZES}
+    for size, value in sizes.items():
+        if given.get(size) not in (None, value):
+            raise InvalidInput(f"{size} is given, and it is {value} in the flavor; leave it out", pointer=f"/{size}")
+    return {**values, **sizes}
+
+
+def _fitting(wanted: ServerParameters, image: BootImage | None) -> Content:
+    """Return parameters as a reservation keeps them; InvalidInput if Nova would not boot such servers."""
+    field = FLAVOR if wanted.flavor is not None else "disk_gb"
+    if not wanted.disk_gb:
+        raise InvalidInput(
+            f"{field}: the servers would have no disk, and Nova lets only operators boot such servers from an image; "
+            f"use one with a disk",
+            pointer=f"/{field}",
+        )
+    if image is not None and wanted.disk_gb < max(image.min_disk_gb, image.size_gb):
+        raise InvalidInput(
+            f"{field}: image {image.id} needs a disk of {max(image.min_disk_gb, image.size_gb)} GiB, and the servers "
+            f"have {wanted.disk_gb}",
+            pointer=f"/{field}",
+        )
+    field = FLAVOR if wanted.flavor is not None else "memory_mb"
+    if image is not None and wanted.memory_mb < image.min_memory_mb:
+        raise InvalidInput(
+            f"{field}: image {image.id} needs {image.min_memory_mb} MiB of memory, and the servers have "
+            f"{wanted.memory_mb}",
+            pointer=f"/{field}",
+        )
+    return wanted.content
