@@ -22,7 +22,7 @@ SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
     "virtual:instance": _OF_INSTANCES,
     "flavor:instance": _OF_INSTANCES,
     "network": ("network_id",),
-    "virtual:volume": ("volume_ids", "volume_types"),
+    "virtual:volume": ("volume_ids", "volume_types", "image_ids", "backup_ids"),
     "virtual:server": (*_OF_INSTANCES, "server_ids"),
 }
 """Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""

@@ -6,6 +6,7 @@ A reservation names its action as ``before_end`` or ``before_end_action``: two n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -23,8 +24,11 @@ RECHECK_LATER = timedelta(seconds=10)
 """The pause after a restart of something: what fails every time is not retried at every check."""
 
 
-CHOICES = ("default", "", *(str(action) for action in Action))
-"""Accepted values: 'default' is the operator's default, '' only the notification."""
+SERVER_ACTIONS = (Action.NONE, Action.NOTIFICATION, Action.SNAPSHOT, Action.MIGRATION)
+"""What can be done for servers."""
+
+CHOICES = ("default", "", *(str(action) for action in SERVER_ACTIONS))
+"""Accepted values for servers: 'default' is the operator's default, '' only the notification."""
 
 
 NOTIFY_ONLY = ("", "default", "email")
@@ -68,11 +72,11 @@ def updated(current: Json, change: Given) -> Json:
     return {**current, **{key: value for key, value in with_action(change.values).items() if key in current}}
 
 
-def checked_action(given: Json) -> str:
-    """Return the action as given; InvalidInput if it is unknown."""
+def checked_action(given: Json, choices: Sequence[str] = CHOICES) -> str:
+    """Return the action as given; InvalidInput if it is none of the choices."""
     action = given[BEFORE_END]
-    if action not in CHOICES:
-        sentence = f"{BEFORE_END} is {quoted(action)}; use one of {', '.join(map(repr, CHOICES))}"
+    if action not in choices:
+        sentence = f"{BEFORE_END} is {quoted(action)}; use one of {', '.join(map(repr, choices))}"
         raise InvalidInput(sentence, pointer=f"/{BEFORE_END}")
     return str(action)
 

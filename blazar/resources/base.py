@@ -48,11 +48,12 @@ class Action(StrEnum):
     NOTIFICATION = "notification"
     SNAPSHOT = "snapshot"
     MIGRATION = "migration"
+    BACKUP = "backup"
 
     @property
     def saves_work(self) -> bool:
         """Return whether the action does more than notify."""
-        return self in (Action.SNAPSHOT, Action.MIGRATION)
+        return self in (Action.SNAPSHOT, Action.MIGRATION, Action.BACKUP)
 
 
 class Rank(IntEnum):

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from blazar.model.requirements import LONGEST_TEXT
-from blazar.resources.base import Action
+from blazar.resources.actions import SERVER_ACTIONS
 from blazar.resources.parameters import MOST
 
 Schema = dict[str, Any]
@@ -41,7 +41,7 @@ def a_choice(*values: str, title: str) -> Schema:
     return {"enum": list(values), "title": title, "description": f"one of {', '.join(first)} and {last}"}
 
 
-BEFORE_END = a_choice("default", *(str(action) for action in Action), title="At the end")
+BEFORE_END = a_choice("default", *(str(action) for action in SERVER_ACTIONS), title="At the end")
 """The action before the end of what has servers."""
 
 NOTICE = a_choice("default", "none", "notification", title="At the end")

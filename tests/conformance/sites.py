@@ -239,7 +239,8 @@ class Pools(Simulated):
             pool = PoolState(f"node@disks#{number}", "disks", str(number), 30)
             self.cloud.volume_users.add_pool(pool, type_name=f"disks-{number}")
         with self.cloud.change_state() as state:
-            state.block.images.append("plain")
+            state.boot.images["plain"] = BootImageState("plain")
+            state.block.backups = True
 
     def snapshot(self) -> dict[str, object]:
         with self.cloud.inspect() as state:
@@ -669,7 +670,10 @@ VOLUMES = Harness(
         Invalid({"mode": "loan"}, "mode"),
         Invalid({"image": "../x"}, "image"),
         Invalid({"amount": 1000}, "amount"),
-        Invalid({"before_end": "snapshot"}, "before_end"),
+        Invalid({"before_end": "migration"}, "before_end"),
+        Invalid({"before_end": "transfer"}, "before_end"),
+        Invalid({"before_end": "backup", "mode": "quota"}, "before_end"),
+        Invalid({"image": "none"}, "image"),
     ),
     larger={"amount": 3},
     fixed=({"volume_type": "disks-2"}, {"name": "other"}, {"size": 5}),

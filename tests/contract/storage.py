@@ -42,6 +42,8 @@ class Storage(Protocol):
 
     def offer(self, volume_id: str) -> None: ...
 
+    def delete_image(self, image_id: str) -> None: ...
+
     def soon(self, look: Callable[[], Any], good: Callable[[Any], bool] = bool) -> Any: ...
 
 
@@ -82,6 +84,10 @@ class SimulatedStorage:
 
     def offer(self, volume_id: str) -> None:
         self._simulated.volume_users.offer(volume_id)
+
+    def delete_image(self, image_id: str) -> None:
+        with self._simulated.change_state() as state:
+            del state.images[image_id]
 
     def soon(self, look: Callable[[], Any], good: Callable[[Any], bool] = bool) -> Any:
         return openstack.eventually(look, good, patience=0)
@@ -125,6 +131,9 @@ class RealStorage:
 
     def offer(self, volume_id: str) -> None:
         self._call(self._user, "POST", "/volume-transfers", {"transfer": {"volume_id": volume_id, "name": NAME}})
+
+    def delete_image(self, image_id: str) -> None:
+        openstack.access("demo").image.call("DELETE", f"/images/{image_id}")
 
     def soon(self, look: Callable[[], Any], good: Callable[[Any], bool] = bool) -> Any:
         return openstack.eventually(look, good)

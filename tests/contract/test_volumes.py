@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from blazar.clouds.ports import VolumePool, VolumeQuota, VolumeType
+from blazar.clouds.ports import CopyState, Volume, VolumeCopy, VolumePool, VolumeQuota, VolumeType
 from blazar.clouds.ports.volumes import PROVISIONING
 from blazar.model.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 from tests.contract.storage import NAME, THICK, THIN, Storage, is_refused, made, nowhere, ready, storage_on
@@ -152,8 +152,32 @@ def test_a_volume_is_deleted_with_its_snapshots_but_not_while_it_is_offered(open
     assert volumes.volume_usage(open_storage.project, NAME) == VolumeQuota(0, 0)
 
 
+def test_an_image_of_a_volume_is_in_its_project_and_survives_the_volume(open_storage, volumes):
+    found, name = ready(open_storage, made(open_storage).id), f"test-volumes-{nowhere()}"
+    assert volumes.images_named(open_storage.project, name) == ()
+    image = volumes.upload_volume(found, name)
+    look = lambda: volumes.images_named(open_storage.project, name)  # noqa: E731
+    (seen,) = open_storage.soon(look, lambda them: [each.state for each in them] == [CopyState.DONE])
+    assert seen == VolumeCopy(image, name, CopyState.DONE)
+    ready(open_storage, found.id)
+    volumes.delete_volume(found.id)
+    open_storage.soon(lambda: volumes.volume(found.id) is None)
+    assert look() == (seen,)
+    open_storage.delete_image(image)
+    assert look() == ()
+
+
+def test_an_attached_volume_is_not_made_an_image(open_storage, volumes):
+    found, server = ready(open_storage, made(open_storage).id), open_storage.server()
+    open_storage.attach(found.id, server)
+    with pytest.raises(Conflict):
+        volumes.upload_volume(found, "test-volumes")
+    assert volumes.images_named(open_storage.project, "test-volumes") == ()
+
+
 def test_what_does_not_exist_is_not_found(storage, volumes):
     gone = nowhere()
+    unknown = Volume(gone, NAME, storage.project, storage.type_id, 1, "available", True)
     for call in (
         lambda: volumes.volume_type_access(gone),
         lambda: volumes.give_volume_type(gone, storage.project),
@@ -162,12 +186,15 @@ def test_what_does_not_exist_is_not_found(storage, volumes):
         lambda: volumes.detach_volume(gone, gone),
         lambda: volumes.drop_attachment(gone),
         lambda: volumes.delete_volume(gone),
+        lambda: volumes.upload_volume(unknown, NAME),
+        lambda: volumes.back_up_volume(unknown, NAME),
     ):
         with pytest.raises(NotFound):
             call()
     volumes.cancel_transfer(gone)
     assert volumes.volume(gone) is None
     assert volumes.volumes_of_type(gone) == ()
+    assert volumes.backups_of(gone) == ()
 
 
 @pytest.mark.parametrize(

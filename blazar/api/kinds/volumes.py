@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 from blazar.api.routes import Part
-from blazar.api.shapes import BEFORE_END, COUNT, TEXT, TEXT_OR_NULL, Json, a_list, a_reservation
+from blazar.api.shapes import COUNT, TEXT, TEXT_OR_NULL, Json, a_list, a_reservation
+from blazar.resources.volumes.parameters import ACTIONS
+
+_IDS: Json = {**a_list(TEXT), "type": ["array", "null"]}
 
 _RESERVATION = a_reservation(
     "virtual:volume",
@@ -16,9 +19,11 @@ _RESERVATION = a_reservation(
         "name": TEXT_OR_NULL,
         "image": TEXT_OR_NULL,
         "resource_properties": TEXT_OR_NULL,
-        "before_end": BEFORE_END,
-        "volume_ids": {**a_list(TEXT), "description": "once they are made"},
-        "volume_types": {**a_list(TEXT), "description": "of the pools, once it is in use"},
+        "before_end": {"enum": ["default", "", *(str(action) for action in ACTIONS)]},
+        "volume_ids": {**_IDS, "description": "once they are made"},
+        "volume_types": {**_IDS, "description": "of the pools, once it is in use"},
+        "image_ids": {**_IDS, "description": "images of them that were made before the end"},
+        "backup_ids": {**_IDS, "description": "backups of them that were made before the end"},
     },
     {
         "size": 100,
@@ -31,6 +36,8 @@ _RESERVATION = a_reservation(
         "before_end": "default",
         "volume_ids": ["6c1f2d3e-1111-4222-8333-444455556666"],
         "volume_types": ["fast"],
+        "image_ids": None,
+        "backup_ids": None,
     },
 )
 RESERVATIONS: Json = {"VolumeReservation": _RESERVATION}

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, VersionMissing
-from blazar.clouds.ports import Attachment, Volume, VolumePool, VolumeQuota, VolumeType
+from blazar.clouds.ports import Attachment, CopyState, Volume, VolumeCopy, VolumePool, VolumeQuota, VolumeType
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.model.reasons import ReasonCode
 
@@ -19,6 +19,12 @@ VOLUMES = "3.70"
 """Shows the id of a volume's type, lists messages, and grows volumes in use; of Cinder 20 (Yoga)."""
 
 _BACKUPS = "cinder-backup"
+
+_UNFINISHED = frozenset({"queued", "saving", "uploading", "importing"})
+_COMPLETE = frozenset({"active", "deactivated"})
+"""The status of an image that is being made, and of one that is complete."""
+
+_BACKUP_STATES = {"creating": CopyState.MAKING, "available": CopyState.DONE, "restoring": CopyState.DONE}
 
 
 class OpenStackVolumes:
@@ -175,6 +181,41 @@ class OpenStackVolumes:
             lambda: self._cinder.call("DELETE", path, params={"cascade": "True"}, microversion=VOLUMES),
         )
 
+    def upload_volume(self, volume: Volume, name: str) -> str:
+        """Begin to make an image of a volume."""
+        wanted = {
+            "image_name": name,
+            "container_format": "bare",
+            "disk_format": "raw",
+            "visibility": "private",
+            # Cinder ignores it unless its option enable_force_upload says otherwise.
+            "force": True,
+        }
+        made = self._in_project(volume, f"{_of_volume(volume.id)}/action", {"os-volume_upload_image": wanted})
+        return str(made["os-volume_upload_image"]["image_id"])
+
+    def images_named(self, project_id: str, name: str) -> tuple[VolumeCopy, ...]:
+        """Return the images of a project with a name."""
+        glance = self._access.in_project(project_id).image
+        pages = glance.pages("/images", "images", params={"name": name, "owner": project_id, "limit": "100"})
+        return tuple(VolumeCopy(item["id"], item["name"], _state_of_image(item["status"])) for item in pages)
+
+    def back_up_volume(self, volume: Volume, name: str) -> str:
+        """Begin to make a backup of a volume."""
+        wanted = {"volume_id": volume.id, "name": name, "force": True}
+        return str(self._in_project(volume, "/backups", {"backup": wanted})["backup"]["id"])
+
+    def backups_of(self, volume_id: str) -> tuple[VolumeCopy, ...]:
+        """Return the backups of a volume."""
+        params = {"all_tenants": "1", "volume_id": volume_id}
+        pages = self._cinder.pages("/backups/detail", "backups", params=params, microversion=VOLUMES)
+        return tuple(_backup(item) for item in pages)
+
+    def _in_project(self, volume: Volume, path: str, body: Json) -> Json:
+        """Make a change of a volume as a member of its project, to which belongs what comes of it."""
+        cinder = self._access.in_project(volume.project_id).volume
+        return _by_state(lambda: cinder.call("POST", path, body=body, microversion=VOLUMES))
+
     def _get(self, path: str, *, params: Mapping[str, Any] | None = None) -> Json:
         return self._cinder.get(path, params=params, microversion=VOLUMES)
 
@@ -201,10 +242,10 @@ class OpenStackVolumes:
         )
 
 
-def _by_state(call: Callable[[], object]) -> None:
-    """Make a call that Cinder and Nova refuse with 400 where others answer 409."""
+def _by_state(call: Callable[[], Json]) -> Json:
+    """Make a call that Cinder and Nova refuse with 400 where others answer 409; return the answer."""
     try:
-        call()
+        return call()
     except VersionMissing:
         raise
     except CloudRefused as error:
@@ -234,6 +275,17 @@ def _quota(found: Json, type_name: str, read: Callable[[Any], int]) -> VolumeQuo
 
 def _type(item: Json) -> VolumeType:
     return VolumeType(item["id"], item["name"], bool(item["is_public"]), dict(item.get("extra_specs") or {}))
+
+
+def _state_of_image(status: str) -> CopyState:
+    if status in _COMPLETE:
+        return CopyState.DONE
+    return CopyState.MAKING if status in _UNFINISHED else CopyState.FAILED
+
+
+def _backup(item: Json) -> VolumeCopy:
+    state = _BACKUP_STATES.get(item["status"], CopyState.FAILED)
+    return VolumeCopy(item["id"], item["name"] or "", state, item.get("fail_reason") or "")
 
 
 def _pool(item: Json) -> VolumePool:

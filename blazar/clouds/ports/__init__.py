@@ -58,7 +58,16 @@ from blazar.clouds.ports.stacks import (
     StackResource,
     Stacks,
 )
-from blazar.clouds.ports.volumes import Attachment, Volume, VolumePool, VolumeQuota, Volumes, VolumeType
+from blazar.clouds.ports.volumes import (
+    Attachment,
+    CopyState,
+    Volume,
+    VolumeCopy,
+    VolumePool,
+    VolumeQuota,
+    Volumes,
+    VolumeType,
+)
 
 __all__ = [
     "Aggregate",
@@ -71,6 +80,7 @@ __all__ = [
     "CHANGES",
     "Cloud",
     "Compute",
+    "CopyState",
     "Flavor",
     "Flavors",
     "FloatingIp",
@@ -116,6 +126,7 @@ __all__ = [
     "Subnet",
     "Trunk",
     "Volume",
+    "VolumeCopy",
     "VolumePool",
     "VolumeQuota",
     "VolumeType",

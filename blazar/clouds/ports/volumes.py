@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 BACKEND_NAME, POOL_NAME, PROVISIONING = "volume_backend_name", "pool_name", "provisioning:type"
@@ -109,6 +110,24 @@ class VolumeQuota:
     volumes: int
 
 
+class CopyState(StrEnum):
+    """The state of a copy of a volume."""
+
+    MAKING = "making"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeCopy:
+    """An image or a backup of a volume. ``failure``: what Cinder says of one that failed."""
+
+    id: str
+    name: str
+    state: CopyState
+    failure: str = ""
+
+
 CHANGES = frozenset(
     {
         "give_volume_type",
@@ -120,6 +139,8 @@ CHANGES = frozenset(
         "drop_attachment",
         "cancel_transfer",
         "delete_volume",
+        "upload_volume",
+        "back_up_volume",
     }
 )
 """The calls that change something: an adapter makes ``context.check_change`` before each."""
@@ -206,3 +227,24 @@ class Volumes(Protocol):
 
     def delete_volume(self, volume_id: str) -> None:
         """Begin to delete a volume with its snapshots, also a failed one. NotFound; Conflict by its state."""
+
+    def upload_volume(self, volume: Volume, name: str) -> str:
+        """Begin to make an image of a volume, private to its project, as a member of it; return its id.
+
+        An image that cannot be completed is deleted by Cinder. RoleMissing; NotFound; Conflict by the volume's state,
+        which is also that it is attached, unless the operator of Cinder allows that; CloudRefused as for
+        ``create_volume``.
+        """
+
+    def images_named(self, project_id: str, name: str) -> tuple[VolumeCopy, ...]:
+        """Return the images of a project with this name. RoleMissing."""
+
+    def back_up_volume(self, volume: Volume, name: str) -> str:
+        """Begin to make a backup of a volume in its project, as a member of it; return its id.
+
+        A volume that is attached is copied as it is at the moment, for which Cinder takes room of its pool meanwhile.
+        RoleMissing; NotFound; Conflict by the volume's state; CloudRefused as for ``create_volume``.
+        """
+
+    def backups_of(self, volume_id: str) -> tuple[VolumeCopy, ...]:
+        """Return the backups of a volume, those too that failed."""

@@ -37,7 +37,7 @@ class VolumeState:
 
     ``ready_at`` and ``gone_at`` are the instants (ISO 8601) at which what was begun, or its deletion, is complete.
     ``servers`` has the id of a server by that of the attachment; ``roots`` are those that have booted from it.
-    ``snapshots_gb`` are the sizes of its snapshots.
+    ``snapshots_gb`` are the sizes of its snapshots. Until ``busy_until`` a copy is made: ``busy`` is its status.
     """
 
     id: str
@@ -55,6 +55,8 @@ class VolumeState:
     roots: list[str] = field(default_factory=list)
     snapshots_gb: list[int] = field(default_factory=list)
     offered: bool = False
+    busy: str = ""
+    busy_until: str = ""
 
     def is_gone(self, now: datetime) -> bool:
         """Return whether the deletion is complete."""
@@ -70,6 +72,8 @@ class VolumeState:
             return "error"
         if self.offered:
             return "awaiting-transfer"
+        if self.busy and datetime.fromisoformat(self.busy_until) > now:
+            return self.busy
         return "in-use" if self.servers else "available"
 
     @property
@@ -79,15 +83,32 @@ class VolumeState:
 
 
 @dataclass(slots=True)
+class BackupState:
+    """A backup; ``ready_at`` is the instant (ISO 8601) at which it is complete, or has failed."""
+
+    id: str
+    name: str
+    project_id: str
+    volume_id: str
+    ready_at: str
+    fails: bool = False
+
+
+@dataclass(slots=True)
 class BlockStorage:
-    """All of Cinder. ``quotas`` has the limits of projects by what they limit, as ``gigabytes_fast``; -1 is none."""
+    """All of Cinder. ``quotas`` has the limits of projects by what they limit, as ``gigabytes_fast``; -1 is none.
+
+    ``backups``: there is a service that makes them; ``copies`` has them. So many of the next images and backups of
+    volumes as ``failing`` says fail.
+    """
 
     pools: list[PoolState] = field(default_factory=list)
     types: dict[str, VolumeTypeState] = field(default_factory=dict)
     volumes: dict[str, VolumeState] = field(default_factory=dict)
     quotas: dict[str, dict[str, int]] = field(default_factory=dict)
-    images: list[str] = field(default_factory=list)
     backups: bool = False
+    copies: dict[str, BackupState] = field(default_factory=dict)
+    failing: int = 0
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> BlockStorage:
@@ -97,8 +118,9 @@ class BlockStorage:
             types={key: VolumeTypeState(**value) for key, value in data.get("types", {}).items()},
             volumes={key: VolumeState(**value) for key, value in data.get("volumes", {}).items()},
             quotas={key: dict(value) for key, value in data.get("quotas", {}).items()},
-            images=list(data.get("images", ())),
             backups=data.get("backups", False),
+            copies={key: BackupState(**value) for key, value in data.get("copies", {}).items()},
+            failing=data.get("failing", 0),
         )
 
     def remove_gone(self, now: datetime) -> None:

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from blazar.clouds.ports import Attachment, Volume, VolumePool, VolumeQuota, VolumeType
 from blazar.clouds.simulated.projects import check_role
-from blazar.clouds.simulated.service import SimulatedService
 from blazar.clouds.simulated.state import State
+from blazar.clouds.simulated.volume_copies import SimulatedVolumeCopies
 from blazar.clouds.simulated.volume_state import BlockStorage, PoolState, VolumeState, VolumeTypeState
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.model.reasons import Cause, ReasonCode
@@ -24,7 +24,7 @@ NO_LIMIT = -1
 _NO_ROOM = "schedule allocate volume:Could not find any available weighted backend."
 
 
-class SimulatedVolumes(SimulatedService):
+class SimulatedVolumes(SimulatedVolumeCopies):
     """Implements the volumes port; rules as in Cinder 29."""
 
     def volume_pools(self) -> tuple[VolumePool, ...]:
@@ -211,14 +211,22 @@ def created(state: State, wanted: VolumeState, image_id: str | None, now: dateti
     type_ = block.types.get(wanted.type_id)
     if type_ is None or not (type_.public or wanted.project_id in type_.projects):
         raise NotFound(f"there is no volume type {wanted.type_id}")
-    if image_id is not None and image_id not in block.images:
-        raise CloudRefused(f"Invalid image identifier or unable to access requested image {image_id}.")
+    if image_id is not None:
+        _check_image(state, wanted, image_id)
     _check_quota(state, wanted.project_id, type_.name, VolumeQuota(wanted.size_gb, 1), now)
     there = (pool for pool in block.pools if _type_of(type_).leads_to(pool_of(block, pool, now)))
     pool = next((pool for pool in there if _fits(block, pool, wanted.size_gb, type_, now)), None)
     made = replace(wanted, pool=pool.name if pool else None)
     block.volumes[made.id] = made
     return made
+
+
+def _check_image(state: State, wanted: VolumeState, image_id: str) -> None:
+    found = state.boot.images.get(image_id)
+    if found is None or found.project_id not in ("", wanted.project_id) or found.status != "active":
+        raise CloudRefused(f"Invalid image identifier or unable to access requested image {image_id}.")
+    if wanted.size_gb < max(found.min_disk_gb, found.size_gb):
+        raise CloudRefused(f"Size of image {image_id} is larger than {wanted.size_gb} GiB")
 
 
 def delete(state: State, volume_id: str, now: datetime, *, ends_at: datetime) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from blazar.clouds.ports import Volume, VolumeQuota, Volumes
 from blazar.model.errors import CloudRefused, Conflict, NotFound
-from blazar.model.lease import Content, ReservationStatus
+from blazar.model.lease import ReservationStatus
 from blazar.model.reasons import ReasonCode
 from blazar.model.resource import Resource
 from blazar.resources.actions import RECHECK_LATER, RECHECK_SOON
@@ -22,12 +22,11 @@ from blazar.resources.base import NotYet, Task, Unusable
 from blazar.resources.parameters import may_be_reservation
 from blazar.resources.volumes.parameters import VolumeParameters
 from blazar.resources.volumes.quotas import first_excess, type_id_of
+from blazar.resources.volumes.record import Record
 from blazar.resources.volumes.registration import TYPE
 
 MARK = "blazar:reservation"
 """The key of the reservation's id in the metadata of its volumes."""
-
-VOLUME_IDS, VOLUME_TYPES, TRIES = "volume_ids", "volume_types", "tries"
 
 MOST_TRIES = 3
 """How often a volume that fails while it is made is made again on the same pool."""
@@ -36,27 +35,6 @@ QUOTA_PAUSE = timedelta(minutes=5)
 """When a project may have no more volumes, its users have to mend that."""
 
 AT_ONCE = timedelta(seconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What is recorded of a reservation: the ids of its volumes, their types, and how many volumes have failed."""
-
-    ids: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    tries: int = 0
-
-    @classmethod
-    def of(cls, content: Content) -> Record:
-        """Return what a reservation keeps."""
-        ids, types, tries = (content.values.get(key) for key in (VOLUME_IDS, VOLUME_TYPES, TRIES))
-        return cls(_texts(ids), _texts(types), tries if isinstance(tries, int) else 0)
-
-    @property
-    def content(self) -> Content:
-        """Return it as a reservation keeps it."""
-        tries = {TRIES: self.tries} if self.tries else {}
-        return Content({VOLUME_IDS: list(self.ids), VOLUME_TYPES: list(self.types), **tries})
 
 
 class VolumeAssignment:
@@ -76,7 +54,7 @@ class VolumeAssignment:
         there = self._volumes.volumes_of_type(type_id_of(resource), project_id=task.lease.project_id)
         mine = [each for each in there if each.id in record.ids or is_marked(each, task.reservation.id)]
         new = [each.id for each in mine if each.id not in record.ids]
-        record = _with(record, new)
+        record = record.with_volumes(new)
         in_use = task.reservation.status is ReservationStatus.ACTIVE
         if not in_use and (failed := next((each for each in mine if each.status.startswith("error")), None)):
             return self._again(resource, failed, record)
@@ -86,7 +64,7 @@ class VolumeAssignment:
             made = self._made(task, resource, wanted, wanted.named(task.reservation.id, first + len(mine)))
             if isinstance(made, NotYet):
                 return made
-            record = _with(record, [made.id])
+            record = record.with_volumes([made.id])
             if made.status != "available":
                 return NotYet(AT_ONCE, f"volume {made.id} is {made.status}", cloud_ids=record.content)
             mine.append(made)
@@ -96,6 +74,8 @@ class VolumeAssignment:
             if each.size_gb < wanted.size:
                 if each.status.startswith("error"):
                     raise CloudRefused(f"volume {each.id} is {each.status}, and cannot grow")
+                if each.status not in ("available", "in-use"):
+                    return NotYet(RECHECK_LATER, f"volume {each.id} is {each.status}", cloud_ids=record.content)
                 self._volumes.extend_volume(each.id, wanted.size)
                 return NotYet(RECHECK_SOON, f"volume {each.id} grows to {wanted.size} GiB", cloud_ids=record.content)
         return record
@@ -200,11 +180,3 @@ def is_marked(volume: Volume, reservation_id: str) -> bool:
 def types_of(resources: Iterable[Resource]) -> tuple[str, ...]:
     """Return the names of the volume types of pools."""
     return tuple(sorted(str(resource.attributes[TYPE]) for resource in resources))
-
-
-def _with(record: Record, ids: Iterable[str]) -> Record:
-    return replace(record, ids=(*record.ids, *ids))
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()

@@ -40,6 +40,11 @@ class Mode(StrEnum):
     QUOTA = "quota"
 
 
+ACTIONS = (Action.NONE, Action.NOTIFICATION, Action.SNAPSHOT, Action.BACKUP)
+"""What can be done before the end."""
+
+_CHOICES = ("default", "", *(str(action) for action in ACTIONS))
+
 DEFAULTS: Json = {
     AMOUNT: 1,
     MODE: str(Mode.VOLUME),
@@ -90,7 +95,7 @@ class VolumeParameters:
                     pointer=f"/{field}",
                 )
         wanted = requirement_text(given[PROPERTIES], PROPERTIES)
-        return cls(size, amount, str(mode), text_of(given, TYPE) or None, name, image, wanted, _action(given))
+        return cls(size, amount, str(mode), text_of(given, TYPE) or None, name, image, wanted, _action(given, mode))
 
     @classmethod
     def of(cls, content: Content) -> VolumeParameters:
@@ -138,10 +143,18 @@ class VolumeParameters:
         return name if self.amount == 1 else f"{name[:240]}-{number}"
 
 
-def _action(given: Json) -> str:
-    action = checked_action(given)
-    if action in (Action.SNAPSHOT, Action.MIGRATION):
+def _action(given: Json, mode: object) -> str:
+    if given[BEFORE_END] == "transfer":
         raise InvalidInput(
-            f"{BEFORE_END} is {action!r}, which saves servers; use 'notification' or 'none'", pointer=f"/{BEFORE_END}"
+            f"{BEFORE_END} is 'transfer', and a volume of another project would stay on the pool, which is promised to "
+            f"others then; use 'snapshot' (an image) or 'backup', and give that away",
+            pointer=f"/{BEFORE_END}",
+        )
+    action = checked_action(given, _CHOICES)
+    if mode == Mode.QUOTA and action in (Action.SNAPSHOT, Action.BACKUP):
+        raise InvalidInput(
+            f"{BEFORE_END} is {action!r}, which saves volumes that were made for you; in the {MODE} 'quota' save yours "
+            f"yourself, and use 'notification' or 'none'",
+            pointer=f"/{BEFORE_END}",
         )
     return action

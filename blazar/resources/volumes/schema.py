@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from blazar.resources.schemas import COUNT, NOTICE, REQUIREMENT, TEXT, a_request
+from blazar.resources.schemas import COUNT, REQUIREMENT, TEXT, a_choice, a_request
+from blazar.resources.volumes.parameters import ACTIONS
 
 _MAYBE: dict[str, object] = {**TEXT, "type": ["string", "null"], "default": None}
 
@@ -21,7 +22,7 @@ SCHEMA = a_request(
         "name": {**_MAYBE, "title": "Name", "description": "a name of at most 255 characters, or null"},
         "image": {**_MAYBE, "title": "Image", "description": "the id of an image, or null"},
         "resource_properties": {**REQUIREMENT, "default": ""},
-        "before_end": NOTICE,
+        "before_end": a_choice("default", *(str(action) for action in ACTIONS), title="At the end"),
     },
     required=("size",),
     example={"size": 100, "amount": 2, "volume_type": "fast"},

@@ -12,13 +12,14 @@ from oslo_config import cfg
 from blazar.clouds.ports import Cloud
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import Conflict, InvalidInput
-from blazar.model.lease import Content, ReservationStatus
+from blazar.model.lease import Content, Reservation, ReservationStatus
 from blazar.model.requirements import Requirement, keys, matches
 from blazar.model.resource import VOLUME, Resource
-from blazar.resources.actions import RECHECK_LATER, action_of, updated, with_action
-from blazar.resources.base import Action, Done, Given, NotYet, Progress, Rank, Task, UsageNeeded
+from blazar.resources.actions import RECHECK_LATER, action_of, asked_at, updated, with_action
+from blazar.resources.base import Action, Done, Given, NotYet, Progress, Rank, ResolutionNeeded, Task, UsageNeeded
 from blazar.resources.hosts.options import HostSettings
-from blazar.resources.volumes.assignment import Record, VolumeAssignment, types_of
+from blazar.resources.volumes.assignment import VolumeAssignment, types_of
+from blazar.resources.volumes.checks import VolumeChecks, check_image, needs_look
 from blazar.resources.volumes.parameters import (
     AMOUNT,
     DEFAULTS,
@@ -30,7 +31,9 @@ from blazar.resources.volumes.parameters import (
     VolumeParameters,
 )
 from blazar.resources.volumes.quotas import Quotas
+from blazar.resources.volumes.record import Record
 from blazar.resources.volumes.registration import ASKED_FOR, ATTRIBUTES, TYPE
+from blazar.resources.volumes.saving import Saving
 from blazar.resources.volumes.schema import SCHEMA
 
 
@@ -45,19 +48,22 @@ class VirtualVolume:
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
         """Return the type as configured; the default action is that of hosts."""
-        return cls(cloud, before_end=HostSettings.configured(conf).before_end)
+        settings = HostSettings.configured(conf)
+        return cls(cloud, before_end=settings.before_end, prefix=settings.image_prefix)
 
-    def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
+    def __init__(self, cloud: Cloud, *, before_end: str = "", prefix: str = HostSettings().image_prefix) -> None:
         self._before_end = before_end
-        self._projects = cloud.projects
+        self._checks = VolumeChecks(cloud)
+        self._saving = Saving(cloud.volumes, prefix)
         self._quotas = Quotas(cloud.volumes)
         self._assignment = VolumeAssignment(cloud.volumes)
 
-    def resolve(self, given: Given, *, project_id: str, reservation: object = None) -> Given:
-        """Return the request as it is, if the service may make volumes in the project. RoleMissing."""
-        if reservation is None and given.values.get(MODE, "volume") == "volume":
-            self._projects.check(project_id)
-        return given
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
+        """Return the request with its image, if the service can do what it says in the project.
+
+        RoleMissing, NotFound, InvalidInput.
+        """
+        return self._checks.resolve(given, project_id=project_id, reservation=reservation)
 
     def parameters(self, given: Given) -> Content:
         """Return size, amount, mode, names and requirement; other keys are left out. InvalidInput."""
@@ -65,16 +71,19 @@ class VirtualVolume:
             raise InvalidInput(
                 "Missing parameter size (a virtual:volume reservation needs the size of a volume in GiB)"
             )
-        return VolumeParameters.checked({**DEFAULTS, **with_action(given.values)}).content
+        wanted = VolumeParameters.checked({**DEFAULTS, **with_action(given.values)})
+        check_image(given, wanted)
+        return wanted.content
 
     def requirement(self, parameters: Content) -> Requirement:
         """Return what a pool must have."""
         return VolumeParameters.of(parameters).requirement
 
     def action(self, parameters: Content) -> Action:
-        """Return the action before the end; a default that saves servers becomes a notification."""
-        action = action_of(VolumeParameters.of(parameters).before_end, self._before_end)
-        return Action.NOTIFICATION if action.saves_work else action
+        """Return the action before the end; an operator's default that saves servers becomes a notification."""
+        stated = VolumeParameters.of(parameters).before_end
+        action = action_of(stated, self._before_end)
+        return Action.NOTIFICATION if action.saves_work and action != stated else action
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for the GiB of each volume; a quota is of one pool."""
@@ -103,6 +112,9 @@ class VirtualVolume:
         for field in (MODE, TYPE, IMAGE):
             if getattr(before, field) != getattr(after, field):
                 raise InvalidInput(f"{field} cannot be changed; make another lease for it", pointer=f"/{field}")
+        if needs_look(change, before, after):
+            raise ResolutionNeeded
+        check_image(change, after)
         return after.content
 
     def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
@@ -163,6 +175,15 @@ class VirtualVolume:
                 record = made
                 first += task.counts[resource.id]
         return Done(replace(record, tries=0).content)
+
+    def before_end(self, task: Task) -> Progress:
+        """Ensure an image or a backup of each of its volumes, if the reservation says so."""
+        action = self.action(task.reservation.parameters)
+        if not action.saves_work:
+            return Done()
+        found = [each for resource in task.resources for each in self._assignment.existing(task, resource)]
+        name = VolumeParameters.of(task.reservation.parameters).name or "volume"
+        return self._saving.ensure(task, found, action, name=name[:120], since=asked_at(task))
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure quotas from before a change, and delete what it has made on other pools; volumes that grew stay so."""

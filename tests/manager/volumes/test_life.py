@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.model.errors import CloudRefused, Conflict, InvalidInput, NotEnoughResources
+from blazar.model.errors import CloudRefused, Conflict, NotEnoughResources
 from blazar.model.lease import LeaseStatus, ReservationStatus
 from blazar.model.requests import LeaseChange, ReservationChange
 from tests.oracle import check_at_rest
@@ -172,9 +172,3 @@ def test_pools_are_never_promised_twice(world):
     world.lease(volumes(6))
     with pytest.raises(NotEnoughResources):
         world.lease(volumes(1))
-
-
-@pytest.mark.parametrize("action", ["snapshot", "backup", "transfer"])
-def test_actions_that_save_data_are_refused(world, action):
-    with pytest.raises(InvalidInput, match="before_end"):
-        world.lease(volumes(before_end=action))

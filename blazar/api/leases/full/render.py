@@ -107,9 +107,15 @@ def _children(value: Reservation, details: LeaseDetails, view: View) -> Json:
     return {"children": [_reservation(each, details, view) for each in children]} if children else {}
 
 
+_BY_USE = SHOWN_IDS.keys() - {"virtual:volume"}
+
+
 def _given_by_type(value: Reservation) -> Json:
     """Return what a type for which ``use`` has no keys tells its users, as 1.0 shows it."""
-    return {} if value.resource_type in SHOWN_IDS else dict(value.cloud_ids.values)
+    if value.resource_type in _BY_USE:
+        return {}
+    shown = SHOWN_IDS.get(value.resource_type, value.cloud_ids.values)
+    return {key: value.cloud_ids.values[key] for key in shown if key in value.cloud_ids.values}
 
 
 def _parameters(value: Reservation) -> Json:

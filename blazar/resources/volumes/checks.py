@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request for volumes names in the cloud, looked up as the project sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blazar.clouds.ports import BootImage, Cloud
+from blazar.model.errors import InvalidInput, NotFound
+from blazar.model.lease import Json, Reservation
+from blazar.resources.actions import BEFORE_END, with_action
+from blazar.resources.base import Action, Given
+from blazar.resources.parameters import cloud_id, quoted
+from blazar.resources.volumes.parameters import IMAGE, MODE, SIZE, Mode, VolumeParameters
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedVolumes(Given):
+    """The parameters of a request, with the image that the volumes are made from, if it has one."""
+
+    image: BootImage | None = None
+
+
+class VolumeChecks:
+    """Looks up, with the token of the project, what a start and the action before the end will need."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._projects = cloud.projects
+        self._images = cloud.booting
+        self._volumes = cloud.volumes
+
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None) -> Given:
+        """Return the parameters with their image. InvalidInput, NotFound, RoleMissing."""
+        values = with_action(given.values)
+        known: Json = {} if reservation is None else reservation.parameters.values
+        after = {MODE: str(Mode.VOLUME), **known, **values}
+        if after[MODE] != Mode.VOLUME:
+            return given
+        if reservation is None:
+            self._projects.check(project_id)
+        action = after.get(BEFORE_END)
+        if action == Action.BACKUP and known.get(BEFORE_END) != action and not self._volumes.has_backups():
+            raise InvalidInput(
+                f"{BEFORE_END} is 'backup', and this cloud has no service for backups of volumes that is up; use "
+                f"'snapshot', which makes images",
+                pointer=f"/{BEFORE_END}",
+            )
+        image, is_asked = after.get(IMAGE), reservation is None or SIZE in values
+        # A change cannot name another image, but make the volumes smaller.
+        return ResolvedVolumes(given.values, self._image(project_id, image) if image and is_asked else None)
+
+    def _image(self, project_id: str, value: object) -> BootImage:
+        asked = cloud_id(value, IMAGE, "an image")
+        found = self._images.boot_image(project_id, asked)
+        if found is None:
+            raise NotFound(f"{IMAGE}: there is no image {quoted(asked)} that your project can use", pointer=f"/{IMAGE}")
+        if found.status != "active":
+            raise InvalidInput(
+                f"{IMAGE}: image {quoted(asked)} is {found.status}; use one that is active", pointer=f"/{IMAGE}"
+            )
+        return found
+
+
+def needs_look(change: Given, before: VolumeParameters, after: VolumeParameters) -> bool:
+    """Return whether a change that was not resolved needs something of the cloud."""
+    if isinstance(change, ResolvedVolumes):
+        return False
+    backs_up = after.before_end == Action.BACKUP and before.before_end != after.before_end
+    return backs_up or (after.image is not None and after.size < before.size)
+
+
+def check_image(given: Given, wanted: VolumeParameters) -> None:
+    """Raise InvalidInput if the image of a request does not fit into the volumes."""
+    image = given.image if isinstance(given, ResolvedVolumes) else None
+    if image is not None and (least := max(image.min_disk_gb, image.size_gb)) > wanted.size:
+        raise InvalidInput(
+            f"{SIZE} is {wanted.size}, and image {quoted(image.id)} needs {least} GiB; give at least that",
+            pointer=f"/{SIZE}",
+        )
