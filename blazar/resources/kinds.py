@@ -185,6 +185,10 @@ class CompleteKind:
         """Return whether resources of the kind are prepared for reservations."""
         return self._enters is not None
 
+    def located(self, request: Registration) -> Registration:
+        """Return a request to register with the region that it names; by default as it is: there are no regions."""
+        return request
+
     def find(self, request: Registration) -> CloudResource:
         """Return the resource that a request to register names. InvalidInput, NotFound."""
         found = self._plain.find(request)

@@ -115,14 +115,35 @@ class RegionalKind(CompleteKind):
         """Return the kind of one region. CloudUnavailable if that is not configured any more."""
         return _of(self._by_region, self._regions, region)
 
+    def located(self, request: Registration) -> Registration:
+        """Return a request with its region beside what names the resource: where there is no field for it, it is
+        among the properties, as it is shown.
+        """
+        if REGION not in request.capabilities or request.given.get(REGION) is not None:
+            return request
+        capabilities = dict(request.capabilities)
+        return replace(request, given={**request.given, REGION: capabilities.pop(REGION)}, capabilities=capabilities)
+
     def find(self, request: Registration) -> CloudResource:
-        """Return the resource that a request names in its ``region``, by default the first. InvalidInput, NotFound."""
+        """Return the resource that a request names in its region, by default the first. InvalidInput, NotFound.
+
+        The region is that of ``region``, or the one before the number in ``id``, as in answers.
+        """
         given = dict(request.given)
-        region = given.pop(REGION, None) or self._regions.default
+        asked, pointer = given.pop(REGION, None), f"/{REGION}"
+        before, colon, number = str(given.get("id") or "").rpartition(":")
+        if colon and number.isdigit():
+            given["id"] = number
+            if asked is not None and asked != before:
+                raise InvalidInput(f"id is of the region {before}, and {REGION} is {quoted(asked)}; give one of them")
+            asked, pointer = before, "/id"
+        region = self._regions.default if asked is None else asked
         if not isinstance(region, str) or region not in self._by_region:
             raise InvalidInput(
-                f"{REGION} is {quoted(region)}; give one of {', '.join(self._regions)}",
-                pointer=f"/{REGION}",
+                f"{pointer[1:]} is {quoted(region)}; give one of {', '.join(self._regions)}"
+                if pointer != "/id"
+                else f"id is of the region {quoted(region)}; give a number in one of {', '.join(self._regions)}",
+                pointer=pointer,
                 data={"allowed": list(self._regions)},
             )
         return self._located(self._by_region[region].find(replace(request, given=given)), region)

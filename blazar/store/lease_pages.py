@@ -155,6 +155,8 @@ def _condition(condition: Condition, now: datetime) -> sa.ColumnElement[bool]:
     values = condition.values
     if condition.key == "resource_type":
         return sa.exists().where(reservations.c.lease_id == leases.c.id, reservations.c.resource_type.in_(values))
+    if condition.key == "region":
+        return sa.exists().where(reservations.c.lease_id == leases.c.id, reservations.c.region.in_(values))
     if condition.key in ("resource", "label"):
         by_label = resources.c.label.in_(values)
         by_id = sa.and_(

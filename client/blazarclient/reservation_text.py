@@ -18,7 +18,7 @@ from blazarclient.exception import DuplicatedLeaseParameters, IncorrectLease
 
 HOST, NETWORK, DEVICE = "physical:host", "network", "device"
 
-_COMMON = ("resource_type", "before_end")
+_COMMON = ("resource_type", "region", "before_end")
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     HOST: (*_COMMON, "min", "max", "hypervisor_properties", "resource_properties"),
@@ -53,7 +53,7 @@ _TEXTS = frozenset(
     {
         *("hypervisor_properties", "resource_properties", "network_properties", "affinity", "before_end", "id"),
         *("name", "flavor_id", "flavor", "image", "network_id", "network_name", "network_description", "class"),
-        *("volume_type", "key_name", "public_key", "user_data"),
+        *("volume_type", "key_name", "public_key", "user_data", "region"),
     }
 )
 """Keys whose values stay as they are written."""
@@ -110,7 +110,7 @@ def read_change(text: str) -> dict[str, Any]:
     values = _object(text)
     if not values.get("id"):
         raise IncorrectLease("The key-value pair id=<reservation_id> is required for the --reservation argument")
-    known = {"id", *(key for keys in KEYS.values() for key in keys)} - {"resource_type"}
+    known = {"id", *(key for keys in KEYS.values() for key in keys)} - {"resource_type", "region"}
     if "resource_type" not in values:
         _check_keys(values, sorted(known), "a change")
     if len(values) == 1:

@@ -10,7 +10,7 @@ from flask import Flask
 
 from blazar.api.leases import render
 from blazar.api.leases.full import render as full
-from blazar.api.leases.full.view import View
+from blazar.api.leases.full.view import OF_1_2, View
 from blazar.manager.common.notifications import payload
 from blazar.manager.common.settings import Settings
 from blazar.model.availability import AvailabilityQuestion
@@ -196,7 +196,7 @@ def test_the_first_versions_do_not_show_them(world):
     assert [r["id"] for r in payload(lease)["reservations"]] == [parent.id]
     with Flask("tests").test_request_context():
         (of_1_1,) = full.lease(details, View(operator=False, names=False))["reservations"]
-        (of_1_2,) = full.lease(details, View(operator=False, names=False, children=True))["reservations"]
+        (of_1_2,) = full.lease(details, View(operator=False, names=False, shape=OF_1_2))["reservations"]
     assert "children" not in of_1_1
     assert [child["id"] for child in of_1_2["children"]] == [child.id for child in children]
     assert [len(child["allocations"]) for child in of_1_2["children"]] == [1, 1]

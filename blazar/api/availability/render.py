@@ -13,8 +13,8 @@ from blazar.model.availability_json import alternatives, reasons, window
 from blazar.model.clock import zulu
 
 
-def availability(value: Availability) -> Json:
-    """Render the answer to a question."""
+def availability(value: Availability, *, regions: bool) -> Json:
+    """Render the answer to a question; ``regions``: openings say where reservations would lie."""
     return {
         "availability": {
             "as_of": zulu(value.as_of),
@@ -23,7 +23,7 @@ def availability(value: Availability) -> Json:
             "duration_seconds": int(value.duration.total_seconds()),
             "searched_until": zulu(value.searched_until),
             "complete": value.complete,
-            "openings": [_opening(each) for each in value.openings],
+            "openings": [_opening(each, regions=regions) for each in value.openings],
             "not_checked": list(value.not_checked),
             "reasons": reasons(value.reasons),
             "alternatives": alternatives(value.alternatives),
@@ -32,14 +32,14 @@ def availability(value: Availability) -> Json:
     }
 
 
-def _opening(value: FreeWindow) -> Json:
+def _opening(value: FreeWindow, *, regions: bool) -> Json:
     return {
         **window(value.window),
         "last_start_date": zulu(value.last_start),
         "open_until": None if value.open_until is None else zulu(value.open_until),
         "reservations": [
             {"count": count, **({"region": region} if region else {})}
-            for count, region in zip_longest(value.counts, value.regions, fillvalue="")
+            for count, region in zip_longest(value.counts, value.regions if regions else (), fillvalue="")
         ],
         "refusals": _refusals(value.refusals),
     }

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from blazar.api import moments
 from blazar.api.availability import render
 from blazar.api.availability.components import COMPONENTS
-from blazar.api.availability.schemas import EXAMPLE, OF_A_LEASE, QUESTION
+from blazar.api.availability.schemas import EXAMPLE, OF_A_LEASE, question
 from blazar.api.context import Call, identifier
 from blazar.api.leases.full.requests import lease_change, reservations
-from blazar.api.leases.full.view import view_of
+from blazar.api.leases.full.view import OF_1_1, OF_1_2, Shape, View, view_of
 from blazar.api.leases.rules import GET as GET_LEASE
+from blazar.api.microversion import Version
 from blazar.api.moments import in_body
 from blazar.api.routes import MEMBER, Body, Caching, Part, Root, Route, Rule
 from blazar.api.shapes import Json, an_object, ref
@@ -28,30 +30,31 @@ _OF_RANGE = ("duration", "earliest")
 _OF_WINDOW = ("start_date", "end_date")
 
 
-def find(call: Call) -> Availability:
+def find(shape: Shape, call: Call) -> Availability:
     """Answer when reservations fit, or how a lease can change."""
     # Who may not ask at all does not learn what is wrong with a body.
     call.authorize()
     if not call.caller.project_id:
         raise Denied("The token has no project scope, and a lease belongs to a project; use a project-scoped token.")
     body = call.body()
-    question = _for_lease(call, body) if "lease_id" in body else _new(call, body)
+    view = view_of(call, shape)
+    asked = _for_lease(call, body, view) if "lease_id" in body else _new(call, body, view)
     with call.services.searches.taken(call.caller.project_id):
-        return call.manager.availability.find(question)
+        return call.manager.availability.find(asked)
 
 
-def _new(call: Call, body: Json) -> AvailabilityQuestion:
+def _new(call: Call, body: Json, view: View) -> AvailabilityQuestion:
     if "duration" not in body and "end_date" not in body:
         raise InvalidInput(
             "duration is missing; give the duration to look for, or the start_date and end_date of one window",
             code="missing_field",
             pointer="/duration",
         )
-    wanted = reservations(body["reservations"], view_of(call), call.services.served.requests)
+    wanted = reservations(body["reservations"], view, call.services.served.requests)
     return replace(_question(call, body), reservations=wanted)
 
 
-def _for_lease(call: Call, body: Json) -> AvailabilityQuestion:
+def _for_lease(call: Call, body: Json, view: View) -> AvailabilityQuestion:
     """Return the question about a lease that the caller may see and ask about; NotFound, Denied."""
     lease_id = body["lease_id"]
     key = identifier(lease_id)
@@ -67,9 +70,7 @@ def _for_lease(call: Call, body: Json) -> AvailabilityQuestion:
             "earliest is for a search; give the duration to look for with it, or leave it out", pointer="/earliest"
         )
     changes = {"reservations": body.get("reservations", [])}
-    change = lease_change(
-        changes, lambda: call.manager.leases.details(key).lease, call.caller, view_of(call), dry_run=True
-    )
+    change = lease_change(changes, lambda: call.manager.leases.details(key).lease, call.caller, view, dry_run=True)
     return replace(_question(call, body), lease_id=key, changes=change.reservations)
 
 
@@ -104,22 +105,26 @@ def _question(call: Call, body: Json) -> AvailabilityQuestion:
     )
 
 
-ROUTES = (
-    Route(
+def _route(shape: Shape, *, until: Version | None = None) -> Route:
+    suffix = "1_2" if shape.regions else ""
+    return Route(
         root=Root.V1,
         method="POST",
         path="/availability",
         name="find_availability",
         summary="Find when reservations fit, why not, and how far a lease can be extended",
-        handler=find,
+        handler=partial(find, shape),
         rule=GET,
         on_target=True,
-        body=Body("AvailabilityQuestion", QUESTION, (EXAMPLE, OF_A_LEASE)),
-        render=render.availability,
-        answers={200: an_object({"availability": ref("Availability")})},
+        body=Body(f"AvailabilityQuestion{suffix}", question(regions=shape.regions), (EXAMPLE, OF_A_LEASE)),
+        render=partial(render.availability, regions=shape.regions),
+        answers={200: an_object({"availability": ref(f"Availability{suffix}")})},
         errors=(404, 409, 429),
         caching=Caching.NONE,
-        since=(1, 1),
-    ),
-)
+        since=(1, shape.minor),
+        until=until,
+    )
+
+
+ROUTES = (_route(OF_1_1, until=(1, 1)), _route(OF_1_2))
 PART = Part("availability", routes=ROUTES, rules=(GET,), components=COMPONENTS)

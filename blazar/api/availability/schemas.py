@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from blazar.api import moments
-from blazar.api.leases.full.schemas import CHANGED_RESERVATIONS, RESERVATIONS
+from blazar.api.leases.full.schemas import CHANGED_RESERVATIONS, reservations
 from blazar.api.shapes import Json
 
 MOST_RESERVATIONS = 20
@@ -19,7 +19,7 @@ _FEW: Json = {
     "the lease's reservations",
 }
 
-QUESTION: Json = {
+_QUESTION: Json = {
     "type": "object",
     "additionalProperties": False,
     "required": [],
@@ -38,12 +38,17 @@ QUESTION: Json = {
     },
     "if": {"required": ["lease_id"]},
     "then": {"type": "object", "properties": {"reservations": {**CHANGED_RESERVATIONS, **_FEW}}},
-    "else": {
-        "type": "object",
-        "required": ["reservations"],
-        "properties": {"reservations": {**RESERVATIONS, **_FEW}},
-    },
 }
+
+
+def question(*, regions: bool) -> Json:
+    """Return the schema of a question; ``regions``: its reservations may name theirs."""
+    few = {**reservations(regions=regions), **_FEW}
+    return {
+        **_QUESTION,
+        "else": {"type": "object", "required": ["reservations"], "properties": {"reservations": few}},
+    }
+
 
 EXAMPLE: Json = {
     "reservations": [

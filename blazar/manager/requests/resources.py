@@ -104,6 +104,7 @@ class ResourceService:
     def register(self, kind: ResourceKind, request: Registration) -> Resource:
         """Register a resource that is not in use. If this fails, changes of the cloud are undone."""
         plain = self._of(kind)
+        request = plain.located(request)
         _check_keys(plain, request.capabilities)
         disabling = self._dated(request.disabling)
         with scope(limit=self._runtime.settings.request_limit):

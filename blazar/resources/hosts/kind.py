@@ -15,6 +15,7 @@ from blazar.model.requests import Registration
 from blazar.model.resource import HOST, Resource, ResourceDetails
 from blazar.model.resource_kinds import KindShape
 from blazar.model.resource_pages import Candidate
+from blazar.resources.hosts.ids import HOST_ID, HOST_ID_DESCRIPTION
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration, Standing, attributes_of
 from blazar.resources.kinds import CloudResource, Polled, Uses
@@ -39,9 +40,9 @@ SHAPE = KindShape(
             },
             "id": {
                 "type": "string",
-                "pattern": "^[0-9]+$",
-                "maxLength": 64,
-                "description": "the number of the hypervisor in Nova",
+                "pattern": HOST_ID,
+                "maxLength": 105,
+                "description": HOST_ID_DESCRIPTION,
             },
         },
     },

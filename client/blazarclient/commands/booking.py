@@ -44,7 +44,13 @@ def book(transport: Transport, body: Mapping[str, Any], key: str, again: str = "
 def _sent(transport: Transport, body: Mapping[str, Any], key: str, again: str) -> Booked:
     headers = {"Idempotency-Key": f'"{key}"'}
     try:
-        answer = transport.ask("POST", "/leases", body=dict(body), headers=headers, repeatable=True)
+        # Loaded only where something is booked: the list of commands does not need it.
+        from blazarclient.library.transport import version_for
+
+        version = version_for(body["reservations"])
+        answer = transport.ask(
+            "POST", "/leases", body=dict(body), headers=headers, repeatable=True, microversion=version
+        )
         lease_id = str(answer.part("lease", "id"))
     except BlazarClientException as error:
         if not may_be_booked(error):

@@ -176,6 +176,10 @@ class CreateLease(LibraryCommand, old.CreateLease):
         key = parsed_args.idempotency_key
         if parsed_args.events and key:
             raise CommandError("--event and --idempotency-key do not go together: leave one out", code=400)
+        # Microversion 1.0 does not know regions: it would book in any.
+        regional = any("region" in each for each in asked.reservations)
+        if parsed_args.events and regional:
+            raise CommandError("--event and a region do not go together: leave one out", code=400)
         # Events of one's own are known at microversion 1.0 only.
         if parsed_args.events:
             return self.booked_of_old(asked, window, parsed_args)
@@ -187,10 +191,12 @@ class CreateLease(LibraryCommand, old.CreateLease):
         except UnsupportedVersion as error:
             if key:
                 raise UnsupportedVersion(f"--idempotency-key cannot be had: {error}") from error
+            if regional:
+                raise
             return self.booked_of_old(asked, window, parsed_args)
         except InvalidRequest:
             # Nothing was booked. Microversion 1.0 takes more: long names, words for truth values, ends without an end.
-            if key or any(getattr(parsed_args, name) for name in _OF_1_1):
+            if key or regional or any(getattr(parsed_args, name) for name in _OF_1_1):
                 raise
             try:
                 return self.booked_of_old(asked, window, parsed_args)
@@ -222,8 +228,13 @@ class CreateLease(LibraryCommand, old.CreateLease):
         """Return what would be booked."""
         # A service that does not know of it would book.
         self.library.info()
+        # Not needed for the list of commands.
+        from blazarclient.library.transport import version_for
+
+        body = self.body(asked, window)
+        version = version_for(body["reservations"])
         answer = self.library.transport.ask(
-            "POST", "/leases", body=self.body(asked, window), query={"dry_run": True}, repeatable=True
+            "POST", "/leases", body=body, query={"dry_run": True}, repeatable=True, microversion=version
         )
         self.tell("Nothing was booked. It would be:")
         if parsed_args.formatter != "table":

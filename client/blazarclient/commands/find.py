@@ -43,6 +43,7 @@ class Found:
     count: Sequence[int]
     refusals: Sequence[str]
     lease_id: str | None = None
+    region: Sequence[str | None] = ()
 
 
 _PLACES = {f"/{name}": f"--{name}" for name in ("duration", "earliest", "latest", "limit")}
@@ -78,6 +79,7 @@ class Find(Rows):
             default=[],
             help="what to reserve: resource_type and its keys, or a JSON object, or @file (may be repeated)",
         )
+        parser.add_argument("--region", metavar="<name>", help="only there, for what names no region of its own")
         parser.add_argument("--duration", metavar="<length>", default="1d", help="for how long (default: 1d)")
         parser.add_argument("--earliest", metavar="<time>", default="now", help="when it may begin (default: now)")
         parser.add_argument("--latest", metavar="<time>", help="when it must have ended (default: 30 days on)")
@@ -104,29 +106,38 @@ class Find(Rows):
             "limit": parsed_args.limit,
             "time_zone": zone_name(zone),
         }
+        # A service before regions is not asked for them.
+        regions = "region" in (parsed_args.columns or ()) or any("region" in each for each in reservations)
+        columns = (*COLUMNS, *(("region",) if regions else ()))
         options = [("--host", len(parsed_args.hosts)), ("--reservation", len(parsed_args.reservations))]
         places = {**of_reservations(options), **_PLACES}
         booking = parsed_args.book is not None
         if booking:
-            check_columns(parsed_args, (*COLUMNS, "lease_id"))
+            check_columns(parsed_args, (*columns, "lease_id"))
         try:
             with in_words_of(places):
-                openings, last = self.search(reservations, earliest, question)
+                openings, last = self.search(reservations, earliest, question, regions=regions)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Stopped; nothing was booked." if booking else "") from None
         if parsed_args.book is not None and openings:
             with in_words_of({**places, "/name": "--book"}):
                 found = self.booked(parsed_args.book, openings, reservations, zone)
-            return self.rows((*COLUMNS, "lease_id"), found, zone, parsed_args)
+            return self.rows((*columns, "lease_id"), found, zone, parsed_args)
         if not openings:
             self.outcome = NO_ROOM
             self.tell("\n".join(_why_not(last, zone)))
-        return self.rows(COLUMNS, [_found(opening) for opening in openings], zone, parsed_args)
+        return self.rows(columns, [_found(opening) for opening in openings], zone, parsed_args)
 
     def search(
-        self, reservations: Sequence[dict[str, Any]], earliest: str | None, question: dict[str, Any]
+        self,
+        reservations: Sequence[dict[str, Any]],
+        earliest: str | None,
+        question: dict[str, Any],
+        *,
+        regions: bool = False,
     ) -> tuple[Sequence[Opening], Availability]:
         """Return the openings, and the first answer, which has the reasons if there are none."""
+        question = {**question, "regions": regions}
         first = answer = self.library.availability(reservations, earliest=earliest, **question)
         # Reasons and alternatives are about the first window: they are asked for once.
         more = {**question, "latest": utc(answer.latest), "explain": False, "alternatives": False}
@@ -175,7 +186,8 @@ def _reservations(parsed_args: argparse.Namespace) -> list[dict[str, Any]]:
     if not wanted:
         raise exception.IncorrectLease("Nothing is asked for; add --host min=1, or --reservation")
     check_references(wanted)
-    return [modern(each) for each in wanted]
+    where = {} if parsed_args.region is None else {"region": parsed_args.region}
+    return [{**where, **modern(each)} for each in wanted]
 
 
 def _found(opening: Opening) -> Found:
@@ -185,6 +197,7 @@ def _found(opening: Opening) -> Found:
         last_start_date=opening.last_start_date,
         open_until=opening.open_until,
         count=[each.count for each in opening.reservations],
+        region=[each.region for each in opening.reservations],
         refusals=[refusal.message for refusal in opening.refusals],
     )
 

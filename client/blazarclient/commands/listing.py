@@ -51,11 +51,12 @@ _FIELDS = (
 
 _OWN: Mapping[str, tuple[str, Callable[[Lease], Any]]] = {
     "resource_types": ("reservations", lambda lease: sorted({each.resource_type for each in lease.reservations})),
+    "regions": ("reservations", lambda lease: sorted({each.region for each in lease.reservations if each.region})),
 }
 """Columns that are no keys of a lease: the key that they need, and how they follow from the lease."""
 
 _NEW = (
-    *("status", "state", "mine", "all_projects", "project", "user", "text", "resource_type"),
+    *("status", "state", "mine", "all_projects", "project", "user", "text", "resource_type", "region"),
     *("since", "until", "long", "limit", "timezone"),
 )
 """Options that microversion 1.0 has no answer to."""
@@ -71,6 +72,7 @@ class _Leases(Rows):
         parser.add_argument("--user", metavar="<user>", help="those of a user, by id or name")
         parser.add_argument("--text", metavar="<text>", help="those with this in their name")
         parser.add_argument("--resource-type", metavar="<type>", help="those with a reservation of this type")
+        parser.add_argument("--region", metavar="<name>", help="those with a reservation in this region")
         let_before_now(parser)
         parser.add_argument("--from", metavar="<time>", dest="since", help="those that last beyond a time, such as -2d")
         parser.add_argument("--to", metavar="<time>", dest="until", help="those that begin before a time")
@@ -95,7 +97,7 @@ class _Leases(Rows):
         """Return the columns, and the rows as they are read."""
         now = now_in(parsed_args)
         zone = now.tzinfo or timezone.utc
-        asked = list(parsed_args.columns or ()) or list(columns)
+        asked = list(parsed_args.columns or ()) or [*columns, *(("regions",) if parsed_args.region else ())]
         known = (*_FIELDS, *_OWN)
         if unknown := [column for column in asked if column not in known]:
             raise CommandError(f"There is no column {unknown[0]}; choose from {', '.join(sorted(known))}", code=400)
@@ -103,6 +105,8 @@ class _Leases(Rows):
         leases = self.library.leases.list(
             text=parsed_args.text,
             resource_type=parsed_args.resource_type,
+            region=parsed_args.region,
+            regions="regions" in asked,
             project_id=self.of_keystone("project", parsed_args.project),
             user_id=self.library.info().user_id if parsed_args.mine else self.of_keystone("user", parsed_args.user),
             overlapping=(since, until),
@@ -133,7 +137,7 @@ class ListLeases(_Leases, old.ListLeases):
 
     def get_data(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
         """Return columns and rows: as ever, unless something is asked for that is new."""
-        if not any(getattr(parsed_args, name, None) for name in _NEW):
+        if not any(getattr(parsed_args, name, None) for name in _NEW) and "regions" not in (parsed_args.columns or ()):
             return old.ListLeases.get_data(self, parsed_args)
         if parsed_args.sort_by not in SORTED_BY:
             raise CommandError(f"Cannot sort by {parsed_args.sort_by}; choose from {', '.join(SORTED_BY)}", code=400)

@@ -26,7 +26,18 @@ from blazarclient.exception import (
 )
 from blazarclient.library.connections import NotTrusted, leaves_open
 from blazarclient.library.decoding import decode
-from blazarclient.library.transport import LONGEST_PAUSE, Answer, Transport, exactly, named, part_of_path
+from blazarclient.library.transport import (
+    LONGEST_PAUSE,
+    MICROVERSION,
+    REGIONS,
+    Answer,
+    Transport,
+    exactly,
+    is_uuid,
+    named,
+    part_of_path,
+    version_for,
+)
 from blazarclient.library.values import Lease
 from blazarclient.library.waiting import EVERY, looks
 
@@ -93,6 +104,7 @@ class Leases:
                 body=body,
                 query={"dry_run": True} if dry_run else None,
                 headers={"Idempotency-Key": f'"{key}"'},
+                microversion=version_for(body["reservations"]),
                 repeatable=True,
             )
         except BlazarClientException as error:
@@ -107,14 +119,14 @@ class Leases:
             raise lost from error
         return _lease(answer)
 
-    def get(self, lease: Lease | str) -> Lease:
-        """Return a lease, also a past one. NotFound if the project has none of this id."""
-        return _lease(self._transport.ask("GET", _path(lease)))
+    def get(self, lease: Lease | str, *, regions: bool = False) -> Lease:
+        """Return a lease, also a past one; ``regions``: with those of its reservations, from 1.2 on. NotFound."""
+        return _lease(self._transport.ask("GET", _path(lease), microversion=REGIONS if regions else MICROVERSION))
 
     def find(self, name_or_id: str) -> Lease:
         """Return the lease of this id, or the current one of this name. NotFound; NoUniqueMatch."""
         named(name_or_id)
-        if _is_id(name_or_id):
+        if is_uuid(name_or_id):
             try:
                 return self.get(name_or_id)
             except NotFound:
@@ -123,7 +135,9 @@ class Leases:
         if not found:
             raise NotFound(f"There is no lease {name_or_id}")
         if len(found) > 1:
-            raise NoUniqueMatch(f"Several leases are called {name_or_id}; give an id: {_ids(found)}")
+            raise NoUniqueMatch(
+                f"Several leases are called {name_or_id}; give an id: {', '.join(str(each.id) for each in found)}"
+            )
         return self.get(str(found[0].id))
 
     def list(
@@ -135,6 +149,8 @@ class Leases:
         name: str | None = None,
         text: str | None = None,
         resource_type: str | None = None,
+        region: str | None = None,
+        regions: bool = False,
         project_id: str | None = None,
         user_id: str | None = None,
         overlapping: tuple[Date | None, Date | None] = (None, None),
@@ -147,7 +163,8 @@ class Leases:
         """Yield leases, reading page by page; ``limit`` is the size of a page.
 
         ``state``: ``current`` (the default), ``past`` or ``all``. ``name``: the whole name. ``fields``: what to tell of
-        each; the less, the faster.
+        each; the less, the faster. ``region``: those with a reservation there; ``regions``: tell where each is. Both
+        need 1.2 of the service.
         """
         since, until = overlapping
         query = {
@@ -156,6 +173,7 @@ class Leases:
             "name": None if name is None else exactly(name),
             "text": text,
             "resource_type": resource_type,
+            "region": None if region is None else exactly(region),
             "project_id": project_id,
             "user_id": user_id,
             "from": None if since is None else written(since),
@@ -166,7 +184,8 @@ class Leases:
             "limit": limit,
             **filters,
         }
-        for item in self._transport.pages("/leases", "leases", query=query):
+        version = REGIONS if regions or region is not None else MICROVERSION
+        for item in self._transport.pages("/leases", "leases", query=query, microversion=version):
             yield decode(Lease, item)
 
     def change(
@@ -377,15 +396,3 @@ def _checked(key: str) -> str:
             "have one made"
         )
     return key
-
-
-def _is_id(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _ids(leases: Iterable[Lease]) -> str:
-    return ", ".join(str(lease.id) for lease in leases)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -29,6 +30,9 @@ from blazarclient.library.connections import NoAnswer, NotTrusted, Unreachable, 
 from blazarclient.sessions import cannot_be_sent, time_limit, within
 
 MICROVERSION = "1.1"
+
+REGIONS = "1.2"
+"""The microversion that knows regions: asked for only where one is named or wanted, for services before it."""
 
 SERVICE_TYPE = "reservation"
 
@@ -241,6 +245,11 @@ class Repeated(tuple[str, ...]):
     __slots__ = ()
 
 
+def version_for(reservations: Iterable[Mapping[str, Any]]) -> str:
+    """Return the microversion of a request with these reservations."""
+    return REGIONS if any("region" in each for each in reservations) else MICROVERSION
+
+
 def part_of_path(text: str) -> str:
     """Return an id or a name as one part of a path, whatever is in it. InvalidRequest for what cannot be one."""
     named(text)
@@ -254,6 +263,15 @@ def exactly(text: str) -> str:
     """Return the filter for one name, also for one that begins as an operator does, such as ``in:``."""
     named(text)
     return f"eq:{text}" if ":" in text else text
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether a text is the id of a lease, and not a name."""
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 def named(text: object) -> None:

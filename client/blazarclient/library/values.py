@@ -55,13 +55,17 @@ class Use:
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """One reservation of a lease; ``parameters``: the keys of its resource type, as they are sent."""
+    """One reservation of a lease; ``parameters``: the keys of its resource type, as they are sent.
+
+    ``region``: None also where the service was not asked for it.
+    """
 
     resource_type: str
     id: str | None = None
     status: str = ""
     missing_resources: bool = False
     resources_changed: bool = False
+    region: str | None = None
     allocations: tuple[Allocation, ...] = ()
     use: Use = Use()
     created_at: datetime | None = None
@@ -230,9 +234,10 @@ class Hypervisor:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """How many units of a reservation fit."""
+    """How many units of a reservation fit, and in which region if the service was asked for it."""
 
     count: int
+    region: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

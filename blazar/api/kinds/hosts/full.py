@@ -21,6 +21,7 @@ from blazar.api.shapes import Json, an_object, ref
 from blazar.api.urls import link
 from blazar.model.requests import Registration
 from blazar.model.resource import HOST, Resource
+from blazar.resources.hosts.ids import normal
 
 __all__ = ["COMPONENTS", "ROUTES"]
 
@@ -62,7 +63,7 @@ def _path(host: Resource) -> str:
 
 
 def _registration(body: Json) -> Registration:
-    given_id = str(int(body["id"])) if body.get("id") is not None else None
+    given_id = normal(body["id"]) if body.get("id") is not None else None
     return changes.registration({"name": body.get("name"), "id": given_id}, body)
 
 

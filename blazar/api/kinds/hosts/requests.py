@@ -10,8 +10,9 @@ from blazar.api.routes import in_path
 from blazar.api.shapes import Json
 from blazar.model.requests import Registration, ResourceChange
 from blazar.model.resource import HOST
+from blazar.resources.hosts.ids import HOST_ID_DESCRIPTION, normal
 
-HOST_ID = in_path("host_id", "the host's id, the number of its hypervisor in Nova")
+HOST_ID = in_path("host_id", f"the host's id: {HOST_ID_DESCRIPTION}")
 
 
 def host_id(text: str) -> str:
@@ -23,7 +24,7 @@ def request(body: Json) -> Registration:
     """Return the request to register a host."""
     given = {key: value for key, value in body.items() if key not in schemas.HOST_CREATE["properties"]}
     return Registration(
-        {"name": body.get("name"), "id": str(int(body["id"])) if "id" in body else None},
+        {"name": body.get("name"), "id": normal(body["id"]) if "id" in body else None},
         capabilities(given),
         disabled=flag(body.get("disabled", False)),
         open_to=projects(body.get("authorized_projects")),

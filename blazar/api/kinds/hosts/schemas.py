@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from blazar.api.kinds.changes import CAPABILITY, CAPABILITY_CHANGE, FLAT_FIELDS
 from blazar.api.validation import Schema
+from blazar.resources.hosts.ids import HOST_ID, HOST_ID_DESCRIPTION
 
 _READ_FROM_NOVA = (
     "availability_zone",
@@ -28,10 +29,10 @@ HOST_CREATE: Schema = {
         "name": {"type": "string", "maxLength": 255, "description": "the hypervisor's hostname"},
         "id": {
             "type": ["string", "integer"],
-            "pattern": "^[0-9]+$",
+            "pattern": HOST_ID,
             "minimum": 0,
             "maxLength": 255,
-            "description": "the number of the hypervisor in Nova",
+            "description": HOST_ID_DESCRIPTION,
         },
         **FLAT_FIELDS,
         **dict.fromkeys(_READ_FROM_NOVA, {"description": "read from Nova; a value in the request is ignored"}),

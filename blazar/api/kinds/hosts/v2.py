@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts in version 2: numeric ids, capabilities in a separate map, no envelope; handlers are those of version 1."""
+"""Hosts in version 2: numeric ids, capabilities in a separate map, no envelope; handlers are those of version 1.
+
+Only hosts of further regions have ids that are texts, as everywhere.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from blazar.api.validation import Schema
 from blazar.model.errors import InvalidInput
 from blazar.model.requests import Registration, ResourceChange
 from blazar.model.resource import Resource
+from blazar.resources.hosts.ids import HOST_ID, normal
 
 HOST_KEYS = (
     "id",
@@ -72,7 +76,7 @@ HOST_UPDATE: Schema = {
 
 _PROPERTIES: Json = {
     **V1["Host"]["properties"],
-    "id": {"type": "integer"},
+    "id": {"type": ["integer", "string"], "description": "a number; of another region than the first as RegionTwo:7"},
     "extra_capas": an_object(
         {key: FLAG if key == "reservable" else TEXT for key in ATTRIBUTES_AMONG_CAPABILITIES},
         more={**TEXT, "description": "a capability"},
@@ -91,17 +95,18 @@ COMPONENTS: Json = {
     ),
 }
 
-_NUMBER = re.compile(r"[0-9]{1,64}")
+LONGEST_ID = 64
+_ID = re.compile(HOST_ID)
 
 
 def host_id(text: str) -> str:
     """Return the host id from a path; InvalidInput if it is not a number."""
     text = text.removesuffix(".json")
-    if not _NUMBER.fullmatch(text):
+    if len(text) > LONGEST_ID or not _ID.fullmatch(text):
         raise InvalidInput(
             f"the host id {text[:80]!r} is not a number; give the number of its hypervisor, as in /v2/os-hosts/12"
         )
-    return str(int(text))
+    return normal(text)
 
 
 def request(body: Json) -> Registration:
@@ -109,7 +114,7 @@ def request(body: Json) -> Registration:
     names = {body[key] for key in ("name", "hypervisor_hostname") if key in body}
     if len(names) > 1:
         raise InvalidInput("name and hypervisor_hostname are aliases and differ; give one of them")
-    given_id = str(int(body["id"])) if "id" in body else None
+    given_id = normal(body["id"]) if "id" in body else None
     return Registration({"name": next(iter(names), None), "id": given_id}, capabilities(body.get("extra_capas", {})))
 
 
@@ -122,5 +127,8 @@ def host(value: Resource) -> Json:
     """Render a host, with a numeric id and its capabilities in a separate map."""
     known = render.host(value)
     attributes = {key: known[key] for key in ATTRIBUTES_AMONG_CAPABILITIES}
-    known |= {"id": int(value.external_id), "extra_capas": {**value.capabilities, **attributes}}
+    known |= {
+        "id": int(value.external_id) if value.external_id.isdigit() else value.external_id,
+        "extra_capas": {**value.capabilities, **attributes},
+    }
     return {key: known[key] for key in HOST_KEYS}

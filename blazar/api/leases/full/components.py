@@ -129,6 +129,18 @@ _LEASE: Json = {
     "events": a_list(ref("Event1_1")),
     "links": LINKS,
 }
+_RESERVATION: Json = {
+    "id": TEXT_OR_NULL,
+    "resource_type": TEXT,
+    "status": one_of(ReservationStatus),
+    "missing_resources": FLAG,
+    "resources_changed": FLAG,
+    "allocations": a_list(_ALLOCATION),
+    "use": _USE,
+    "cloud_ids": {"type": "object", "description": "for operators"},
+    "created_at": ZULU,
+    "updated_at": ZULU_OR_NULL,
+}
 LEASE_KEYS = tuple(_LEASE)
 """The keys of a lease, which ``fields`` may name."""
 
@@ -143,23 +155,15 @@ COMPONENTS: Json = {
         },
         example=_CONDITION_EXAMPLE,
     ),
-    "Reservation1_1": an_object(
+    "Reservation1_1": an_object(_RESERVATION, optional=("cloud_ids",), more=True, example=_RESERVATION_EXAMPLE),
+    "Reservation1_2": an_object(
         {
-            "id": TEXT_OR_NULL,
-            "resource_type": TEXT,
+            **_RESERVATION,
             "region": {**TEXT, "description": "where its resources are, if the service has several regions"},
-            "status": one_of(ReservationStatus),
-            "missing_resources": FLAG,
-            "resources_changed": FLAG,
-            "allocations": a_list(_ALLOCATION),
-            "use": _USE,
-            "cloud_ids": {"type": "object", "description": "for operators"},
             "children": {
-                **a_list(ref("Reservation1_1")),
-                "description": "from 1.2 on: the reservations that it is made of, if it is made of others",
+                **a_list(ref("Reservation1_2")),
+                "description": "the reservations that it is made of, if it is made of others",
             },
-            "created_at": ZULU,
-            "updated_at": ZULU_OR_NULL,
         },
         optional=("cloud_ids", "children", "region"),
         more=True,
@@ -179,4 +183,7 @@ COMPONENTS: Json = {
         example=_EVENT_EXAMPLE,
     ),
     "Lease1_1": an_object(_LEASE, optional=LEASE_KEYS, example=_LEASE_EXAMPLE),
+    "Lease1_2": an_object(
+        {**_LEASE, "reservations": a_list(ref("Reservation1_2"))}, optional=LEASE_KEYS, example=_LEASE_EXAMPLE
+    ),
 }

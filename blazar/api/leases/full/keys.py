@@ -10,7 +10,6 @@ import re
 from flask import request
 
 from blazar.api.identity import Caller
-from blazar.api.leases.full.view import MINOR
 from blazar.api.routes import in_header
 from blazar.api.shapes import Json
 from blazar.model.errors import InvalidInput
@@ -18,6 +17,8 @@ from blazar.model.requests import IdempotencyKey
 
 HEADER = "Idempotency-Key"
 LONGEST = 255
+MEANING = 1
+"""Raised when the same body means something else: in all versions from 1.1 on it has meant the same."""
 IDEMPOTENCY_KEY = in_header(
     HEADER, f"1 to {LONGEST} visible ASCII characters: the request makes one lease if it is repeated"
 )
@@ -37,7 +38,7 @@ def key_of(body: Json, caller: Caller) -> IdempotencyKey | None:
         sentence = f"{HEADER} is invalid; give 1 to {LONGEST} visible ASCII characters, in quotes or without"
         raise InvalidInput(sentence, header=HEADER)
     scope = ("POST /v1/leases", caller.project_id, caller.user_id, match[1] or match[2])
-    return IdempotencyKey(_hash(list(scope)), _hash([MINOR, body]))
+    return IdempotencyKey(_hash(list(scope)), _hash([MEANING, body]))
 
 
 def _hash(value: list[object]) -> str:

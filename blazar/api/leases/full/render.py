@@ -87,7 +87,7 @@ def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
         **_given_by_type(value),
         "id": value.id,
         "resource_type": value.resource_type,
-        **({"region": value.region} if value.region else {}),
+        **({"region": value.region} if value.region and view.shape.regions else {}),
         "status": value.status.value,
         "missing_resources": value.missing_resources,
         "resources_changed": value.resources_changed,
@@ -103,7 +103,7 @@ def _reservation(value: Reservation, details: LeaseDetails, view: View) -> Json:
 
 def _children(value: Reservation, details: LeaseDetails, view: View) -> Json:
     """Return what a reservation is made of, if it is made of others."""
-    children = details.lease.children(value.id) if view.children else ()
+    children = details.lease.children(value.id) if view.shape.children else ()
     return {"children": [_reservation(each, details, view) for each in children]} if children else {}
 
 
@@ -161,7 +161,7 @@ def _conditions(details: LeaseDetails, view: View) -> Iterator[Json]:
     for each in value.reservations:
         # What an earlier version wrote has no time of its own.
         otherwise = each.updated_at or value.updated_at or value.created_at
-        shown_id = each.id if view.children else each.parent or each.id
+        shown_id = each.id if view.shape.children else each.parent or each.id
         if each.missing_resources:
             held = [one for one in details.held if one.reservation_id == each.id]
             missing = _missing(each, held)

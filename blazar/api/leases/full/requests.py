@@ -73,7 +73,8 @@ def reservations(items: Sequence[Json], view: View, schemas_of: Schemas) -> tupl
     for number, item in enumerate(items):
         kind = item["resource_type"]
         if kind in schemas_of and kind not in SCHEMAS:
-            given = {key: value for key, value in item.items() if key != "resource_type"}
+            of_all = ("resource_type", "region") if view.shape.regions else ("resource_type",)
+            given = {key: value for key, value in item.items() if key not in of_all}
             check(given, schemas_of[kind], pointer=pointer_to(("reservations", number)))
         _check_names(item, kind, number, view)
     return tuple(_reservation(item, schemas_of) for item in items)

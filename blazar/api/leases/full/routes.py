@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/v1/leases`` from microversion 1.1 on."""
+"""``/v1/leases`` from microversion 1.1 on; what differs between later ones is a ``Shape``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from blazar.api.leases.full import render
 from blazar.api.leases.full.components import LEASE_KEYS
 from blazar.api.leases.full.keys import IDEMPOTENCY_KEY, key_of
 from blazar.api.leases.full.requests import lease_change, lease_filter, new_lease
-from blazar.api.leases.full.schemas import LEASE_CREATE, LEASE_UPDATE
-from blazar.api.leases.full.view import View, view_of
+from blazar.api.leases.full.schemas import LEASE_UPDATE, lease_create
+from blazar.api.leases.full.view import OF_1_1, OF_1_2, Shape, View, view_of
 from blazar.api.leases.rules import DELETE, GET, POST, PUT
+from blazar.api.microversion import Version
 from blazar.api.preconditions import IF_MATCH
 from blazar.api.queries import compare_by, filter_by, option, paging
 from blazar.api.readers import Choice, Date, Flag, Name, Names, Text
@@ -31,32 +32,32 @@ from blazar.model.lease_details import LeaseDetails, LeaseOwner, LeaseState
 SORT_KEYS = ("created_at", "updated_at", "start_date", "end_date", "name", "status")
 
 
-def index(call: Call) -> Answer:
+def index(shape: Shape, call: Call) -> Answer:
     """List leases in pages: the project's, or for operators all."""
-    view, query = view_of(call), call.asked
+    view, query = view_of(call, shape), call.asked
     found = call.manager.leases.page(lease_filter(query, call.caller, view), query.page("created_at"))
     leases = [query.only(render.lease(each, view)) for each in found.items]
     revisions = [(each.lease.id, each.lease.revision) for each in found.items]
-    where = (request.query_string, link(request.path), view.letter, call.caller.project_id)
+    where = (request.query_string, link(request.path), view.mark, call.caller.project_id)
     tag = weak_tag(*where, found.count, found.following, *revisions)
     count = {} if found.count is None else {"count": found.count}
     return paged({"leases": leases, **count}, found.following, etag=tag)
 
 
-def show(call: Call, lease_id: str) -> Answer:
+def show(shape: Shape, call: Call, lease_id: str) -> Answer:
     """Show a lease, also a past one."""
     owner = _visible(call, lease_id)
-    view, query = view_of(call), call.asked
+    view, query = view_of(call, shape), call.asked
     found = call.manager.leases.details(owner.id)
     etag = view.tags.of(found.lease.revision) if query.fields is None else None
     return Answer(query.only(render.lease(found, view)), etag=etag)
 
 
-def create(call: Call) -> Answer:
+def create(shape: Shape, call: Call) -> Answer:
     """Create a lease; with ``dry_run`` show what it would be."""
     if not call.caller.project_id:
         raise Denied("The token has no project scope, and a lease belongs to a project; use a project-scoped token.")
-    view, dry_run = view_of(call), call.asked.one("dry_run", False)
+    view, dry_run = view_of(call, shape), call.asked.one("dry_run", False)
     body = call.read()
     key = None if dry_run else key_of(body, call.caller)
     # A request that was granted is not judged again: what it asks for may no longer fit, or be past.
@@ -72,10 +73,10 @@ def create(call: Call) -> Answer:
     return _written(known.details, view, headers=headers)
 
 
-def update(call: Call, lease_id: str) -> Answer:
+def update(shape: Shape, call: Call, lease_id: str) -> Answer:
     """Change a lease; with ``dry_run`` show what it would be."""
     owner = _visible(call, lease_id)
-    view, dry_run = view_of(call), call.asked.one("dry_run", False)
+    view, dry_run = view_of(call, shape), call.asked.one("dry_run", False)
     body = call.checked(normalized(call.read()))
     if owner.deleted:
         status = str(LeaseStatus.TERMINATED)
@@ -88,10 +89,10 @@ def update(call: Call, lease_id: str) -> Answer:
     return Answer(render.lease(found, view)) if dry_run else _written(found, view)
 
 
-def delete(call: Call, lease_id: str) -> None:
+def delete(shape: Shape, call: Call, lease_id: str) -> None:
     """End a lease now and delete it; a deleted one stays deleted."""
     owner = _visible(call, lease_id)
-    view = view_of(call)
+    view = view_of(call, shape)
     if owner.deleted:
         return
     try:
@@ -123,7 +124,6 @@ def _in_envelope(lease: Json) -> Json:
     return {"lease": lease}
 
 
-_ONE = an_object({"lease": ref("Lease1_1")})
 _DRY_RUN = option("dry_run", Flag(), "only say what would come of it; nothing is booked")
 _CREATED = {
     "name": "gan-training",
@@ -163,67 +163,75 @@ _FILTERS = (
     compare_by("end_date", Date(), "the end"),
     compare_by("updated_at", Date(), "the last change"),
 )
+_OF_REGIONS = (filter_by("region", Text(most=64), "the region of one of its reservations"),)
 
-_on_list = partial(Route, root=Root.V1, path="/leases", since=(1, 1))
-_on_lease = partial(Route, root=Root.V1, path="/leases/{lease_id}", on_target=True, since=(1, 1))
 
-ROUTES = (
-    _on_list(
-        method="GET",
-        name="list_leases",
-        summary="List the project's leases; operators see all",
-        handler=index,
-        rule=GET,
-        render=lambda page: page,
-        answers={
-            200: an_object({"leases": a_list(ref("Lease1_1")), "count": NUMBER, "links": LINKS}, optional=("count",))
-        },
-        parameters=(*_FILTERS, *paging(SORT_KEYS, fields=LEASE_KEYS)),
-    ),
-    _on_list(
-        method="POST",
-        name="create_lease",
-        summary="Create a lease",
-        handler=create,
-        rule=POST,
-        body=Body("LeaseCreate1_1", LEASE_CREATE, (_CREATED,)),
-        render=_in_envelope,
-        answers={201: _ONE, 200: _ONE},
-        errors=(409,),
-        parameters=(_DRY_RUN, IDEMPOTENCY_KEY),
-    ),
-    _on_lease(
-        method="GET",
-        name="show_lease",
-        summary="Show a lease, also a past one",
-        handler=show,
-        rule=GET,
-        render=_in_envelope,
-        answers={200: _ONE},
-        errors=(404,),
-        caching=Caching.STRONG,
-        parameters=(_LEASE_ID, option("fields", _FIELDS, "only these keys, and id")),
-    ),
-    _on_lease(
-        method="PUT",
-        name="update_lease",
-        summary="Change a lease",
-        handler=update,
-        rule=PUT,
-        body=Body("LeaseUpdate1_1", LEASE_UPDATE, _CHANGES),
-        render=_in_envelope,
-        answers={200: _ONE},
-        errors=(404, 409, 412),
-        parameters=(_LEASE_ID, _DRY_RUN, IF_MATCH),
-    ),
-    _on_lease(
-        method="DELETE",
-        name="delete_lease",
-        summary="End a lease now and delete it",
-        handler=delete,
-        rule=DELETE,
-        answers={204: None},
-        errors=(404, 409, 412),
-        parameters=(_LEASE_ID, IF_MATCH),
-    ),
-)
+def _routes(shape: Shape, *, until: Version | None = None) -> tuple[Route, ...]:
+    """Return the routes of leases in one shape."""
+    one = an_object({"lease": ref(shape.component("Lease"))})
+    many = {"leases": a_list(ref(shape.component("Lease"))), "count": NUMBER, "links": LINKS}
+    on_every = partial(Route, root=Root.V1, since=(1, shape.minor), until=until)
+    on_list = partial(on_every, path="/leases")
+    on_lease = partial(on_every, path="/leases/{lease_id}", on_target=True)
+    filters = (*_FILTERS, *(_OF_REGIONS if shape.regions else ()))
+    return (
+        on_list(
+            method="GET",
+            name="list_leases",
+            summary="List the project's leases; operators see all",
+            handler=partial(index, shape),
+            rule=GET,
+            render=lambda page: page,
+            answers={200: an_object(many, optional=("count",))},
+            parameters=(*filters, *paging(SORT_KEYS, fields=LEASE_KEYS)),
+        ),
+        on_list(
+            method="POST",
+            name="create_lease",
+            summary="Create a lease",
+            handler=partial(create, shape),
+            rule=POST,
+            body=Body(shape.component("LeaseCreate"), lease_create(regions=shape.regions), (_CREATED,)),
+            render=_in_envelope,
+            answers={201: one, 200: one},
+            errors=(409,),
+            parameters=(_DRY_RUN, IDEMPOTENCY_KEY),
+        ),
+        on_lease(
+            method="GET",
+            name="show_lease",
+            summary="Show a lease, also a past one",
+            handler=partial(show, shape),
+            rule=GET,
+            render=_in_envelope,
+            answers={200: one},
+            errors=(404,),
+            caching=Caching.STRONG,
+            parameters=(_LEASE_ID, option("fields", _FIELDS, "only these keys, and id")),
+        ),
+        on_lease(
+            method="PUT",
+            name="update_lease",
+            summary="Change a lease",
+            handler=partial(update, shape),
+            rule=PUT,
+            body=Body("LeaseUpdate1_1", LEASE_UPDATE, _CHANGES),
+            render=_in_envelope,
+            answers={200: one},
+            errors=(404, 409, 412),
+            parameters=(_LEASE_ID, _DRY_RUN, IF_MATCH),
+        ),
+        on_lease(
+            method="DELETE",
+            name="delete_lease",
+            summary="End a lease now and delete it",
+            handler=partial(delete, shape),
+            rule=DELETE,
+            answers={204: None},
+            errors=(404, 409, 412),
+            parameters=(_LEASE_ID, IF_MATCH),
+        ),
+    )
+
+
+ROUTES = (*_routes(OF_1_1, until=(1, 1)), *_routes(OF_1_2))

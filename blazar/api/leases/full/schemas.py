@@ -29,43 +29,51 @@ _REGION: Json = {"type": "string", "minLength": 1, "maxLength": 64, "description
 """Not in a change: a reservation stays in its region."""
 
 
-def _if_of(resource_type: str) -> Json:
+def _if_of(resource_type: str, more: Json) -> Json:
     schema = {key: value for key, value in SCHEMAS[resource_type].items() if key != "examples"}
     return {
         "if": {"properties": {"resource_type": {"const": resource_type}}, "required": ["resource_type"]},
-        "then": {**schema, "properties": {"resource_type": _TYPE, "region": _REGION, **schema["properties"]}},
+        "then": {**schema, "properties": {"resource_type": _TYPE, **more, **schema["properties"]}},
     }
 
 
-RESERVATIONS: Json = {
-    "type": "array",
-    "minItems": 1,
-    "maxItems": 100,
-    "description": "a list of 1 to 100 reservations",
-    "items": {
-        "type": "object",
-        "required": ["resource_type"],
-        "maxProperties": 100,
-        "description": "an object with resource_type and the fields of that type",
-        "properties": {"resource_type": _TYPE},
-        "allOf": [_if_of(resource_type) for resource_type in SCHEMAS],
-    },
-}
-"""The reservations of a new lease; types of other packages check their own fields."""
+def reservations(*, regions: bool) -> Json:
+    """Return the schema of the reservations of a new lease; types of other packages check their own fields."""
+    more = {"region": _REGION} if regions else {}
+    return {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 100,
+        "description": "a list of 1 to 100 reservations",
+        "items": {
+            "type": "object",
+            "required": ["resource_type"],
+            "maxProperties": 100,
+            "description": "an object with resource_type and the fields of that type",
+            "properties": {"resource_type": _TYPE, **more},
+            "allOf": [_if_of(resource_type, more) for resource_type in SCHEMAS],
+        },
+    }
 
-LEASE_CREATE: Json = {
-    "type": "object",
-    "required": ["name", "end_date", "reservations"],
-    "additionalProperties": False,
-    "properties": {
-        "name": _NAME,
-        "start_date": _START,
-        "end_date": _END,
-        "before_end_date": _BEFORE_END,
-        "time_zone": _ZONE,
-        "reservations": RESERVATIONS,
-    },
+
+_DATES_AND_NAME: Json = {
+    "name": _NAME,
+    "start_date": _START,
+    "end_date": _END,
+    "before_end_date": _BEFORE_END,
+    "time_zone": _ZONE,
 }
+
+
+def lease_create(*, regions: bool) -> Json:
+    """Return the schema of a new lease; ``regions``: its reservations may name theirs."""
+    return {
+        "type": "object",
+        "required": ["name", "end_date", "reservations"],
+        "additionalProperties": False,
+        "properties": {**_DATES_AND_NAME, "reservations": reservations(regions=regions)},
+    }
+
 
 CHANGED_RESERVATIONS: Json = {
     "type": "array",
@@ -85,7 +93,7 @@ CHANGED_RESERVATIONS: Json = {
 LEASE_UPDATE: Json = {
     "type": "object",
     "additionalProperties": False,
-    "properties": {**LEASE_CREATE["properties"], "reservations": CHANGED_RESERVATIONS},
+    "properties": {**_DATES_AND_NAME, "reservations": CHANGED_RESERVATIONS},
 }
 
 CHANGES: Json = {

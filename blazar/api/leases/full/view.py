@@ -6,42 +6,51 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blazar.api.context import Call
-from blazar.api.microversion import Version
 from blazar.api.preconditions import Tags
 
 NAMES = "blazar:calendar:get_names"
 """The rule that shows names of resources to those who are no operators."""
 
-MINOR = 1
-"""The minor version in whose shape leases are shown."""
 
-CHILDREN: Version = (1, 2)
-"""The first version in which reservations are shown with those that they are made of."""
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The shape of requests and answers from the microversion 1.``minor`` on.
+
+    ``regions``: they name regions; ``children``: reservations are shown with those that they are made of.
+    """
+
+    minor: int
+    regions: bool = False
+    children: bool = False
+
+    def component(self, name: str) -> str:
+        """Return the name of a component of the OpenAPI document in this shape."""
+        return f"{name}1_{self.minor}"
+
+
+OF_1_1 = Shape(1)
+OF_1_2 = Shape(2, regions=True, children=True)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown: everything to an operator; ``names`` of resources to others by policy.
-
-    ``children``: what reservations are made of.
-    """
+    """What is shown: everything to an operator; ``names`` of resources to others by policy."""
 
     operator: bool
     names: bool
-    children: bool = False
+    shape: Shape = OF_1_1
 
     @property
-    def letter(self) -> str:
+    def mark(self) -> str:
         """The view in a tag."""
-        return "a" if self.operator else "n" if self.names else "m"
+        return f"{self.shape.minor}.{'a' if self.operator else 'n' if self.names else 'm'}"
 
     @property
     def tags(self) -> Tags:
         """The strong tags of leases."""
-        return Tags(f".{MINOR}.{self.letter}")
+        return Tags(f".{self.mark}")
 
 
-def view_of(call: Call) -> View:
+def view_of(call: Call, shape: Shape = OF_1_1) -> View:
     """Return what a caller may see."""
-    children = call.version is not None and call.version >= CHILDREN
-    return View(call.is_operator, call.allows(NAMES), children)
+    return View(call.is_operator, call.allows(NAMES), shape)

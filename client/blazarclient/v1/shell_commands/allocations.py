@@ -65,7 +65,7 @@ class ShowAllocation(_Allocations, command.ShowCommand):
     def get_data(self, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
         """Return its keys and values."""
         client, kind, found = self.get_client(), parsed_args.resource_type, parsed_args.id
-        if not (found.isdigit() if kind == "host" else self.is_id(found)):
+        if not (found.rpartition(":")[2].isdigit() if kind == "host" else self.is_id(found)):
             items = [item for item in getattr(client, kind).list() if str(item[NAMES[kind]]) == found]
             found = self.only(items, kind, found)
         data = client.allocation.get(PATHS[kind], found)

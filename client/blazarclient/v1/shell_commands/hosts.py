@@ -26,7 +26,8 @@ class _OneHost(command.OneCommand):
 
     def is_id(self, text: str) -> bool:
         """Return whether a text is an id and not a name."""
-        return text.isdigit()
+        # As 7, and in another region than the first as RegionTwo:7.
+        return text.rpartition(":")[2].isdigit()
 
 
 class ShowHost(_OneHost, command.ShowCommand):

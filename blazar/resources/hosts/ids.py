@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ids of hosts in the API: the number of the hypervisor in its Nova, after the name of a region but the first."""
+
+from __future__ import annotations
+
+HOST_ID = "^([A-Za-z0-9][A-Za-z0-9_.-]{0,39}:)?[0-9]+$"
+HOST_ID_DESCRIPTION = "the number of the hypervisor in Nova, of another region than the first as RegionTwo:7"
+
+
+def normal(given: str | int) -> str:
+    """Return an id that matches ``HOST_ID`` as it is stored: its number without leading zeros."""
+    region, colon, number = str(given).rpartition(":")
+    return f"{region}{colon}{int(number)}"
