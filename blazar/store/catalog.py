@@ -18,6 +18,7 @@ from blazar.model.resource import RESERVED_NAMES, Resource, ResourceKind
 from blazar.store import resource_queries
 
 REMEMBERED_REQUIREMENTS = 512
+REMEMBERED_PROJECTS = 512
 
 
 class ResourceCatalog:
@@ -36,10 +37,21 @@ class ResourceCatalog:
             frozenset().union(*(r.properties.keys() for r in self.resources)) if self.resources else frozenset()
         )
         self._found = lru_cache(maxsize=REMEMBERED_REQUIREMENTS)(self._find)
+        self._open = lru_cache(maxsize=REMEMBERED_PROJECTS)(self._known_to)
 
-    def keys(self, *, private: bool) -> frozenset[str]:
-        """Return the names of all properties that a resource has, with or without private ones."""
-        return self._keys if private else self._keys - self.private
+    def keys(self) -> frozenset[str]:
+        """Return the names of all properties that a resource has: for operators."""
+        return self._keys
+
+    def keys_of(self, project_id: str) -> frozenset[str]:
+        """Return the names of all properties that a project may know: none that only others' resources have."""
+        return self._open(project_id if self.restricted else "")
+
+    def _known_to(self, project_id: str) -> frozenset[str]:
+        if not self.restricted:
+            return self._keys - self.private
+        of_each = (each.properties.keys() for each in self.resources if each.is_open_to(project_id))
+        return frozenset().union(*of_each) - self.private
 
     def matching(self, requirement: Requirement) -> Sequence[Resource]:
         """Return the resources that meet a requirement, smallest first."""

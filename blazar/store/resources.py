@@ -246,13 +246,12 @@ class ResourceStore:
         with self._transactions.reading() as connection:
             return self._catalogs.read(connection, kind)
 
-    def known_properties(self, kind: ResourceKind, *, private: bool) -> frozenset[str]:
-        """Return the properties, private ones or not, that resources of a kind had when last read; costs nothing.
+    def latest_catalog(self, kind: ResourceKind) -> ResourceCatalog | None:
+        """Return all registered resources of a kind as they were when last read; costs nothing.
 
-        A property that is not included may have been added since: then call ``catalog``.
+        A property that they do not have may have been added since: then call ``catalog``.
         """
-        kept = self._catalogs.latest(kind)
-        return kept.keys(private=private) if kept else frozenset()
+        return self._catalogs.latest(kind)
 
     def set_failed(self, kind: ResourceKind, failures: Mapping[int, str], *, at: datetime) -> frozenset[int]:
         """Mark resources as failed, by calendar id and reason: they take no new allocation. Return those newly failed.

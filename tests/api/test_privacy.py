@@ -15,7 +15,7 @@ from blazar.api.routes import Root, Route
 from blazar.api.served import Served
 from tests.api.privacy.asks import ASKS, BOTH, Ask
 from tests.api.privacy.changes import UNSEEN, books_an_open_host
-from tests.api.privacy.marked import PEOPLE, Marked, Names, Told, marked
+from tests.api.privacy.marked import MARK, PEOPLE, Marked, Names, Told, marked
 from tests.statements import counted, steps
 
 ROUTES: list[tuple[Route, str]] = [
@@ -86,10 +86,17 @@ def test_what_is_foreign_is_as_if_it_did_not_exist(cloud, row, version):
             continue
         for who in PEOPLE:
             # The first one reads what is kept for the others.
-            _, foreign, none = (
-                look(cloud, row, version, who, ask, names) for names in (cloud.nobodys, cloud.theirs, cloud.nobodys)
+            _, foreign, restricted, none = (
+                look(cloud, row, version, who, ask, names)
+                for names in (cloud.nobodys, cloud.theirs, of_restricted(cloud), cloud.nobodys)
             )
             assert foreign == none, ask
+            assert restricted == none, ask
+
+
+def of_restricted(cloud: Marked) -> Names:
+    """Return the names of the other project, with a property that is public and only its own host has."""
+    return {**cloud.theirs, "name": f"{MARK}_bays"}
 
 
 def look(cloud: Marked, row: Route, version: str, who: str, ask: Ask, names: Names) -> tuple[Told, int]:

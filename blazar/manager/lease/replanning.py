@@ -97,7 +97,7 @@ class Replanner:
         kind = self._runtime.types[task.reservation.resource_type]
         try:
             complete = with_capabilities(task, catalog)
-            return kind.demand_again(complete, task.reservation.parameters, known=catalog.keys(private=True))
+            return kind.demand_again(complete, task.reservation.parameters, known=catalog.keys())
         except InvalidInput:
             # It asks for a property that no resource has any longer.
             return None

@@ -280,8 +280,8 @@ class ChangeDecisions:
                 continue
             # A reservation may keep using properties that were hidden since it was granted.
             catalog = self._runtime.store.resources.catalog(kind.kind)
-            granted = keys(self._requirement(task.reservation)) & catalog.keys(private=True)
-            known = catalog.keys(private=private) | granted
+            granted = keys(self._requirement(task.reservation)) & catalog.keys()
+            known = (catalog.keys() if private else catalog.keys_of(after.project_id)) | granted
             with pointing_at(places.get(reservation.id)):
                 complete = with_capabilities(was, catalog)
                 demands[reservation.id] = kind.demand_again(complete, reservation.parameters, known=known)

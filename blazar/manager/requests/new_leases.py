@@ -38,6 +38,7 @@ from blazar.resources.complete import CompleteType
 from blazar.resources.parameters import quoted
 from blazar.resources.references import with_ids
 from blazar.resources.regional import in_region
+from blazar.store.catalog import ResourceCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class NewLeases:
     def _new(
         self, lease: Lease, wanted: Sequence[_NewReservation], request: LeaseRequest, *, checks_references: bool
     ) -> NewLease:
-        demands = {each.id: self._demand(each, private=request.operator) for each in wanted if not each.kind.expands}
+        demands = {each.id: self._demand(each, request) for each in wanted if not each.kind.expands}
         if checks_references:
             for each in wanted:
                 if each.id in demands:
@@ -201,14 +202,19 @@ class NewLeases:
             )
         return types[resource_type]
 
-    def _demand(self, wanted: _NewReservation, *, private: bool) -> Demand:
+    def _demand(self, wanted: _NewReservation, request: LeaseRequest) -> Demand:
         kind, resources = wanted.kind, self._runtime.store.resources
+
+        def known(catalog: ResourceCatalog) -> frozenset[str]:
+            return catalog.keys() if request.operator else catalog.keys_of(request.project_id)
+
+        latest = resources.latest_catalog(kind.kind)
         try:
-            return kind.demand(wanted.parameters, known=resources.known_properties(kind.kind, private=private))
+            return kind.demand(wanted.parameters, known=known(latest) if latest else frozenset())
         except InvalidInput:
             # It may ask for a property that is newer than what this process has read.
             with pointing_at(wanted.pointer) if wanted.parent is None else _at(wanted.pointer):
-                return kind.demand(wanted.parameters, known=resources.catalog(kind.kind).keys(private=private))
+                return kind.demand(wanted.parameters, known=known(resources.catalog(kind.kind)))
 
 
 def _identified(wanted: Sequence[_NewReservation]) -> list[_NewReservation]:

@@ -34,7 +34,7 @@ def page(catalog: ResourceCatalog, question: ResourceQuestion) -> ResourcePage:
         raise InvalidInput(error.message, code=error.code, parameter="requirement", data=error.data) from None
     named = {"requirement": keys(wanted), "property": properties_named(question)}
     for parameter, names in named.items() if catalog.resources else ():
-        if unknown := sorted(names - catalog.keys(private=True)):
+        if unknown := sorted(names - catalog.keys()):
             raise InvalidInput(
                 f"{parameter} names {unknown[0][:80]!r}, which no resource has as a property",
                 code="unknown_property",

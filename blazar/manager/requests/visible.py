@@ -47,13 +47,11 @@ class Visible:
         self._catalog = catalog
         self._shape = shape
         self.public = shape.public
-        capabilities = catalog.capabilities if viewer.private else catalog.capabilities - catalog.private
-        self.capabilities = capabilities
+        known = catalog.keys() if viewer.private else catalog.keys_of(viewer.project_id)
+        self.capabilities = catalog.capabilities & known
         # Where all see names, the other attributes are for operators: the URL of a hook may have a secret in it.
-        if viewer.names and (viewer.private or not shape.named):
-            self.keys = catalog.keys(private=viewer.private) | capabilities | frozenset(shape.public)
-        else:
-            self.keys = capabilities | frozenset(shape.public)
+        named = viewer.names and (viewer.private or not shape.named)
+        self.keys = (known if named else self.capabilities) | frozenset(shape.public)
 
     def is_private(self, name: str) -> bool:
         """Return whether a property is for operators only."""

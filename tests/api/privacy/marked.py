@@ -148,6 +148,8 @@ def marked(folder: Path) -> Marked:
         world.manager.resources.register(HOST, request)
     world.manager.resources.change(HOST, host_id(RESTRICTED), ResourceChange({f"{MARK}_rack": f"{MARK}-r1"}))
     world.manager.resources.set_property(HOST, f"{MARK}_rack", private=True)
+    # Public, and of no host that others may use.
+    world.manager.resources.change(HOST, host_id(RESTRICTED), ResourceChange({f"{MARK}_bays": f"{MARK}-b1"}))
     address, *_ = world.register_addresses(10, 11, 12)
     (segment,) = world.register_segments(101)
     device = world.register_device()
