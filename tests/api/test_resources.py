@@ -14,7 +14,7 @@ from blazar.model.resource_kinds import KindShape
 from blazar.resources.kinds import CompleteKind
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
-from tests.world import World, a_host, addresses, devices, things
+from tests.world import World, a_host, addresses, devices, servers, things
 
 VERSION = {"OpenStack-API-Version": "reservation 1.2"}
 MEMBER = {**VERSION, **token()}
@@ -349,3 +349,17 @@ def test_at_1_0_a_lease_of_a_device_shows_what_was_handed_over(world, http):
     (shown,) = http.get(f"/v1/leases/{lease.id}", headers=token()).json["lease"]["reservations"]
     answer = {"address": f"{device.external_id}.simulated.example"}
     assert shown["resources"] == [{"id": device.external_id, "name": device.name, "answer": answer}]
+
+
+def test_a_lease_of_servers_tells_their_ids_in_every_version(world, http):
+    lease = world.lease(servers(2))
+    for _ in range(5):
+        world.clock.by(seconds=2)
+        world.run()
+    booted = world.now(lease).reservations[0].shown["server_ids"]
+    assert len(booted) == 2
+    for version in ("1.0", "1.1", "1.2"):
+        headers = {**token(), "OpenStack-API-Version": f"reservation {version}"}
+        (shown,) = http.get(f"/v1/leases/{lease.id}", headers=headers).json["lease"]["reservations"]
+        assert shown["server_ids"] == booted
+        assert ("aggregate_id" in shown) == (version == "1.0")

@@ -107,15 +107,14 @@ def _children(value: Reservation, details: LeaseDetails, view: View) -> Json:
     return {"children": [_reservation(each, details, view) for each in children]} if children else {}
 
 
-_BY_USE = SHOWN_IDS.keys() - {"virtual:volume"}
+_IN_USE = frozenset({"flavor_id", "aggregate_id", "server_group_id", "network_id"})
+"""Cloud ids that are shown in ``use``, or to operators."""
 
 
 def _given_by_type(value: Reservation) -> Json:
-    """Return what a type for which ``use`` has no keys tells its users, as 1.0 shows it."""
-    if value.resource_type in _BY_USE:
-        return {}
-    shown = SHOWN_IDS.get(value.resource_type, value.cloud_ids.values)
-    return {key: value.cloud_ids.values[key] for key in shown if key in value.cloud_ids.values}
+    """Return what a type tells its users, as 1.0 shows it, and ``use`` does not have."""
+    ids, ours = value.cloud_ids.values, SHOWN_IDS.get(value.resource_type)
+    return {key: found for key, found in ids.items() if ours is None or key in frozenset(ours) - _IN_USE}
 
 
 def _parameters(value: Reservation) -> Json:
