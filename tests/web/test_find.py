@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
-from tests.web.conftest import ALICE, query_of, serious
+from tests.web.conftest import ADMIN, ALICE, drawn, query_of, serious
 from tests.web.service import asked, booked, leases_of
 
 BOB = "bob:chemistry:member"
@@ -227,3 +227,49 @@ def test_what_is_booked_is_no_longer_free(small, page_of):
     expect(page.get_by_role("heading", name="taken")).to_be_visible()
     page.get_by_role("link", name="Find a time").click()
     expect(count).not_to_have_text(before)
+
+
+def test_what_a_type_describes_is_booked_and_changed_by_forms_of_its_schema(small, page_of, complaints):
+    complaints.expected.add("400 (BAD REQUEST)")
+    version = {"OpenStack-API-Version": "reservation 1.2"}
+    for number in (1, 2):
+        scope = {"name": f"scope-{number}", "class": "microscope", "hook_url": "https://lab.example/hook"}
+        asked(small, ADMIN, "POST", "v1/resources/generic", scope, **version)
+    segment = {"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100}
+    asked(small, ADMIN, "POST", "v1/resources/network", segment, **version)
+    page = page_of(small + "?type=generic", ALICE)
+    expect(page.get_by_role("heading", name="Still needed: Class")).to_be_visible()
+    page.get_by_label("Class", exact=True).fill("microscope")
+    page.get_by_label("Whole resources, at most").fill("0")
+    # The service's own sentence is beside its field.
+    expect(page.get_by_label("Whole resources, at most")).to_have_attribute("aria-invalid", "true")
+    assert serious(page) == []
+    page.get_by_label("Whole resources, at most").fill("1")
+    page.get_by_role("button", name="Together with something else").click()
+    page.get_by_label("Of what").nth(1).select_option("network")
+    page.get_by_label("Name of the network").fill("lab")
+    page.get_by_role("button", name=re.compile("^Book now until")).click()
+    page.get_by_role("dialog", name="Book").get_by_role("button", name="Book", exact=True).click()
+    expect(page.get_by_role("heading", name="1 microscope", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Network lab", exact=True)).to_be_visible()
+    expect(page.locator(".lease-title .state-word")).to_have_text("active", timeout=60_000)
+    # What its hook has answered is shown as lines, not as JSON.
+    expect(page.locator(".reservation-fields").get_by_text(re.compile("address: "))).to_be_visible()
+    page.get_by_role("button", name="Change", exact=True).click()
+    dialog = page.get_by_role("dialog", name=re.compile("^Change"))
+    dialog.get_by_label("Whole resources, at most").fill("2")
+    expect(dialog.get_by_text("This fits.")).to_be_visible()
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_role("heading", name="1 to 2 × microscope", exact=True)).to_be_visible()
+    [lease] = leases_of(small, ALICE)
+    assert [(one["resource_type"], one.get("max")) for one in lease["reservations"]] == [
+        ("generic", 2),
+        ("network", None),
+    ]
+    # The calendar has rows of any kind; those of one kind are shown at a time.
+    page.goto(small + "calendar?type=generic")
+    expect(drawn(page).get_by_text("scope-1", exact=True)).to_be_visible()
+    page.get_by_label("Show").select_option("network segments")
+    expect(drawn(page).get_by_text("scope-1", exact=True)).to_have_count(0)
+    expect(drawn(page).get_by_role("gridcell", name=re.compile("^1 microscope and network lab"))).to_be_visible()

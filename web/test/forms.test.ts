@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Schema } from "../src/api/kinds.ts";
 import { decoded, encoded, fieldsOf, initialValues, known, missingField, withValue } from "../src/forms/schema.ts";
-import { attributeInWords, capacityInWords, lineOf, linesOf } from "../src/words/values.ts";
+import { lineOf, linesOf } from "../src/words/lines.ts";
+import { attributeInWords, capacityInWords } from "../src/words/values.ts";
 
 const REFERENCE: Schema = {
   type: "object",
@@ -93,7 +94,7 @@ test("a value is taken away, and base64 is what was typed", () => {
 
 test("nobody has to read JSON", () => {
   assert.equal(lineOf(["a", true, null]), "a, yes, nothing");
-  assert.deepEqual(linesOf([{ name: "scope-1", answer: { address: "10.0.0.1", ports: [1, 2] } }]), [
+  assert.deepEqual(linesOf([{ id: "1", name: "scope-1", answer: { address: "10.0.0.1", ports: [1, 2] } }]), [
     "name: scope-1",
     "answer / address: 10.0.0.1",
     "answer / ports: 1, 2",

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Reservation } from "../src/api/types.ts";
+import { type Values, parted } from "../src/forms/schema.ts";
+import { againParams } from "../src/words/again.ts";
+import { withoutWant } from "../src/words/references.ts";
 import {
   applied,
   bodyOf,
@@ -129,4 +133,44 @@ test("an alternative time for an exact window is a window again", () => {
     start: Date.parse(window.start_date),
     end: Date.parse(window.end_date),
   });
+});
+
+test("what a schema describes comes back from its address", () => {
+  const address = `type=network&with=${encodeURIComponent('{"network_name":"lab"}')}&also=${encodeURIComponent('[{"resource_type":"generic","class":"microscope","min":1,"max":1}]')}`;
+  const question = questionOf(params(address));
+  assert.deepEqual(question.wants.map(wishOf), [
+    { resource_type: "network", network_name: "lab" },
+    { resource_type: "generic", class: "microscope", min: 1, max: 1 },
+  ]);
+  assert.deepEqual(through(address), question);
+});
+
+test("a lease that is booked again refers by number", () => {
+  const reservations = [
+    { id: "r1", resource_type: "network", network_name: "lab", status: "active", use: {} },
+    { id: "r2", resource_type: "a:b", networks: [{ reservation: "r1" }, "n3"], before_end: "none" },
+  ] as unknown as Reservation[];
+  const dates = { start_date: "2030-01-01T00:00:00Z", end_date: "2030-01-02T00:00:00Z" };
+  const again = againParams({ ...dates, reservations });
+  assert.equal(again.with, '{"network_name":"lab"}');
+  assert.equal(again.also, '[{"networks":[{"reservation":0},"n3"],"resource_type":"a:b"}]');
+});
+
+test("references follow when a reservation is taken away", () => {
+  const own = (values: object) => ({ ...newWant("a:b"), values: values as Values });
+  const wants = [
+    own({}),
+    own({ network: { reservation: 0 } }),
+    own({ networks: [{ reservation: 1 }, { reservation: 0 }] }),
+  ];
+  const left = withoutWant({ ...questionOf(params("")), wants }, 0);
+  assert.deepEqual(
+    left.wants.map((want) => want.values),
+    [{}, { networks: [{ reservation: 0 }] }],
+  );
+});
+
+test("an address has nothing that is long or secret", () => {
+  const schema = { properties: { key: { type: "string", writeOnly: true }, name: { type: "string", maxLength: 9 } } };
+  assert.deepEqual(parted(schema, { key: "k", name: "n" }), { open: { name: "n" }, held: { key: "k" } });
 });

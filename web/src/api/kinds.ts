@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { request } from "./client.ts";
 import { type Session, may } from "./session.ts";
+import { learnWords } from "../words/lease.ts";
 import type { Json, ResourceType } from "./types.ts";
 
 /** What forms need of a JSON schema. */
@@ -48,7 +49,9 @@ export async function loadKinds(as: Session): Promise<void> {
     return;
   }
   try {
-    kinds.value = (await request<{ kinds: Kind[] }>("GET", "v1/resources", { as })).data.kinds;
+    const { data } = await request<{ kinds: Kind[] }>("GET", "v1/resources", { as });
+    learnWords(data.kinds);
+    kinds.value = data.kinds;
   } catch {
     // The next sign-in reads them again; hosts and addresses are known without.
   }

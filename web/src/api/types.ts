@@ -97,8 +97,9 @@ export interface Link {
   href: string;
 }
 
-/** What one reservation of a question or of a new lease asks for. */
+/** What one reservation of a question or of a new lease asks for; types have parameters of their own. */
 export interface Wish {
+  [parameter: string]: Json | undefined;
   resource_type: ResourceType;
   min?: number;
   max?: number;

@@ -2,7 +2,9 @@
 /** The fields of a form that a JSON schema describes. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Json, Requirement as Wished, ResourceType } from "../api/types.ts";
+import { kindOfType } from "../api/kinds.ts";
+import { useLive } from "../api/live.ts";
+import type { Json, Property, Requirement as Wished, ResourceType } from "../api/types.ts";
 import { type ControlProps, Field } from "../parts/field.tsx";
 import { partsFrom, requirementOf } from "../words/question.ts";
 import { ListField, NamedInput } from "./named.tsx";
@@ -48,6 +50,9 @@ export function SchemaFields({ fields, values, onChange, errors, type, others = 
     </>
   );
 }
+
+/** One of them is needed, or they are given: that they are optional would mislead. */
+const COUNTED = ["min", "max", "amount"];
 
 interface OneProps {
   field: FormField;
@@ -98,7 +103,7 @@ function SchemaField(props: OneProps) {
     default:
       return (
         <Field
-          label={field.required ? field.label : `${field.label} (optional)`}
+          label={field.required || COUNTED.includes(field.name) ? field.label : `${field.label} (optional)`}
           hint={hintBeside(field, said)}
           error={said}
         >
@@ -108,7 +113,7 @@ function SchemaField(props: OneProps) {
   }
 }
 
-function Plain({ field, value, onChange, others, control }: OneProps & { control: ControlProps }) {
+function Plain({ field, value, onChange, others, control, type }: OneProps & { control: ControlProps }) {
   switch (field.control) {
     case "named":
       return <NamedInput field={field} value={value} onChange={onChange} others={others} control={control} />;
@@ -165,17 +170,36 @@ function Plain({ field, value, onChange, others, control }: OneProps & { control
         />
       );
     default:
-      return (
-        <input
-          {...control}
-          type="text"
-          autoComplete="off"
-          placeholder={typeof field.initial === "string" ? field.initial : undefined}
-          value={textOf(value)}
-          onInput={(event) => onChange(event.currentTarget.value || undefined)}
-        />
-      );
+      return <TextInput field={field} value={value} onChange={onChange} type={type} control={control} />;
   }
+}
+
+/** A text; what resources of the type have there is proposed. */
+function TextInput(props: Omit<OneProps, "errors" | "others"> & { control: ControlProps }) {
+  const { field, value, onChange, type, control } = props;
+  const attribute = type !== undefined && field.name in (kindOfType(type)?.attributes ?? {});
+  const watch = useLive<{ properties: Property[] }>(attribute ? "v1/properties" : null, { resource_type: type }, 120);
+  const found = watch?.state.value.data?.properties.find(({ name }) => name === field.name)?.values ?? [];
+  return (
+    <>
+      <input
+        {...control}
+        type="text"
+        autoComplete="off"
+        list={found.length > 0 ? `${control.id}-known` : undefined}
+        placeholder={typeof field.initial === "string" ? field.initial : undefined}
+        value={textOf(value)}
+        onInput={(event) => onChange(event.currentTarget.value || undefined)}
+      />
+      {found.length > 0 && (
+        <datalist id={`${control.id}-known`}>
+          {found.map((one) => (
+            <option key={one.value} value={String(one.value)} />
+          ))}
+        </datalist>
+      )}
+    </>
+  );
 }
 
 /** A fieldset has its own name; its error stands below it. */

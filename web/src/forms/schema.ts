@@ -157,7 +157,17 @@ export function known(schema: Schema, values: Values): Values {
   return Object.fromEntries(Object.entries(values).filter(([name]) => schema.properties?.[name]));
 }
 
-/** Returns the label of the first field that has to be filled in; null if nothing has to. */
+/** Divides values into those that may stand in an address, and those that are too long or secret. */
+export function parted(schema: Schema | undefined, values: Values): { open: Values; held: Values } {
+  const closed = fieldsOf(schema)
+    .filter(({ control }) => ["long", "secret", "base64", "json"].includes(control))
+    .map(({ name }) => name);
+  const pick = (wanted: boolean) =>
+    Object.fromEntries(Object.entries(values).filter(([name]) => closed.includes(name) === wanted));
+  return { open: pick(false), held: pick(true) };
+}
+
+/** Returns the first field that has to be filled in; null if nothing has to. */
 export function missingField(schema: Schema, values: Values): FormField | null {
   return fieldsOf(schema).find((one) => one.required && !(one.name in values)) ?? null;
 }

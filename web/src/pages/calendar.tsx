@@ -41,6 +41,7 @@ function asked() {
     type: params.get("type") ?? "physical:host",
     by: params.get("by"),
     filter: filterOf(params.get("req")),
+    region: params.get("region"),
     mine: params.get("mine") === "1",
     table: params.get("view") === "table",
     free: windowOf(params.get("free")),
@@ -51,6 +52,11 @@ function asked() {
 function windowOf(text: string | null): Span | null {
   const [start, end] = (text ?? "").split("/").map((one) => Date.parse(one));
   return start && end && end > start ? { start, end } : null;
+}
+
+/** Returns what meets two requirements; [] asks for nothing. */
+function bothOf(one: Json[], other: Json[]): Json[] {
+  return one.length > 0 ? ["and", one, other] : other;
 }
 
 function filterOf(text: string | null): Json[] {
@@ -97,7 +103,8 @@ function useCalendar(query: Record<string, string>, by: string, step: string) {
 
 /** The page. */
 export function CalendarPage() {
-  const { zoom, at, type, by: wantedBy, filter, mine, table, free } = asked();
+  const { zoom, at, type, by: wantedBy, filter: only, region, mine, table, free } = asked();
+  const filter = region === null ? only : bothOf(only, ["==", "$region", region]);
   const properties = useLive<{ properties: Property[] }>("v1/properties", { resource_type: type }, 300)?.state.value;
   const known = (properties?.data?.properties ?? []).filter(isUseful);
   const by = wantedBy ?? defaultGroup(known);
@@ -195,7 +202,16 @@ export function CalendarPage() {
           }}
           onScale={(factor) => grid?.zoom(factor)}
         />
-        <RowTools type={type} by={by} known={known} filter={filter} mine={mine} table={table} free={free} />
+        <RowTools
+          type={type}
+          by={by}
+          known={known}
+          filter={only}
+          region={region}
+          mine={mine}
+          table={table}
+          free={free}
+        />
       </div>
       {error !== null && <Trouble error={error} retry={again} />}
       {groups === null && error === null && <Skeleton lines={9} />}

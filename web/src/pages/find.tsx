@@ -4,8 +4,10 @@ import { Plus } from "lucide";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useAsked } from "../api/ask.ts";
 import { sentencesOf } from "../api/errors.ts";
+import { parametersOf } from "../api/kinds.ts";
 import { info } from "../api/session.ts";
 import type { Availability, Opening } from "../api/types.ts";
+import { type Values, initialValues, known, parted } from "../forms/schema.ts";
 import { announce } from "../parts/announce.tsx";
 import { Empty, PageHead, Skeleton } from "../parts/basics.tsx";
 import { FormErrors } from "../parts/field.tsx";
@@ -19,24 +21,26 @@ import {
   bodyOf,
   lengthInWords,
   lengthOf,
+  type Want,
+  bySchema,
   missingOf,
-  newWant,
   paramsOf,
   questionOf,
 } from "../words/question.ts";
+import { referables, withoutWant } from "../words/references.ts";
 import { BookDialog } from "./find/booking.tsx";
 import { Alternatives, Limits, Openings, Why, answerInWords } from "./find/openings.tsx";
-import { Strip } from "./find/strip.tsx";
-import { WantSentence } from "./find/want.tsx";
+import { Strip, isMeasured } from "./find/strip.tsx";
+import { WantSentence, newOf } from "./find/want.tsx";
 import { AHEAD, WhenSentence, aheadInWords } from "./find/when.tsx";
-
-const TYPES = ["physical:host", "virtual:instance", "flavor:instance", "virtual:floatingip"];
 
 /** The home page. */
 export function FindPage() {
-  const question = questionOf(place.value.params);
-  const ask = (changed: Question) => setParams({ ...paramsOf(changed), book: null });
-  const asked = useAsked<{ availability: Availability }>("v1/availability", bodyOf(question, zone.value));
+  const { question, ask } = useQuestion();
+  const asked = useAsked<{ availability: Availability }>(
+    "v1/availability",
+    bodyOf(question, zone.value, 8, parametersOf),
+  );
   const found = asked.data?.availability ?? null;
   const [booked, setBooked] = useState<Opening | null>(null);
   const { errors, others } = split(asked.error, question);
@@ -44,7 +48,8 @@ export function FindPage() {
     if (found && !asked.loading) announce(answerInWords(found));
   }, [found === null, found?.openings[0]?.start_date, found?.openings.length]);
   useBookAtOnce(asked.loading ? null : found, setBooked);
-  const types = info.value?.resource_types.filter((one) => TYPES.includes(one)) ?? TYPES;
+  // A form of which nothing is known cannot be filled in.
+  const types = info.value?.resource_types.filter((one) => !bySchema(one) || parametersOf(one)) ?? ["physical:host"];
   return (
     <>
       <PageHead
@@ -59,21 +64,18 @@ export function FindPage() {
             types={types}
             lead={index === 0 ? "I need" : "and"}
             errors={errors[index] ?? new Map()}
+            others={referables(question, index)}
             onChange={(changed) =>
               ask({ ...question, wants: question.wants.map((old, at) => (at === index ? changed : old)) })
             }
-            onRemove={
-              question.wants.length > 1
-                ? () => ask({ ...question, wants: question.wants.filter((_, at) => at !== index) })
-                : undefined
-            }
+            onRemove={question.wants.length > 1 ? () => ask(withoutWant(question, index)) : undefined}
           />
         ))}
         <WhenSentence question={question} onChange={ask} />
         <button
           type="button"
           class="quiet small add-want"
-          onClick={() => ask({ ...question, wants: [...question.wants, newWant(otherType(question, types))] })}
+          onClick={() => ask({ ...question, wants: [...question.wants, newOf(otherType(question, types))] })}
         >
           <Icon of={Plus} size={16} /> Together with something else
         </button>
@@ -81,7 +83,7 @@ export function FindPage() {
       </form>
       <div class="free-now">
         {question.wants
-          .filter((want) => missingOf(want) === null)
+          .filter((want) => missingOf(want, parametersOf) === null && isMeasured(want.type))
           .map((want, index) => (
             <Strip
               key={index}
@@ -127,9 +129,14 @@ interface ResultsProps {
 }
 
 function Results({ question, found, loading, failed, ask, onBook }: ResultsProps) {
-  const missing = question.wants.map(missingOf).find((one) => one !== null);
+  const missing = question.wants.map((want) => missingOf(want, parametersOf)).find((one) => one !== null);
   if (missing) {
-    return <Empty title={`Which ${missing}?`}>Name the {missing} above; then openings are searched.</Empty>;
+    const own = missing === "flavor" || missing === "network";
+    return (
+      <Empty title={own ? `Which ${missing}?` : `Still needed: ${missing}`}>
+        {own ? `Name the ${missing} above` : "Fill it in above"}; then openings are searched.
+      </Empty>
+    );
   }
   if (failed) return null;
   if (!found) return <Skeleton lines={5} />;
@@ -225,21 +232,11 @@ function otherType(question: Question, types: readonly string[]): string {
   );
 }
 
-/** The sentences of a refused question by reservation and key, and those of the rest. */
+/** The sentences of a refused question by reservation and by the path in it, and those of the rest. */
 function split(error: unknown, question: Question): { errors: Map<string, string>[]; others: string[] } {
-  const names = [
-    "min",
-    "max",
-    "amount",
-    "vcpus",
-    "memory_mb",
-    "disk_gb",
-    "flavor_id",
-    "network_id",
-    "affinity",
-    "resource_properties",
-  ];
-  const pointers = question.wants.flatMap((_, index) => names.map((name) => `/reservations/${index}/${name}`));
+  const named = (want: Want) =>
+    bySchema(want.type) ? Object.keys(parametersOf(want.type)?.properties ?? {}) : SENTENCE_FIELDS;
+  const pointers = question.wants.flatMap((want, index) => named(want).map((name) => `/reservations/${index}/${name}`));
   const whole = question.wants.map((_, index) => `/reservations/${index}`);
   const { fields, others } = sentencesOf(error, [...pointers, ...whole]);
   const errors = question.wants.map(() => new Map<string, string>());
@@ -248,4 +245,36 @@ function split(error: unknown, question: Question): { errors: Map<string, string
     errors[Number(index)]?.set(name, sentence);
   }
   return { errors, others: [...others] };
+}
+
+const SENTENCE_FIELDS = [
+  "min",
+  "max",
+  "amount",
+  "vcpus",
+  "memory_mb",
+  "disk_gb",
+  "flavor_id",
+  "network_id",
+  "affinity",
+  "resource_properties",
+];
+
+/** The question of the address, with what is too long or too secret to stand there. */
+function useQuestion(): { question: Question; ask: (changed: Question) => void } {
+  const [held, setHeld] = useState<readonly Values[]>([]);
+  const asked = questionOf(place.value.params);
+  const wants = asked.wants.map((want, index) => {
+    const schema = bySchema(want.type) ? parametersOf(want.type) : undefined;
+    if (!schema) return want;
+    const open = Object.keys(want.values).length > 0 ? want.values : initialValues(schema);
+    return { ...want, values: known(schema, { ...open, ...held[index] }) };
+  });
+  const ask = (changed: Question) => {
+    const parts = changed.wants.map((want) => parted(parametersOf(want.type), want.values));
+    setHeld(parts.map((one) => one.held));
+    const open = changed.wants.map((want, index) => ({ ...want, values: parts[index]!.open }));
+    setParams({ ...paramsOf({ ...changed, wants: open }), book: null });
+  };
+  return { question: { ...asked, wants }, ask };
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The question that asks for the same once more. */
-import type { Lease, Reservation, Wish } from "../api/types.ts";
-import { DEFAULT_WITHIN, isoOf, paramsOf, wantOf } from "./question.ts";
+import type { Json, Lease, Reservation, Wish } from "../api/types.ts";
+import { SHOWN_ELSEWHERE } from "./parameters.ts";
+import { DEFAULT_WITHIN, bySchema, isoOf, paramsOf, wantOf } from "./question.ts";
 
 /** Returns the parameters of "Find a time" for what a lease has, for as long as it has it, as soon as possible. */
 export function againParams(
@@ -14,18 +15,31 @@ export function againParams(
       : minutes % 60 === 0
         ? isoOf(minutes / 60, "hours")
         : isoOf(minutes, "minutes");
-  const wants = lease.reservations.map((one) => wantOf(wishAgain(one)));
+  const wants = lease.reservations.map((one) => wantOf(wishAgain(one, lease.reservations)));
   if (wants.length === 0) return {};
   return paramsOf({ wants, length, from: null, within: DEFAULT_WITHIN, to: null, exactly: null });
 }
 
 /** The flavor of a reservation of a flavor is one that was made for it: what it was made from is asked for by its size. */
-function wishAgain(one: Reservation): Wish {
-  if (one.resource_type !== "flavor:instance") return one;
+function wishAgain(one: Reservation, all: readonly Reservation[]): Wish {
+  if (bySchema(one.resource_type)) {
+    const asked = Object.entries(one).filter(([name, value]) => !SHOWN_ELSEWHERE.includes(name) && value !== null);
+    const wish = Object.fromEntries(asked.map(([name, value]) => [name, byNumber(value as Json, all)]));
+    return { ...wish, resource_type: one.resource_type };
+  }
+  if (one.resource_type !== "flavor:instance") return { ...one } as unknown as Wish;
   const { vcpus, memory_mb, disk_gb, amount, affinity } = one;
   return Object.fromEntries(
     Object.entries({ resource_type: "virtual:instance", amount, vcpus, memory_mb, disk_gb, affinity }).filter(
       ([, value]) => value !== undefined,
     ),
   ) as unknown as Wish;
+}
+
+/** A reference by the id of a reservation of a lease, as one by its number in a new lease. */
+function byNumber(value: Json, all: readonly Reservation[]): Json {
+  if (Array.isArray(value)) return value.map((one) => byNumber(one, all));
+  const id = typeof value === "object" && value !== null ? value.reservation : undefined;
+  const number = all.findIndex((one) => one.id === id);
+  return number < 0 ? value : { reservation: number };
 }

@@ -2,14 +2,27 @@
 /** What may happen at the end of a lease, and when one is reminded, as choices. */
 import type { BeforeEnd, ResourceType } from "../api/types.ts";
 import { duration } from "../time/format.ts";
+import { HAS_SERVERS } from "./lease.ts";
 
 export interface Choice<T extends string> {
   value: T;
   text: string;
 }
 
-/** Returns the actions at the end that a type of resource can have. */
-export function endChoices(type: ResourceType): Choice<BeforeEnd>[] {
+/** Returns the actions at the end that a type of resource can have: of those that its schema allows, if it is known. */
+export function endChoices(type: ResourceType, allowed?: readonly unknown[]): Choice<BeforeEnd>[] {
+  const choices = HAS_SERVERS.includes(type) ? serverChoices(type) : NOTICES;
+  return allowed ? choices.filter((one) => allowed.includes(one.value)) : choices;
+}
+
+/** Of what has no servers. */
+const NOTICES: Choice<BeforeEnd>[] = [
+  { value: "default", text: "What is usual here" },
+  { value: "notification", text: "Take it back, and say so before" },
+  { value: "none", text: "Take it back" },
+];
+
+function serverChoices(type: ResourceType): Choice<BeforeEnd>[] {
   const choices: Choice<BeforeEnd>[] = [
     { value: "default", text: "What is usual here" },
     { value: "snapshot", text: "Take images of the servers, then delete them" },

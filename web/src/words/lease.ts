@@ -92,11 +92,30 @@ const TYPES: Record<string, [string, string]> = {
   "virtual:instance": ["server", "servers"],
   "flavor:instance": ["server", "servers"],
   "virtual:floatingip": ["floating IP", "floating IPs"],
+  "virtual:volume": ["volume", "volumes"],
+  "virtual:server": ["server", "servers"],
+  "virtual:stack": ["stack", "stacks"],
+  network: ["network", "networks"],
 };
+/** Words of the kinds of the service, which may come from other packages. */
+const learnt = new Map<string, [string, string]>();
+
+/** Takes over the words of kinds for the types that reserve them. */
+export function learnWords(kinds: readonly { noun: string; nouns: string; resource_types: readonly string[] }[]): void {
+  for (const { noun, nouns, resource_types: types } of kinds) for (const type of types) learnt.set(type, [noun, nouns]);
+}
+
+/** Types that have forms and sentences of their own; others are shown by their schemas. */
+export const IN_SENTENCES: readonly string[] = [
+  "physical:host",
+  "virtual:instance",
+  "flavor:instance",
+  "virtual:floatingip",
+];
 
 /** Returns the noun for a resource type: "host" or "hosts". */
 export function nounOf(type: string, count = 2): string {
-  const [one, many] = TYPES[type] ?? [type, type];
+  const [one, many] = TYPES[type] ?? learnt.get(type) ?? [type, type];
   return count === 1 ? one : many;
 }
 
@@ -106,20 +125,38 @@ export function typeName(type: string): string {
     "physical:host": "whole hosts",
     "virtual:instance": "servers on shared hosts",
     "flavor:instance": "servers of a flavor",
-    "virtual:floatingip": "floating IPs",
+    "virtual:server": "servers, booted at the start",
+    "virtual:stack": "stacks of a template",
   };
-  return names[type] ?? type;
+  return names[type] ?? nounOf(type);
 }
 
 /** Returns what a reservation asks for: "2 hosts with gpu = A100", "3 servers of 2 vCPU, 4 GiB". */
 export function whatOf(asked: Reservation | Wish): string {
   const type = asked.resource_type;
+  const own = ownWords(asked);
+  if (own !== null) return own;
   const least = asked.min ?? asked.amount ?? 1;
   const most = asked.max ?? least;
   const count = most > least ? `${least} to ${most}` : String(least);
+  const gigabytes = (asked as { size?: unknown }).size;
+  const volume = type === "virtual:volume" && typeof gigabytes === "number" ? ` of ${gigabytes} GiB` : "";
   const size = asked.vcpus ? ` of ${asked.vcpus} vCPU, ${gib(asked.memory_mb ?? 0)}` : "";
   const requirement = inWords([asked.hypervisor_properties, asked.resource_properties]);
-  return `${count} ${nounOf(type, most)}${size}${requirement ? ` with ${requirement}` : ""}`;
+  return `${count} ${nounOf(type, most)}${size}${volume}${requirement ? ` with ${requirement}` : ""}`;
+}
+
+/** Of types whose things have a class or a name to be called by: "1 microscope", "2 × microscope", "network lab". */
+function ownWords(asked: Reservation | Wish): string | null {
+  const { class: kind, network_name: network } = asked as { class?: unknown; network_name?: unknown };
+  if (asked.resource_type === "network" && typeof network === "string" && network !== "") return `network ${network}`;
+  if (asked.resource_type !== "generic" || typeof kind !== "string" || kind === "") return null;
+  if (asked.amount) return `${plural(asked.amount, "unit")} of a ${kind}`;
+  const least = asked.min ?? asked.max ?? 1;
+  const most = asked.max ?? least;
+  const requirement = inWords([asked.resource_properties]);
+  const count = most > least ? `${least} to ${most} × ` : most > 1 ? `${most} × ` : "1 ";
+  return `${count}${kind}${requirement ? ` with ${requirement}` : ""}`;
 }
 
 /** Returns what all reservations of a lease ask for. */
@@ -159,11 +196,17 @@ function part(requirement: unknown): string {
 }
 
 /** Types whose users have servers, which go at the end. */
-export const HAS_SERVERS: readonly string[] = ["physical:host", "virtual:instance", "flavor:instance"];
+export const HAS_SERVERS: readonly string[] = [
+  "physical:host",
+  "virtual:instance",
+  "flavor:instance",
+  "virtual:server",
+];
 
 /** Returns what happens at the end to what a reservation has, to the servers first. */
 export function endInWords(action: BeforeEnd, type = "physical:host"): string {
   if (type === "virtual:floatingip") return "the addresses are taken back";
+  if (type === "virtual:stack") return "the stack and all that is in it are deleted";
   if (!HAS_SERVERS.includes(type)) return "what was reserved is taken back";
   switch (action) {
     case "snapshot":

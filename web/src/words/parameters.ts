@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a reservation of any type asks for and has got, for types that have no words of their own. Pure. */
 import type { Json, Reservation } from "../api/types.ts";
+import type { Schema } from "../api/kinds.ts";
+import { IN_SENTENCES, inWords } from "./lease.ts";
+import { lineOf, linesOf } from "./lines.ts";
 
-/** Types whose pages say it in sentences. */
-const IN_SENTENCES: readonly string[] = ["physical:host", "virtual:instance", "flavor:instance", "virtual:floatingip"];
 /** What every reservation has, and what is shown elsewhere or for the machine. */
-const SHOWN_ELSEWHERE: readonly string[] = [
+export const SHOWN_ELSEWHERE: readonly string[] = [
   "id",
   "resource_type",
   "status",
@@ -19,21 +20,35 @@ const SHOWN_ELSEWHERE: readonly string[] = [
   "updated_at",
 ];
 
+/** What the title of a reservation says, as in "2 volumes of 100 GiB". */
+const SAID: Readonly<Record<string, readonly string[]>> = {
+  network: ["network_name"],
+  generic: ["class"],
+  "virtual:volume": ["size"],
+};
+
 /** One field: its name in words, and its values. A value with `to` is another reservation of the lease. */
 export interface Shown {
   name: string;
   values: readonly { text: string; to?: string }[];
 }
 
-/** Returns the fields of a reservation; none for types that are shown in sentences. */
-export function fieldsOf(reservation: Reservation): Shown[] {
-  if (IN_SENTENCES.includes(reservation.resource_type)) return [];
+/** Returns the fields of a reservation, by the titles of its schema; none for types that are shown in sentences. */
+export function fieldsOf(reservation: Reservation, schema?: Schema): Shown[] {
+  const type = reservation.resource_type;
+  if (IN_SENTENCES.includes(type)) return [];
+  const said = ["min", "max", "amount", ...(SAID[type] ?? [])];
   return Object.entries(reservation as unknown as Record<string, Json>)
-    .filter(([name, value]) => !SHOWN_ELSEWHERE.includes(name) && !isEmpty(value))
+    .filter(([name, value]) => !SHOWN_ELSEWHERE.includes(name) && !said.includes(name) && !isEmpty(value))
     .map(([name, value]) => ({
-      name: nameInWords(name),
-      values: (Array.isArray(value) && !isRequirement(name) ? value : [value]).map(shownOf),
+      name: schema?.properties?.[name]?.title ?? nameInWords(name),
+      values: valuesOf(name, value),
     }));
+}
+
+function valuesOf(name: string, value: Json): Shown["values"] {
+  if (isRequirement(name)) return [{ text: Array.isArray(value) ? inWords([value]) : lineOf(value) }];
+  return (Array.isArray(value) ? value : [value]).flatMap(shownOf);
 }
 
 /** Returns "Network name" for "network_name". */
@@ -46,13 +61,14 @@ export function nameInWords(name: string): string {
   return words.startsWith("vCPU") ? words : words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-function shownOf(value: Json): { text: string; to?: string } {
+function shownOf(value: Json): { text: string; to?: string }[] {
   if (value !== null && typeof value === "object" && !Array.isArray(value)) {
-    const { reservation } = value;
-    if (typeof reservation === "string" && Object.keys(value).length === 1)
-      return { text: reservation, to: reservation };
+    const entries = Object.entries(value);
+    const [key, only] = entries[0] ?? [];
+    if (entries.length === 1 && typeof only === "string")
+      return key === "reservation" ? [{ text: only, to: only }] : [{ text: only }];
   }
-  return { text: typeof value === "string" ? value : JSON.stringify(value) };
+  return linesOf(value).map((text) => ({ text }));
 }
 
 function isRequirement(name: string): boolean {
@@ -60,5 +76,6 @@ function isRequirement(name: string): boolean {
 }
 
 function isEmpty(value: Json): boolean {
-  return value === null || value === "" || (Array.isArray(value) && value.length === 0);
+  if (Array.isArray(value)) return value.length === 0;
+  return value === null || value === "" || (typeof value === "object" && Object.keys(value).length === 0);
 }

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What "Find a time" asks: between the address bar, the form and the API. Pure; an address that makes no sense gives the defaults. */
 import type { Json, Requirement, ResourceType, Wish } from "../api/types.ts";
-import { nounOf } from "./lease.ts";
+import { type Values, missingField } from "../forms/schema.ts";
+import type { Schema } from "../api/kinds.ts";
+import { IN_SENTENCES, nounOf } from "./lease.ts";
+import { inIso, lengthOf } from "./length.ts";
+
+export { type Length, type Unit, isoOf, lengthInWords, lengthOf } from "./length.ts";
 
 export type Sign = "==" | "!=" | ">=" | "<=" | ">" | "<";
 const SIGNS: readonly string[] = ["==", "!=", ">=", "<=", ">", "<"];
@@ -30,6 +35,8 @@ export interface Want {
   network: string;
   /** Servers together (true), apart (false), wherever there is room (null). */
   affinity: boolean | null;
+  /** Types without a sentence of their own: the parameters, as their schema describes them. */
+  values: Values;
 }
 
 export interface Question {
@@ -63,7 +70,13 @@ export function newWant(type: ResourceType): Want {
     flavor: "",
     network: "",
     affinity: null,
+    values: {},
   };
+}
+
+/** Tells whether the form of a type is made of its schema. */
+export function bySchema(type: ResourceType): boolean {
+  return !IN_SENTENCES.includes(type);
 }
 
 /** Returns the reservation as the API takes it. */
@@ -91,7 +104,7 @@ export function wishOf(want: Want): Wish {
     case "virtual:floatingip":
       return { resource_type: want.type, amount: want.count, network_id: want.network };
     default:
-      return { resource_type: want.type, min: want.count, max: want.count, resource_properties: requirementOf(want) };
+      return { ...want.values, resource_type: want.type };
   }
 }
 
@@ -102,6 +115,10 @@ export function wantOf(wish: Wish): Want {
   const parts = [wish.hypervisor_properties, wish.resource_properties].flatMap(partsOf);
   const conditions = parts.map(conditionOf);
   const blank = newWant(wish.resource_type);
+  if (bySchema(wish.resource_type)) {
+    const given = Object.entries(wish).filter(([name, value]) => name !== "resource_type" && value !== undefined);
+    return { ...blank, count: least, values: Object.fromEntries(given) as Values };
+  }
   return {
     ...blank,
     count: least,
@@ -124,6 +141,13 @@ export function requirementOf(want: Pick<Want, "conditions" | "others">): Requir
     ...want.others.map((one) => [...one]),
   ];
   return parts.length > 1 ? ["and", ...parts] : (parts[0] ?? []);
+}
+
+/** Returns what a reservation requires of resources, whatever its form; [] for nothing. */
+export function wishedOf(want: Want): Requirement {
+  if (!bySchema(want.type)) return requirementOf(want);
+  const own = want.values.resource_properties;
+  return Array.isArray(own) ? own : [];
 }
 
 /** Returns a requirement as a form has it. */
@@ -167,8 +191,10 @@ export function questionOf(params: URLSearchParams): Question {
 
 function wishOfParams(params: URLSearchParams): Wish {
   const number = (name: string) => whole(params.get(name), 0) ?? undefined;
+  const type = params.get("type") || "physical:host";
+  if (bySchema(type)) return { ...object(params.get("with")), resource_type: type };
   const wish: Record<string, unknown> = {
-    resource_type: params.get("type") || "physical:host",
+    resource_type: type,
     min: number("min"),
     max: number("max"),
     amount: number("amount"),
@@ -190,14 +216,35 @@ function furtherWishes(text: string | null): Wish[] {
   );
 }
 
+/** What the address of a type with a schema does not have. */
+const NOTHING = Object.fromEntries(
+  ["min", "max", "amount", "vcpus", "memory_mb", "disk_gb", "flavor", "network", "affinity", "req"].map((name) => [
+    name,
+    null,
+  ]),
+);
+
 /** Returns the parameters of the address that asks a question; null takes one away. */
 export function paramsOf(question: Question): Record<string, string | number | null> {
   const [first, ...further] = question.wants;
   const wish = wishOf(first!);
-  const requirement = wish.resource_properties ?? [];
   const exactly = question.exactly;
-  return {
+  const own = bySchema(first!.type);
+  const times = {
+    for: exactly || question.length === DEFAULT_LENGTH ? null : question.length,
+    from: exactly || question.from === null ? null : wire(question.from),
+    within: exactly || question.within === DEFAULT_WITHIN ? null : question.within,
+    to: exactly || question.to === null ? null : wire(question.to),
+    start: exactly ? wire(exactly.start) : null,
+    end: exactly ? wire(exactly.end) : null,
+    also: further.length > 0 ? JSON.stringify(further.map(wishOf)) : null,
+    with: own && Object.keys(first!.values).length > 0 ? JSON.stringify(first!.values) : null,
     type: first!.type === "physical:host" ? null : first!.type,
+  };
+  if (own) return { ...NOTHING, ...times };
+  const requirement = wish.resource_properties ?? [];
+  return {
+    ...times,
     min: wish.min ?? null,
     max: wish.max !== undefined && wish.max !== wish.min ? wish.max : null,
     amount: wish.amount ?? null,
@@ -208,19 +255,20 @@ export function paramsOf(question: Question): Record<string, string | number | n
     network: wish.network_id ?? null,
     affinity: wish.affinity === true || wish.affinity === false ? String(wish.affinity) : null,
     req: requirement.length > 0 ? JSON.stringify(requirement) : null,
-    also: further.length > 0 ? JSON.stringify(further.map(wishOf)) : null,
-    for: exactly || question.length === DEFAULT_LENGTH ? null : question.length,
-    from: exactly || question.from === null ? null : wire(question.from),
-    within: exactly || question.within === DEFAULT_WITHIN ? null : question.within,
-    to: exactly || question.to === null ? null : wire(question.to),
-    start: exactly ? wire(exactly.start) : null,
-    end: exactly ? wire(exactly.end) : null,
   };
 }
 
+/** Finds the schema of the parameters of a type; undefined while it is not known. */
+export type SchemaOf = (type: ResourceType) => Schema | undefined;
+
 /** Returns the body of POST /v1/availability for a question; null if something needed is not filled in. */
-export function bodyOf(question: Question, zone: string, limit = 8): Record<string, unknown> | null {
-  if (question.wants.some((want) => missingOf(want) !== null)) return null;
+export function bodyOf(
+  question: Question,
+  zone: string,
+  limit = 8,
+  schemaOf: SchemaOf = () => undefined,
+): Record<string, unknown> | null {
+  if (question.wants.some((want) => missingOf(want, schemaOf) !== null)) return null;
   const body = { reservations: question.wants.map(wishOf), limit, time_zone: zone };
   if (question.exactly) {
     return { ...body, start_date: wire(question.exactly.start), end_date: wire(question.exactly.end) };
@@ -239,11 +287,12 @@ function longer(within: string, length: string): string {
   return (lengthOf(within)?.seconds ?? 0) > (lengthOf(length)?.seconds ?? 0) ? within : length;
 }
 
-/** Returns what has to be filled in before anything can be asked; null if nothing. */
-export function missingOf(want: Want): "flavor" | "network" | null {
+/** Returns what has to be filled in before anything can be asked, in a word or two; null if nothing. */
+export function missingOf(want: Want, schemaOf: SchemaOf = () => undefined): string | null {
   if (want.type === "flavor:instance" && want.flavor.trim() === "") return "flavor";
   if (want.type === "virtual:floatingip" && want.network.trim() === "") return "network";
-  return null;
+  const schema = bySchema(want.type) ? schemaOf(want.type) : undefined;
+  return schema ? (missingField(schema, want.values)?.label ?? null) : null;
 }
 
 /** An alternative of the service, put over the question. */
@@ -268,7 +317,7 @@ export function applied(
         ...question,
         wants: question.wants.map((want, index) => {
           const least = alternative.reservations?.[index]?.min ?? alternative.reservations?.[index]?.amount;
-          return least ? { ...want, count: least, most: null } : want;
+          return least ? counting(want, least) : want;
         }),
       };
     case "duration":
@@ -282,19 +331,24 @@ export function applied(
   }
 }
 
+function counting(want: Want, count: number): Want {
+  const counted = Object.keys(want.values)
+    .filter((name) => name === "min" || name === "max" || name === "amount")
+    .map((name) => [name, count]);
+  return { ...want, count, most: null, values: { ...want.values, ...Object.fromEntries(counted) } };
+}
+
 /** Returns the reservations without the part of a requirement that a JSON pointer names. */
 function without(wants: readonly Want[], pointer: string): Want[] {
   const [, , which, , part] = pointer.split("/");
   return wants.map((want, index) => {
     if (index !== Number(which)) return want;
-    const parts = partsOf(requirementOf(want));
+    const parts = partsOf(wishedOf(want));
     // The first element of ["and", a, b] is the operator.
     const kept = part === undefined ? [] : parts.filter((_, at) => at !== Number(part) - 1);
-    const left = wantOf({
-      resource_type: want.type,
-      resource_properties: kept.length > 1 ? ["and", ...kept] : (kept[0] ?? []),
-    });
-    return { ...want, conditions: left.conditions, others: left.others };
+    const left: Requirement = kept.length > 1 ? ["and", ...kept] : (kept[0] ?? []);
+    if (bySchema(want.type)) return { ...want, values: { ...want.values, resource_properties: left } };
+    return { ...want, ...partsFrom(left) };
   });
 }
 
@@ -303,62 +357,9 @@ export function partAt(question: Question, pointer: string): Requirement {
   const [, , which, , part] = pointer.split("/");
   const want = question.wants[Number(which)];
   if (!want) return [];
-  const requirement = requirementOf(want);
+  const requirement = wishedOf(want);
   if (part === undefined || requirement[0] !== "and") return requirement;
   return partsOf(requirement)[Number(part) - 1] ?? [];
-}
-
-export type Unit = "minutes" | "hours" | "days" | "weeks";
-export interface Length {
-  count: number;
-  unit: Unit;
-  seconds: number;
-}
-const SECONDS: Record<Unit, number> = { weeks: 604_800, days: 86_400, hours: 3_600, minutes: 60 };
-
-/** Reads a duration such as "P3D", "PT36H" or "72h" into one number and the largest unit that fits; null if it is none. */
-export function lengthOf(text: string): Length | null {
-  const iso = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?$/.exec(text);
-  const brief = /^(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?$/.exec(text);
-  const found = iso ?? brief;
-  if (!found) return null;
-  const [weeks, days, hours, minutes] = found.slice(1, 5).map((one) => Number(one ?? 0)) as [
-    number,
-    number,
-    number,
-    number,
-  ];
-  const seconds = weeks * 604_800 + days * 86_400 + hours * 3_600 + minutes * 60;
-  if (seconds <= 0 || seconds > 5 * 366 * 86_400) return null;
-  if (weeks && !days && !hours && !minutes) return { count: weeks, unit: "weeks", seconds };
-  // Days stay days and hours stay hours: over a change of clocks they differ.
-  if (!hours && !minutes) return { count: weeks * 7 + days, unit: "days", seconds };
-  if (!minutes) return { count: (weeks * 7 + days) * 24 + hours, unit: "hours", seconds };
-  return { count: seconds / 60, unit: "minutes", seconds };
-}
-
-/** Returns a duration as the API takes it. */
-export function isoOf(count: number, unit: Unit): string {
-  return unit === "weeks"
-    ? `P${count}W`
-    : unit === "days"
-      ? `P${count}D`
-      : unit === "hours"
-        ? `PT${count}H`
-        : `PT${count}M`;
-}
-
-/** Returns seconds as a duration in the largest unit that leaves no rest; rests below a minute are cut. */
-function inIso(seconds: number): string {
-  const unit = (["days", "hours"] as const).find((one) => seconds % SECONDS[one] === 0) ?? "minutes";
-  return isoOf(Math.max(1, Math.floor(seconds / SECONDS[unit])), unit);
-}
-
-/** Returns "3 days" for "P3D". */
-export function lengthInWords(text: string): string {
-  const length = lengthOf(text);
-  if (!length) return text;
-  return `${length.count} ${length.count === 1 ? length.unit.slice(0, -1) : length.unit}`;
 }
 
 /** Returns "2 hosts" or "3 servers" for a number of a type. */
@@ -383,6 +384,15 @@ function whole(value: unknown, least: number): number | null {
 
 function counted(value: unknown): number | null {
   return whole(value, 1);
+}
+
+function object(text: string | null): Values {
+  try {
+    const value: unknown = JSON.parse(text ?? "{}");
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Values) : {};
+  } catch {
+    return {};
+  }
 }
 
 function list(text: string | null): Json[] {

@@ -67,11 +67,13 @@ export function goesWith(reservation: Reservation): string {
     return names.length > 0 ? `It is taken back: ${listed(names)}.` : "It is taken back.";
   }
   const where =
-    reservation.resource_type === "physical:host"
-      ? names.length > 0
-        ? `All servers on ${listed(names)}`
-        : "All servers on its hosts"
-      : `All servers of the flavor ${reservation.use.flavor_id ?? reservation.id}`;
+    reservation.resource_type === "virtual:server"
+      ? "Its servers"
+      : reservation.resource_type === "physical:host"
+        ? names.length > 0
+          ? `All servers on ${listed(names)}`
+          : "All servers on its hosts"
+        : `All servers of the flavor ${reservation.use.flavor_id ?? reservation.id}`;
   const verb =
     reservation.before_end === "migration"
       ? "are moved to other hosts; what cannot be moved is deleted"

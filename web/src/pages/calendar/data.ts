@@ -4,6 +4,7 @@ import { nextPage, address, request, type Options } from "../../api/client.ts";
 import type { Block as WireBlock, CalendarPage, CalendarResource, Capacity, Json, Link } from "../../api/types.ts";
 import type { Block, Group, Heat, Row } from "../../grid/layout.ts";
 import { type Mark, gib, phaseOf } from "../../words/lease.ts";
+import { capacityInWords } from "../../words/values.ts";
 
 /** What a block of the grid stands for. */
 export interface Source {
@@ -16,6 +17,11 @@ const sources = new WeakMap<Block, Source>();
 /** Returns the API's block behind a block of the grid. */
 export function sourceOf(block: Block): Source | undefined {
   return sources.get(block);
+}
+
+/** Returns the API's resource behind a row of the grid. */
+export function resourceOf(row: Row): CalendarResource | undefined {
+  return row instanceof ResourceRow ? row.resource : undefined;
 }
 
 /** Lets blocks that stay stand for what was read last. */
@@ -59,7 +65,7 @@ class ResourceRow implements Row {
   #fresh = false;
 
   constructor(
-    private readonly resource: CalendarResource,
+    readonly resource: CalendarResource,
     private readonly view: View,
     before: readonly Block[] | undefined,
   ) {
@@ -111,10 +117,22 @@ function sameBlocks(before: readonly Block[], after: readonly Block[]): boolean 
 }
 
 /** Returns the main properties of a resource in a few words. */
-export function detailOf(resource: Pick<CalendarResource, "capacity" | "properties">): string {
+export function detailOf(
+  resource: Pick<CalendarResource, "capacity" | "properties"> & { name?: string | null },
+): string {
   const { VCPU: vcpus, MEMORY_MB: memory } = resource.capacity;
+  if (!vcpus) return otherDetail(resource);
   const own = ["gpu", "bigmem"].map((name) => resource.properties[name]).filter((value) => value && value !== "true");
-  return [...own, vcpus ? `${vcpus} vCPU` : "", memory ? gib(memory) : ""].filter(Boolean).join(" ");
+  return [...own, `${vcpus} vCPU`, memory ? gib(memory) : ""].filter(Boolean).join(" ");
+}
+
+/** Of what is no host: its amounts, and the first of its properties that are short and not its name once more. */
+function otherDetail({ capacity, properties, name }: Parameters<typeof detailOf>[0]): string {
+  const short = Object.entries(properties)
+    .filter(([key, value]) => key !== "capacity" && value !== null && String(value) !== name)
+    .map(([key, value]) => (Number.isNaN(Number(value)) ? String(value) : `${key} ${value}`))
+    .filter((value) => value.length <= 20);
+  return [...capacityInWords(capacity), ...short.slice(0, 3)].join(", ");
 }
 
 function blockOf(block: WireBlock, index: number, resource: CalendarResource, view: View): Block {

@@ -2,7 +2,9 @@
 /** What opens over the calendar: the card, a block's dialog, booking what was marked, moving an end. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../../api/client.ts";
+import { parametersOf } from "../../api/kinds.ts";
 import type { Json, Lease } from "../../api/types.ts";
+import { type Values, initialValues } from "../../forms/schema.ts";
 import type { Marked, Pointed } from "../../grid/grid.ts";
 import type { Block, Row } from "../../grid/layout.ts";
 import { Skeleton, Trouble } from "../../parts/basics.tsx";
@@ -16,8 +18,9 @@ import { duration, range, relative } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
 import { inWords, nounOf } from "../../words/lease.ts";
+import { bySchema } from "../../words/question.ts";
 import { ExtendDialog } from "../lease-actions.tsx";
-import { type Span, sourceOf } from "./data.ts";
+import { type Span, resourceOf, sourceOf } from "./data.ts";
 import { whatOf } from "./words.ts";
 
 /** The card beside what the pointer or the focus is on. The grid's cell says the same to screen readers. */
@@ -144,7 +147,9 @@ export function MarkedDialog({ marked, type, requirement, onOnlyFree, onClose }:
     const req = requirement.length > 0 ? JSON.stringify(requirement) : null;
     // What begins now is asked for as now: the minute passes while one reads.
     const from = start <= present.value + 60_000 ? toWire(Math.max(start, present.value)) : toWire(start);
-    go("", { type, min: count, req, start: from, end: toWire(end), book: 1 });
+    const window = { start: from, end: toWire(end), book: 1 };
+    if (bySchema(type)) go("", { type, with: JSON.stringify(valuesOf(type, count, requirement, marked)), ...window });
+    else go("", { type, min: count, req, ...window });
   };
   const words = inWords([requirement]);
   const first = marked.rows[0];
@@ -180,6 +185,21 @@ export function MarkedDialog({ marked, type, requirement, onOnlyFree, onClose }:
       )}
     </Dialog>
   );
+}
+
+/** Returns the parameters for what was marked, as far as the rows tell them: numbers, a requirement, a class. */
+function valuesOf(type: string, count: number, requirement: Json[], marked: Marked): Values {
+  const schema = parametersOf(type);
+  const first = marked.rows[0];
+  const properties = (first && resourceOf(first)?.properties) ?? {};
+  const values: Record<string, Json> = { ...initialValues(schema) };
+  for (const name of Object.keys(values)) values[name] = count;
+  for (const name of schema?.required ?? []) {
+    const value = properties[name];
+    if (typeof value === "string") values[name] = value;
+  }
+  if (requirement.length > 0) values.resource_properties = requirement;
+  return values;
 }
 
 /** Moves the end of a lease, as the dialog of the lists does; the lease is read first. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What stands around the grid: which time and which rows are shown, what the blocks mean, what to do if there are none. */
 import { CalendarCheck, ChevronLeft, ChevronRight, Table2, X, ZoomIn, ZoomOut } from "lucide";
+import { kindOfType, kinds } from "../../api/kinds.ts";
 import { info, may } from "../../api/session.ts";
 import type { Json, Property } from "../../api/types.ts";
 import { Empty, Segments } from "../../parts/basics.tsx";
@@ -62,28 +63,30 @@ export interface RowToolsProps {
   by: string;
   known: readonly Property[];
   filter: Json[];
+  region: string | null;
   mine: boolean;
   table: boolean;
   free: Span | null;
 }
 
 /** Which rows are looked at, and how. */
-export function RowTools({ type, by, known, filter, mine, table, free }: RowToolsProps) {
+export function RowTools({ type, by, known, filter, region, mine, table, free }: RowToolsProps) {
   return (
     <div class="row">
       <Choose
         label="Show"
         value={type}
-        onChange={(value) => setParams({ type: value === "physical:host" ? null : value, by: null, req: null })}
+        onChange={(value) =>
+          setParams({ type: value === "physical:host" ? null : value, by: null, req: null, region: null })
+        }
       >
-        {(info.value?.resource_types ?? [type])
-          .filter((one) => one === "physical:host" || one === "virtual:floatingip")
-          .map((one) => (
-            <option key={one} value={one}>
-              {typeName(one)}
-            </option>
-          ))}
+        {[...new Set([...shownTypes(), type])].map((one) => (
+          <option key={one} value={one}>
+            {one === "physical:host" ? typeName(one) : (kindOfType(one)?.nouns ?? typeName(one))}
+          </option>
+        ))}
       </Choose>
+      <Region known={known} region={region} />
       <Choose label="Group by" value={by} onChange={(value) => setParams({ by: value === "" ? "none" : value })}>
         <option value="none">nothing</option>
         {known.map((property) => (
@@ -112,6 +115,31 @@ export function RowTools({ type, by, known, filter, mine, table, free }: RowTool
   );
 }
 
+/** One type for each kind of resource: types of one kind share its rows. */
+function shownTypes(): string[] {
+  const served = info.value?.resource_types ?? [];
+  if (kinds.value.length === 0) return served.filter((one) => one === "physical:host" || one === "virtual:floatingip");
+  return kinds.value.flatMap(({ resource_types: types }) => {
+    const first = types.includes("physical:host") ? "physical:host" : types.find((one) => served.includes(one));
+    return first && served.includes(first) ? [first] : [];
+  });
+}
+
+/** Which region is shown, if there is more than one. */
+function Region({ known, region }: { known: readonly Property[]; region: string | null }) {
+  const values = known.find((one) => one.name === "region")?.values ?? [];
+  if (values.length < 2 && region === null) return null;
+  const names = new Set([...values.map(({ value }) => String(value)), ...(region === null ? [] : [region])]);
+  return (
+    <Choose label="Region" value={region ?? ""} onChange={(value) => setParams({ region: value })}>
+      <option value="">all</option>
+      {[...names].map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </Choose>
+  );
+}
+
 /** What every host has of its own, or what the cloud notes of it, neither groups nor filters. */
 export function isUseful({ name, values, truncated }: Property): boolean {
   const noted = [
@@ -130,7 +158,9 @@ export function isUseful({ name, values, truncated }: Property): boolean {
 /** Groups by what is asked for most. */
 export function defaultGroup(known: readonly Property[]): string {
   return (
-    ["gpu", "node_type", "availability_zone"].find((name) => known.some((property) => property.name === name)) ?? "none"
+    ["gpu", "node_type", "availability_zone", "class"].find((name) =>
+      known.some((property) => property.name === name),
+    ) ?? "none"
   );
 }
 
@@ -182,7 +212,7 @@ export function Nothing({ filtered, type }: { filtered: boolean; type: string })
       <Empty
         title="Nothing matches"
         action={
-          <button type="button" onClick={() => setParams({ req: null, mine: null, free: null })}>
+          <button type="button" onClick={() => setParams({ req: null, region: null, mine: null, free: null })}>
             Show all
           </button>
         }
@@ -191,20 +221,26 @@ export function Nothing({ filtered, type }: { filtered: boolean; type: string })
       </Empty>
     );
   }
-  const operator = may("blazar:oshosts:post") && type === "physical:host";
+  const hosts = type === "physical:host";
+  const kind = kindOfType(type);
+  const operator = hosts ? may("blazar:oshosts:post") : kind !== undefined && may("blazar:resources:post");
+  const nouns = hosts ? nounOf(type) : (kind?.nouns ?? nounOf(type));
   return (
     <Empty
-      title={`There are no ${nounOf(type)} to reserve yet`}
+      title={`There are no ${nouns} to reserve yet`}
       action={
         operator ? (
-          <a class="button primary" href={hrefOf("hosts")}>
-            Register hosts
+          <a class="button primary" href={hosts ? hrefOf("hosts") : hrefOf("resources", { kind: kind?.name })}>
+            Register {nouns}
           </a>
         ) : undefined
       }
     >
       {operator
-        ? "Register some of the cloud's hypervisors; then this page shows when they are free."
+        ? `Register some ${hosts ? "of the cloud's hypervisors" : ""}; then this page shows when they are free.`.replace(
+            " ;",
+            ";",
+          )
         : "This page shows when resources are free. The operator of this cloud has to register some first."}
     </Empty>
   );

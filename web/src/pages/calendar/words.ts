@@ -4,6 +4,7 @@ import type { Block, Group, Row } from "../../grid/layout.ts";
 import { leastOf } from "../../grid/heat.ts";
 import { clock, daysBetween, moment, range } from "../../time/format.ts";
 import { phaseOf } from "../../words/lease.ts";
+import { capacityInWords } from "../../words/values.ts";
 import { sourceOf } from "./data.ts";
 
 /** Returns what a block is, without its times: "gan-training, active". */
@@ -21,15 +22,8 @@ export function whatOf(block: Block | null, now: number): string {
     case "out":
       return ["Out of use", source?.code, source?.reason].filter(Boolean).join(": ");
     default:
-      return source?.used ? `Promised to others: ${amounts(source.used)}` : "Promised to others";
+      return source?.used ? `Promised to others: ${capacityInWords(source.used).join(", ")}` : "Promised to others";
   }
-}
-
-/** Returns "6 VCPU, 12288 MEMORY_MB" for what is used of a shared host. */
-function amounts(used: Record<string, number>): string {
-  return Object.entries(used)
-    .map(([name, amount]) => `${amount} ${name}`)
-    .join(", ");
 }
 
 /** Returns the full sentence of a cell for a screen reader. */

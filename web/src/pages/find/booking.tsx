@@ -3,6 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { newKey, postOnce } from "../../api/client.ts";
 import { Refused, sentencesOf } from "../../api/errors.ts";
+import { parametersOf } from "../../api/kinds.ts";
 import { info } from "../../api/session.ts";
 import type { BeforeEnd, Lease, Opening, WhyNot } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
@@ -15,7 +16,7 @@ import { duration, formatted, moment, range, spoken } from "../../time/format.ts
 import { present } from "../../time/now.ts";
 import { offsetName, toWire, zone, zoneName } from "../../time/zone.ts";
 import { endInWords, whatOf } from "../../words/lease.ts";
-import { type Question, countOf, lengthInWords, wishOf } from "../../words/question.ts";
+import { type Question, bySchema, countOf, lengthInWords, wishOf } from "../../words/question.ts";
 import { endChoices, reminders } from "../../words/endings.ts";
 import { Why, cut, nowOr, windowOf } from "./openings.tsx";
 
@@ -120,7 +121,7 @@ export function BookDialog(props: { question: Question; opening: Opening; onClos
             <Field
               key={index}
               label={question.wants.length > 1 ? `At the end of the ${whatOf(wishOf(want))}` : "At the end"}
-              hint={ends[index] === "default" ? endHint() : undefined}
+              hint={ends[index] === "default" ? endHint(want.type) : undefined}
             >
               {(control) => (
                 <select
@@ -130,7 +131,7 @@ export function BookDialog(props: { question: Question; opening: Opening; onClos
                     setEnds(ends.map((old, at) => (at === index ? (event.currentTarget.value as BeforeEnd) : old)))
                   }
                 >
-                  {endChoices(want.type).map((one) => (
+                  {endChoices(want.type, parametersOf(want.type)?.properties?.before_end?.enum).map((one) => (
                     <option key={one.value} value={one.value}>
                       {one.text}
                     </option>
@@ -163,7 +164,9 @@ export function BookDialog(props: { question: Question; opening: Opening; onClos
 
 /** Returns a name to begin with, such as "2 hosts on Thu 26 Nov"; typing replaces it. */
 function nameOf(question: Question, start: number): string {
-  const what = question.wants.map((want) => countOf(want.count, want.type)).join(" and ");
+  const what = question.wants
+    .map((want) => (bySchema(want.type) ? whatOf(wishOf(want)) : countOf(want.count, want.type)))
+    .join(" and ");
   return `${what} on ${formatted(start, zone.value, "day")}`.slice(0, 80);
 }
 
@@ -180,8 +183,8 @@ function outside(start: number | null, first: number, last: number): string | un
   return undefined;
 }
 
-function endHint(): string {
-  return `Here ${endInWords(info.value?.before_end.default ?? "notification")}.`;
+function endHint(type: string): string {
+  return `Here ${endInWords(info.value?.before_end.default ?? "notification", type)}.`;
 }
 
 function remindHint(end: number, remind: string): string {

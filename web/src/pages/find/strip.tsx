@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** How many are free over time, as steps, and how many match. */
 import { useRef, useState } from "preact/hooks";
+import { kindOfType } from "../../api/kinds.ts";
 import { useLive } from "../../api/live.ts";
-import type { Capacity, CapacitySeries, Opening } from "../../api/types.ts";
+import type { Capacity, CapacitySeries, Opening, Requirement } from "../../api/types.ts";
 import { Skeleton, Trouble } from "../../parts/basics.tsx";
 import { formatted, moment, plural } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { startOfDay, toWire, zone } from "../../time/zone.ts";
 import { stepPath } from "../../words/steps.ts";
-import { nounOf } from "../../words/lease.ts";
-import { type Want, requirementOf } from "../../words/question.ts";
+import { HAS_SERVERS, nounOf } from "../../words/lease.ts";
+import { type Want, bySchema, wishedOf } from "../../words/question.ts";
 
 export interface StripProps {
   want: Want;
@@ -20,6 +21,22 @@ export interface StripProps {
   onPick: (at: number) => void;
 }
 
+/** Tells whether it can be said how many of a type are free: not of what is made of others, such as a stack. */
+export function isMeasured(type: string): boolean {
+  return !bySchema(type) || kindOfType(type) !== undefined;
+}
+
+/** What resources must be like: the requirement, and what is asked for by an attribute, such as a class. */
+function requiredOf(want: Want): Requirement {
+  const own = wishedOf(want);
+  const attributes = kindOfType(want.type)?.attributes ?? {};
+  const asked = Object.entries(want.values)
+    .filter(([name, value]) => bySchema(want.type) && name in attributes && typeof value === "string")
+    .map(([name, value]): Requirement => ["==", `$${name}`, value]);
+  const parts = [...asked, ...(own.length > 0 ? [own] : [])];
+  return parts.length > 1 ? ["and", ...parts] : (parts[0] ?? []);
+}
+
 const FIVE_MINUTES = 300_000;
 
 /** "42 hosts match, 5 free now", and below it the strip of time. */
@@ -27,9 +44,9 @@ export function Strip({ want, from, to, openings, onPick }: StripProps) {
   // The present is rounded, so that the question stays the same for some minutes.
   const start = from ?? Math.floor(present.value / FIVE_MINUTES) * FIVE_MINUTES;
   const end = Math.max(start + 3_600_000, Math.ceil(to / FIVE_MINUTES) * FIVE_MINUTES);
-  const requirement = requirementOf(want);
-  const instances = want.type === "virtual:instance" || want.type === "flavor:instance";
-  const measured = want.type === "virtual:floatingip" ? want.type : "physical:host";
+  const requirement = requiredOf(want);
+  const instances = HAS_SERVERS.includes(want.type) && want.type !== "physical:host";
+  const measured = instances ? "physical:host" : want.type;
   const query: Record<string, string> = { from: toWire(start), to: toWire(end), resource_type: measured };
   if (requirement.length > 0) query.requirement = JSON.stringify(requirement);
   if (instances) query.measure = "VCPU";
@@ -41,7 +58,7 @@ export function Strip({ want, from, to, openings, onPick }: StripProps) {
   const capacity = kept.current;
   if (!capacity) return error ? <Trouble error={error} retry={() => void watch?.read()} /> : <Skeleton lines={2} />;
   const series = capacity.series[0];
-  const noun = instances ? "vCPUs" : nounOf(want.type);
+  const noun = instances ? "vCPUs" : (kindOfType(want.type)?.nouns ?? nounOf(want.type));
   const total = Math.max(0, ...(series?.total ?? []));
   if (!series || total === 0) {
     return (
@@ -55,7 +72,8 @@ export function Strip({ want, from, to, openings, onPick }: StripProps) {
   return (
     <figure class="strip">
       <figcaption class="count">
-        <strong class="number">{total}</strong> {noun} {instances ? "on hosts that match" : "match"},{" "}
+        <strong class="number">{total}</strong> {nounFor(want.type, total, noun)}{" "}
+        {instances ? "on hosts that match" : total === 1 ? "matches" : "match"},{" "}
         <strong class="number">{series.free[0]}</strong> free {from === null ? at : `on ${at}`}
       </figcaption>
       <Steps
@@ -63,13 +81,23 @@ export function Strip({ want, from, to, openings, onPick }: StripProps) {
         total={total}
         start={Date.parse(capacity.from)}
         step={capacity.step_seconds * 1000}
-        asked={instances ? want.count * (want.type === "virtual:instance" ? want.vcpus : 0) : want.count}
+        asked={instances ? want.count * vcpusOf(want) : want.count}
         noun={noun}
         openings={openings}
         onPick={onPick}
       />
     </figure>
   );
+}
+
+function nounFor(type: string, count: number, many: string): string {
+  if (count !== 1 || many === "vCPUs") return many;
+  return kindOfType(type)?.noun ?? nounOf(type, 1);
+}
+
+function vcpusOf({ type, vcpus, values }: Want): number {
+  if (type === "virtual:instance") return vcpus;
+  return typeof values.vcpus === "number" ? values.vcpus : 0;
 }
 
 const WIDTH = 1000;

@@ -3,13 +3,16 @@
 import { X } from "lucide";
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
+import { parametersOf } from "../../api/kinds.ts";
 import { useLive } from "../../api/live.ts";
 import type { Property, ResourceType } from "../../api/types.ts";
 import { Icon } from "../../parts/icon.tsx";
 import { NumberInput } from "../../parts/number.tsx";
 import { typeName } from "../../words/lease.ts";
-import { type Want, newWant } from "../../words/question.ts";
+import { type Want, bySchema, newWant } from "../../words/question.ts";
 import { Requirement } from "../../forms/requirement.tsx";
+import { type Referable, SchemaFields } from "../../forms/schema-fields.tsx";
+import { type FormField, type Values, fieldsOf, initialValues } from "../../forms/schema.ts";
 
 export interface WantProps {
   want: Want;
@@ -18,29 +21,41 @@ export interface WantProps {
   /** The first words of the sentence. */
   lead: string;
   onRemove?: (() => void) | undefined;
-  /** Sentences of the service by the last word of their pointer. */
+  /** Sentences of the service by the name of the field. */
   errors: ReadonlyMap<string, string>;
+  /** The other reservations, to which this one may refer. */
+  others: readonly Referable[];
+}
+
+/** Returns a reservation of one thing of a type. */
+export function newOf(type: ResourceType, count = 1): Want {
+  const values = initialValues(parametersOf(type));
+  return { ...newWant(type), count, values: bySchema(type) ? values : {} };
 }
 
 /** "I need 2 whole hosts with gpu is A100". */
-export function WantSentence({ want, onChange, types, lead, onRemove, errors }: WantProps) {
+export function WantSentence(props: WantProps) {
+  const { want, onChange, types, lead, onRemove, errors } = props;
+  const own = bySchema(want.type);
   const change = (part: Partial<Want>) => onChange({ ...want, ...part });
   const hosts = want.type === "physical:host";
   return (
     <div class="want">
       <div class="sentence">
         <span>{lead}</span>
-        <NumberInput
-          label="How many"
-          value={want.count}
-          wrong={errors.has("min") || errors.has("amount")}
-          onChange={(count) => change({ count })}
-        />
+        {!own && (
+          <NumberInput
+            label="How many"
+            value={want.count}
+            wrong={errors.has("min") || errors.has("amount")}
+            onChange={(count) => change({ count })}
+          />
+        )}
         {hosts && <Most want={want} change={change} />}
         <select
           aria-label="Of what"
           value={want.type}
-          onChange={(event) => onChange({ ...newWant(event.currentTarget.value), count: want.count })}
+          onChange={(event) => onChange(newOf(event.currentTarget.value, want.count))}
         >
           {[...new Set([...types, want.type])].map((type) => (
             <option key={type} value={type}>
@@ -49,7 +64,7 @@ export function WantSentence({ want, onChange, types, lead, onRemove, errors }: 
           ))}
         </select>
         <Size want={want} change={change} wrong={(name) => errors.has(name)} />
-        {want.type !== "virtual:floatingip" && want.type !== "flavor:instance" && (
+        {!own && want.type !== "virtual:floatingip" && want.type !== "flavor:instance" && (
           <Requirement value={want} onChange={change} wrong={errors.has("resource_properties")} />
         )}
         {onRemove && (
@@ -64,13 +79,56 @@ export function WantSentence({ want, onChange, types, lead, onRemove, errors }: 
           </button>
         )}
       </div>
-      {[...errors.values()].map((sentence) => (
-        <p class="field-error" role="alert" key={sentence}>
-          {sentence}
-        </p>
-      ))}
+      {own && <Parameters {...props} />}
+      {[...errors].map(
+        ([name, sentence]) =>
+          (!own || name === "") && (
+            <p class="field-error" role="alert" key={sentence}>
+              {sentence}
+            </p>
+          ),
+      )}
     </div>
   );
+}
+
+/** The parameters of a type that its schema describes: what is needed, and the rest when it is asked for. */
+function Parameters({ want, onChange, errors, others }: WantProps) {
+  // What happens at the end is asked when it is booked.
+  const fields = fieldsOf(parametersOf(want.type), ["before_end"]);
+  const first = fields.filter(
+    (one) => one.required || COUNTED.includes(one.name) || one.name === "resource_properties",
+  );
+  const rest = fields.filter((one) => !first.includes(one));
+  const said = new Map([...errors].map(([name, sentence]) => [`/${name}`, sentence]));
+  const shown = (some: readonly FormField[]) => (
+    <SchemaFields
+      fields={some}
+      values={want.values}
+      errors={said}
+      type={want.type}
+      others={others}
+      onChange={(values) => onChange({ ...want, values, count: countIn(values) })}
+    />
+  );
+  const used = rest.some(({ name }) => name in want.values || errors.has(name));
+  return (
+    <div class="want-fields" key={want.type}>
+      {shown(first)}
+      {rest.length > 0 && (
+        <details class="more-fields" open={used}>
+          <summary>More about it</summary>
+          <div class="want-fields">{shown(rest)}</div>
+        </details>
+      )}
+    </div>
+  );
+}
+
+const COUNTED = ["min", "max", "amount"];
+
+function countIn({ min, max, amount }: Values): number {
+  return [min, amount, max].find((one): one is number => typeof one === "number") ?? 1;
 }
 
 type Change = (part: Partial<Want>) => void;

@@ -3,7 +3,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Changed, type LeaseChange, changeLease } from "../../api/change.ts";
 import { sentencesOf } from "../../api/errors.ts";
-import type { BeforeEnd, Lease, Reservation } from "../../api/types.ts";
+import { parametersOf } from "../../api/kinds.ts";
+import type { BeforeEnd, Json, Lease, Reservation } from "../../api/types.ts";
+import { SchemaFields } from "../../forms/schema-fields.tsx";
+import { type FormField, type Values, fieldsOf as schemaFields, withValue } from "../../forms/schema.ts";
 import { note } from "../../parts/announce.tsx";
 import { BusyButton } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
@@ -13,6 +16,8 @@ import { NumberInput } from "../../parts/number.tsx";
 import { toWire } from "../../time/zone.ts";
 import { endChoices } from "../../words/endings.ts";
 import { nounOf, whatOf } from "../../words/lease.ts";
+import { SHOWN_ELSEWHERE } from "../../words/parameters.ts";
+import { bySchema } from "../../words/question.ts";
 import { hasBegun } from "./end-now.tsx";
 import { Fits } from "./fits.tsx";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
@@ -25,6 +30,8 @@ interface Part {
   least: number;
   most: number;
   beforeEnd: BeforeEnd;
+  /** Of types whose form is made of their schema: the parameters. */
+  values: Values;
 }
 
 interface Form {
@@ -47,6 +54,7 @@ export function formOf(lease: Lease): Form {
       least: one.min ?? one.amount ?? 1,
       most: one.max ?? one.amount ?? 1,
       beforeEnd: one.before_end,
+      values: bySchema(one.resource_type) ? parametersIn(one) : {},
     })),
   };
 }
@@ -86,19 +94,54 @@ export function rebased(form: Form, old: Lease, now: Lease): Form {
         least: pick(typed.least, was.least, is.least),
         most: pick(typed.most, was.most, is.most),
         beforeEnd: pick(typed.beforeEnd, was.beforeEnd, is.beforeEnd),
+        values: rebasedValues(typed.values, was.values, is.values),
       };
     }),
   };
 }
 
+/** What was not touched follows the lease. */
+function rebasedValues(typed: Values, was: Values, is: Values): Values {
+  const touched = namesOf(typed, was).filter((name) => !same(typed[name], was[name]));
+  return touched.reduce((made, name) => withValue(made, name, typed[name]), is);
+}
+
+function namesOf(one: Values, other: Values): string[] {
+  return [...new Set([...Object.keys(one), ...Object.keys(other)])];
+}
+
+function same(one: Json | undefined, other: Json | undefined): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+function parametersIn(one: Reservation): Values {
+  const all = Object.entries(one as unknown as Values);
+  return Object.fromEntries(all.filter(([name, value]) => !SHOWN_ELSEWHERE.includes(name) && value !== null));
+}
+
+/** What differs from the lease; what was cleared is as if it had never been given. */
+function valueChanges(part: Part, one: Reservation): Partial<Reservation> {
+  const before = parametersIn(one);
+  const fields = schemaFields(parametersOf(one.resource_type));
+  const changed = namesOf(part.values, before).filter((name) => !same(part.values[name], before[name]));
+  return Object.fromEntries(
+    changed.map((name) => {
+      const field = fields.find((other) => other.name === name);
+      const none = field?.control === "requirement" ? [] : (field?.initial ?? null);
+      return [name, part.values[name] ?? none];
+    }),
+  );
+}
+
 function partChange(part: Part, one: Reservation): Partial<Reservation> {
+  const ending = part.beforeEnd === one.before_end ? {} : { before_end: part.beforeEnd };
+  if (bySchema(one.resource_type)) return { ...valueChanges(part, one), ...ending };
   const changes: Partial<Reservation> = {};
   if (one.min !== undefined && part.least !== one.min) changes.min = part.least;
   if (one.max !== undefined && Math.max(part.most, part.least) !== one.max)
     changes.max = Math.max(part.most, part.least);
   if (one.amount !== undefined && part.least !== one.amount) changes.amount = part.least;
-  if (part.beforeEnd !== one.before_end) changes.before_end = part.beforeEnd;
-  return changes;
+  return { ...changes, ...ending };
 }
 
 /** A field shows whole minutes: only what differs by one has been changed. */
@@ -127,10 +170,15 @@ export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
   const pointers = ["/name", "/start_date", "/end_date", "/before_end_date"];
   const whole = (change.reservations ?? []).map((_, index) => `/reservations/${index}`);
   const refused = attempt.error instanceof Changed ? null : attempt.error;
-  const { fields, others } = sentencesOf(refused, [...pointers, ...whole]);
-  const sentenceFor = (id: string) => {
+  const named = (change.reservations ?? []).flatMap((part, index) =>
+    Object.keys(part).map((name) => `/reservations/${index}/${name}`),
+  );
+  const { fields, others } = sentencesOf(refused, [...pointers, ...whole, ...named]);
+  const sentencesFor = (id: string) => {
     const index = change.reservations?.findIndex((one) => one.id === id) ?? -1;
-    return index < 0 ? undefined : fields.get(`/reservations/${index}`);
+    const start = `/reservations/${index}`;
+    const own = [...fields].filter(([pointer]) => pointer === start || pointer.startsWith(`${start}/`));
+    return new Map(own.map(([pointer, sentence]) => [pointer.slice(start.length), sentence]));
   };
   const submit = () => {
     if (nothing) return onClose();
@@ -190,7 +238,8 @@ export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
             key={one.id}
             reservation={one}
             part={part}
-            error={sentenceFor(one.id)}
+            errors={sentencesFor(one.id)}
+            lease={seen}
             onChange={(changed) => putPart(one.id, changed)}
           />
         );
@@ -202,18 +251,27 @@ export function ChangeDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
   );
 }
 
-function PartFields(props: {
+interface PartProps {
+  lease: Lease;
   reservation: Reservation;
   part: Part;
-  error: string | undefined;
+  /** Sentences by the pointer within the reservation. */
+  errors: ReadonlyMap<string, string>;
   onChange: (part: Partial<Part>) => void;
-}) {
-  const { reservation, part, error, onChange } = props;
-  const noun = nounOf(reservation.resource_type);
-  const fixed = reservation.resource_type === "flavor:instance";
+}
+
+function PartFields(props: PartProps) {
+  const { reservation, part, errors, onChange } = props;
+  const type = reservation.resource_type;
+  const noun = nounOf(type);
+  const own = bySchema(type);
+  const fixed = own || type === "flavor:instance";
+  const error = own ? errors.get("") : [...errors.values()].join(" ") || undefined;
   return (
     <fieldset class="part">
       <legend>{whatOf(reservation)}</legend>
+      {own && <OwnFields {...props} />}
+      {own && error && <p class="field-error">{error}</p>}
       {!fixed && (
         <Field
           label={reservation.min === undefined ? `How many ${noun}` : `How many ${noun}, from … to …`}
@@ -245,7 +303,7 @@ function PartFields(props: {
               value={part.beforeEnd}
               onChange={(event) => onChange({ beforeEnd: event.currentTarget.value as BeforeEnd })}
             >
-              {endChoices(reservation.resource_type).map((choice) => (
+              {endChoices(type, parametersOf(type)?.properties?.before_end?.enum).map((choice) => (
                 <option key={choice.value} value={choice.value}>
                   {choice.text}
                 </option>
@@ -255,5 +313,38 @@ function PartFields(props: {
         </Field>
       )}
     </fieldset>
+  );
+}
+
+/** The numbers of a type that its schema describes, and what else of it may be changed. */
+function OwnFields({ lease, reservation, part, errors, onChange }: PartProps) {
+  const type = reservation.resource_type;
+  const all = schemaFields(parametersOf(type), ["before_end"]);
+  const numbers = all.filter((one) => one.control === "number");
+  const rest = all.filter((one) => !numbers.includes(one));
+  const others = lease.reservations
+    .filter((one) => one.id !== reservation.id)
+    .map((one) => ({ value: one.id, type: one.resource_type, text: whatOf(one) }));
+  const shown = (some: readonly FormField[]) => (
+    <SchemaFields
+      fields={some}
+      values={part.values}
+      errors={errors}
+      type={type}
+      others={others}
+      onChange={(values) => onChange({ values })}
+    />
+  );
+  return (
+    <>
+      {shown(numbers)}
+      {rest.length > 0 && (
+        <details class="more-fields" open={rest.some(({ name }) => errors.has(`/${name}`))}>
+          <summary>More about it</summary>
+          <p class="hint">Not everything can be changed later; what cannot is said when it is tried.</p>
+          {shown(rest)}
+        </details>
+      )}
+    </>
   );
 }

@@ -10,7 +10,7 @@ import { zone } from "../../time/zone.ts";
 
 export interface FitsProps {
   lease: Lease;
-  /** What would be sent; of no dates and no numbers nothing is asked. */
+  /** What would be sent; of nothing but names and endings nothing is asked. */
   change: LeaseChange | null;
   /** Said if it fits. */
   yes: string;
@@ -31,7 +31,9 @@ export function Fits({ lease, change, yes }: FitsProps) {
 
 function questionOf(lease: Lease, change: LeaseChange): Record<string, unknown> | null {
   const { start_date, end_date } = change;
-  const sized = (change.reservations ?? []).filter((one) => "min" in one || "max" in one || "amount" in one);
+  const sized = (change.reservations ?? []).filter((one) =>
+    Object.keys(one).some((name) => name !== "id" && name !== "before_end"),
+  );
   if (start_date === undefined && end_date === undefined && sized.length === 0) return null;
   const onlyEnd = start_date === undefined && end_date !== undefined;
   return {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What was reserved: what was got, how to use it, what is missing. */
+import { parametersOf } from "../../api/kinds.ts";
 import type { Lease, Reservation } from "../../api/types.ts";
 import { Copy } from "../../parts/basics.tsx";
 import { isPast, nounOf, whatOf } from "../../words/lease.ts";
@@ -68,7 +69,7 @@ function Got({ reservation, past }: { reservation: Reservation; past: boolean })
 
 /** What was asked for and what there is in the cloud, of types that have no sentences of their own. */
 function Fields({ lease, reservation }: { lease: Lease; reservation: Reservation }) {
-  const fields = fieldsOf(reservation);
+  const fields = fieldsOf(reservation, parametersOf(reservation.resource_type));
   if (fields.length === 0) return null;
   return (
     <dl class="reservation-fields">
@@ -88,7 +89,7 @@ function Fields({ lease, reservation }: { lease: Lease; reservation: Reservation
                     {whatOf(other)}
                   </button>
                 ) : (
-                  <code>{text}</code>
+                  <span class="value">{text}</span>
                 )}
               </dd>
             );
