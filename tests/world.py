@@ -193,7 +193,8 @@ class World:
     def refresh_hosts(self) -> frozenset[str]:
         """Poll the hosts for their data alone; return the ids of those that changed."""
         calendar, hosts = self.store.calendar, self.store.resources.catalog(HOST).resources
-        uses = Uses(lambda: calendar.in_use(HOST, self.clock.now()), calendar.resource_names, lambda *_: None)
+        in_use = lambda: calendar.in_use(HOST, self.clock.now())  # noqa: E731
+        uses = Uses(in_use, calendar.resource_names, lambda *_: None, self.store.leases.projects_of)
         polled = kinds_of(self.simulated.cloud, self.host_settings)[HOST].poll(hosts, uses)
         changed = self.store.resources.refresh(HOST, polled.details, at=self.clock.now())
         return frozenset(host.external_id for host in hosts if host.id in changed)

@@ -56,12 +56,14 @@ class Uses:
     """What the calendar knows of the use of a kind; each is read when it is called, in a statement or two.
 
     ``report_lacking`` records that reservations in use should have a healthy resource, and do not have it in the cloud.
-    It is called as soon as that is seen: another manager may mend it meanwhile.
+    It is called as soon as that is seen: another manager may mend it meanwhile. ``projects`` returns the projects of
+    reservations: what bears the mark of a reservation, and is another project's, is not of that reservation.
     """
 
     in_use: Callable[[], InUse]
     holders: Holders
     report_lacking: Callable[[Resource, Collection[str]], None]
+    projects: Callable[[Collection[str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)

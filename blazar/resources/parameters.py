@@ -50,16 +50,20 @@ LONGEST_TEXT = 255
 """The longest name or id of a cloud."""
 
 
-def whole_number(value: object, field: str, *, least: int, what: str) -> int:
-    """Return a number given as a number or a string; InvalidInput says ``what`` to give."""
+def whole_number(value: object, field: str, *, least: int, what: str, most: int | None = None) -> int:
+    """Return a number given as a number or a string; InvalidInput says ``what`` to give.
+
+    Without ``most`` the largest is the one that all clients can read; it is named only to those who pass it.
+    """
     number: int | None = None
     if isinstance(value, int) and not isinstance(value, bool):
         number = value
-    elif isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10:
-        number = int(value)
-    if number is None or not least <= number <= MOST:
-        sentence = f"{field} is {quoted(value)}; give {what}, at least {least} and at most {MOST}"
-        raise InvalidInput(sentence, pointer=f"/{field}")
+    elif isinstance(value, str) and value.isascii() and value.isdigit():
+        number = int(value) if len(value) <= 10 else MOST + 1
+    if number is None or not least <= number <= (MOST if most is None else most):
+        bounds = f"at least {least}" if number is None or number < least else f"at most {MOST}"
+        bounds = f", {bounds}" if most is None else f" from {least} to {most}"
+        raise InvalidInput(f"{field} is {quoted(value)}; give {what}{bounds}", pointer=f"/{field}")
     return number
 
 

@@ -101,6 +101,15 @@ class LeaseStore:
         with self._transactions.reading() as connection:
             return frozenset(str(project) for project in connection.scalars(query))
 
+    def projects_of(self, reservation_ids: Collection[str]) -> Mapping[str, str]:
+        """Return the projects of reservations, by id; one statement for each few thousand."""
+        query = sa.select(reservations.c.id, leases.c.project_id).join(leases, leases.c.id == reservations.c.lease_id)
+        with self._transactions.reading() as connection:
+            parts = (
+                connection.execute(query.where(reservations.c.id.in_(part))) for part in chunks(sorted(reservation_ids))
+            )
+            return {id_: project for part in parts for id_, project in part}
+
     def revisions(self, project_id: str | None) -> tuple[LeaseRevision, ...]:
         """Return the ids and revisions of what ``of_project`` returns, in one statement."""
         query = sa.select(leases.c.id, leases.c.revision).where(*_shown(project_id))

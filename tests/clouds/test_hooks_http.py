@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import threading
 import time
 from datetime import timedelta
 
@@ -172,6 +173,25 @@ def test_the_address_is_checked_when_the_connection_is_made(monkeypatch):
             with pytest.raises(CloudRefused, match="and no network of .generic. allowed_networks has it"):
                 calling.call_hook(a_call(f"http://{name}:{heard.port}/"))
     assert heard.connections == 0
+
+
+def test_a_look_up_of_a_name_that_hangs_is_not_waited_for(monkeypatch):
+    answered = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(30) and [])
+    began = time.monotonic()
+    with pytest.raises(CloudUnavailable, match="its hook did not answer in time"):
+        hooks(timeout=0.2).call_hook(a_call("http://lab.example/"))
+    assert time.monotonic() - began < 5
+    answered.set()
+
+
+def test_a_name_that_nobody_knows_is_told(monkeypatch):
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(CloudUnavailable, match="its hook cannot be reached"):
+        hooks(timeout=5).call_hook(a_call("http://lab.example/"))
 
 
 @pytest.mark.parametrize(

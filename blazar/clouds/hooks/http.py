@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import queue
 import socket
 import ssl
 import threading
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import SplitResult
 
 from oslo_config import cfg
@@ -132,7 +134,7 @@ class HttpHooks:
 
     def _connected(self, host: str, port: int, deadline: float) -> socket.socket:
         """Return a connection to the first address of a host that answers, if every address of it is allowed."""
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = _places(host, port, deadline)
         for *_, place in found:
             address = ipaddress.ip_address(str(place[0]).partition("%")[0])
             if (obstacle := self._allowed.obstacle(host, address)) is not None:
@@ -163,6 +165,29 @@ class HttpHooks:
         except BaseException:
             raw.close()
             raise
+
+
+def _places(host: str, port: int, deadline: float) -> Sequence[tuple[Any, ...]]:
+    """Return the addresses of a host; TimeoutError at the deadline, OSError, ValueError.
+
+    Nothing can stop a look-up, which takes as long as the resolver's own limits say: its thread is left alone then.
+    """
+    looked_up: queue.SimpleQueue[Sequence[tuple[Any, ...]] | Exception] = queue.SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            looked_up.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:
+            looked_up.put(error)
+
+    threading.Thread(target=look_up, name="hook-look-up", daemon=True).start()
+    try:
+        found = looked_up.get(timeout=max(0.0, deadline - time.monotonic()))
+    except queue.Empty:
+        raise TimeoutError("the address of the host was not found in time") from None
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 class _NotAllowed(Exception):

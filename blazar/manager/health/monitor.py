@@ -101,7 +101,10 @@ class Monitor(BackgroundThread):
         """Return what the calendar knows of the use of a kind, or of it in a region, to be read on demand."""
         calendar, clock = self._runtime.store.calendar, self._clock
         return Uses(
-            lambda: calendar.in_use(kind, clock.now(), region=region or None), calendar.resource_names, self._returned
+            lambda: calendar.in_use(kind, clock.now(), region=region or None),
+            calendar.resource_names,
+            self._returned,
+            self._runtime.store.leases.projects_of,
         )
 
     def run_once(self) -> None:

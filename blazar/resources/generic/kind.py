@@ -49,7 +49,7 @@ SHAPE = KindShape(
                 "type": "integer",
                 "minimum": 1,
                 "maximum": MOST,
-                "description": f"its number of units, a whole number from 1 to {MOST}; 1 by default",
+                "description": "its number of units, a whole number from 1; 1 by default",
             },
             HOOK_URL: {
                 "type": "string",

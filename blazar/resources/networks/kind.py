@@ -12,7 +12,7 @@ from blazar.clouds.ports import Cloud, SegmentNetwork, Segments
 from blazar.model.requests import Registration
 from blazar.model.resource import NETWORK, Resource, ResourceDetails, ResourceInventory
 from blazar.model.resource_kinds import KindShape
-from blazar.resources.kinds import CloudResource, Holders, InUse, Polled, Uses
+from blazar.resources.kinds import CloudResource, InUse, Polled, Uses
 from blazar.resources.networks.registration import (
     ATTRIBUTES,
     LAST_IDS,
@@ -98,7 +98,7 @@ class NetworkSegments:
             return Polled({})
         networks = {segment: found for found in self._segments.segment_networks() for segment in found.segments}
         here = {r.name: found for r in registered if (found := networks.get(segment_of(r.attributes))) is not None}
-        marked = _marked(here.values(), uses.holders)
+        marked = _marked(here.values(), uses)
         in_use = _by_resource(uses.in_use()) if here.keys() - marked.keys() else {}
         failures: dict[str, str | None] = {}
         for resource in registered:
@@ -115,13 +115,19 @@ class NetworkSegments:
         return Polled(failures)
 
 
-def _marked(found: Collection[SegmentNetwork], holders: Holders) -> Mapping[str, frozenset[str]]:
-    """Return the names of the segments on which each network may be, by its marks, by the ids of the networks."""
+def _marked(found: Collection[SegmentNetwork], uses: Uses) -> Mapping[str, frozenset[str]]:
+    """Return the names of the segments on which each network may be, by its marks, by the ids of the networks.
+
+    Anybody can mark a network of his own with the id of a reservation: marks count within its project only.
+    """
     ids = {network.id: reservations_of(network) for network in found}
-    held = holders(frozenset().union(*ids.values())) if any(ids.values()) else {}
+    named = frozenset().union(*ids.values())
+    held, projects = (uses.holders(named), uses.projects(named)) if named else ({}, {})
     return {
-        network_id: frozenset(name for each in reservations for name in held.get(each, ()))
-        for network_id, reservations in ids.items()
+        network.id: frozenset(
+            name for each in ids[network.id] if projects.get(each) == network.project_id for name in held.get(each, ())
+        )
+        for network in found
     }
 
 

@@ -57,11 +57,8 @@ def segment_from(given: Json) -> Segment:
         raise InvalidInput(
             f"{NETWORK_TYPE} is {quoted(network_type)}; use one of {', '.join(LAST_IDS)}", pointer=f"/{NETWORK_TYPE}"
         )
-    last = LAST_IDS[network_type]
-    what = f"the id of a {network_type}, a whole number from 1 to {last}"
-    number = whole_number(given[SEGMENT_ID], SEGMENT_ID, least=1, what=what)
-    if number > last:
-        raise InvalidInput(f"{SEGMENT_ID} is {number}; give {what}", pointer=f"/{SEGMENT_ID}")
+    what = f"the id of a {network_type}, a whole number"
+    number = whole_number(given[SEGMENT_ID], SEGMENT_ID, least=1, what=what, most=LAST_IDS[network_type])
     return Segment(network_type, _physical(network_type, given), number)
 
 

@@ -39,7 +39,10 @@ def uses(*tasks: Task, lacking: list[str] | None = None) -> Uses:
         if lacking is not None:
             lacking.append(resource.name)
 
-    return Uses(lambda: found, holders, report)
+    def projects(ids: Collection[str]) -> Mapping[str, str]:
+        return {task.reservation.id: task.lease.project_id for task in tasks if task.reservation.id in ids}
+
+    return Uses(lambda: found, holders, report, projects)
 
 
 def polled(trial: Trial, *tasks: Task) -> Polled:

@@ -10,7 +10,7 @@ from blazar.model.errors import Conflict, InvalidInput, NotFound
 from blazar.model.resource import NETWORK
 from blazar.resources.networks.type import NetworkReservation
 from tests.manager.networks.steps import HOUR, in_cloud, vlan
-from tests.world import World, a_network, segment_request
+from tests.world import PROJECT, World, a_network, segment_request
 
 POLLS = 3
 """A resource has failed when that many polls say so."""
@@ -133,6 +133,20 @@ def test_a_false_mark_on_the_network_of_a_reservation_fails_no_segment(world):
     world.manager.monitor.heal()
     assert f"reservation:{lease.reservations[0].id}" in in_cloud(world)[101].tags
     assert failures(world) == {101: None}
+
+
+@pytest.mark.parametrize(("project", "fails"), [("art", True), (PROJECT, False)])
+def test_a_mark_of_another_project_does_not_hide_that_a_segment_is_taken(world, project, fails):
+    register(world, 101)
+    lease = world.lease(a_network(), start=HOUR)
+    theirs = world.simulated.network_users.network(vlan(101), project_id=project)
+    sign = f"reservation:{lease.reservations[0].id}"
+    world.simulated.network_users.rename(theirs.id, tags=["blazar", sign], description=sign)
+    for _ in range(POLLS):
+        world.manager.monitor.run_once()
+    (segment,) = world.manager.resources.all(NETWORK)
+    assert (segment.failure is not None) is fails
+    assert world.now(lease).degraded is fails
 
 
 def test_marks_that_cannot_be_ids_are_no_leftovers(world):
