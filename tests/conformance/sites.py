@@ -231,7 +231,7 @@ class Networks(Simulated):
 
 
 class Pools(Simulated):
-    """Pools of volumes."""
+    """Pools of volumes. What users delete is not made again, so that nobody can wreck it."""
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around, VirtualVolume, lambda cloud: VolumePools(cloud.volumes), State())
@@ -272,10 +272,6 @@ class Pools(Simulated):
 
     def slow(self, duration: timedelta) -> None:
         self.durations.deletion = duration
-
-    def wreck(self, reservation_id: str) -> None:
-        for volume in self._volumes(reservation_id):
-            self.cloud.volume_users.delete(volume)
 
     def fail(self, name: str) -> None:
         self._size(name, 1)

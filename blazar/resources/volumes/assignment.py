@@ -47,7 +47,8 @@ class VolumeAssignment:
         """Ensure that a pool has its volumes of the reservation; return what is recorded then.
 
         Cinder takes a moment to make a volume, so that each new id is recorded before the next one is made. ``first``
-        is the number of its first volume. What users have deleted is made again, empty. Unusable, CloudRefused.
+        is the number of its first volume. Of a reservation in use, what users have deleted is not made again: an
+        empty volume is not what they had. Unusable, CloudRefused.
         """
         wanted = VolumeParameters.of(task.reservation.parameters)
         count = task.counts[resource.id]
@@ -60,14 +61,18 @@ class VolumeAssignment:
             return self._again(resource, failed, record)
         if deleting := [each for each in mine if each.status == "deleting"]:
             return NotYet(RECHECK_SOON, f"volume {deleting[0].id} is being deleted", cloud_ids=record.content)
-        while len(mine) < count:
-            made = self._made(task, resource, wanted, wanted.named(task.reservation.id, first + len(mine)))
+        # Fewer than were asked for at first may have been kept.
+        given = max(len(mine), min(record.made.get(resource.id, 0), count) if in_use else 0)
+        while given < count:
+            made = self._made(task, resource, wanted, wanted.named(task.reservation.id, first + given))
             if isinstance(made, NotYet):
-                return made
-            record = record.with_volumes([made.id])
+                return replace(made, cloud_ids=record.content)
+            given += 1
+            record = record.with_volumes([made.id]).with_made(resource.id, given)
             if made.status != "available":
                 return NotYet(AT_ONCE, f"volume {made.id} is {made.status}", cloud_ids=record.content)
             mine.append(made)
+        record = record.with_made(resource.id, count)
         for each in mine:
             if each.status in ("creating", "downloading", "extending"):
                 return NotYet(RECHECK_SOON, f"volume {each.id} is {each.status}", cloud_ids=record.content)

@@ -172,3 +172,23 @@ def test_pools_are_never_promised_twice(world):
     world.lease(volumes(6))
     with pytest.raises(NotEnoughResources):
         world.lease(volumes(1))
+
+
+def test_a_volume_that_its_users_have_deleted_is_not_made_again_unless_they_ask(world):
+    lease = world.lease(volumes(2, volume_type="disks-1", name="data"))
+    world.run_to(NOON)
+    first, second = in_cloud(world)
+    world.simulated.volume_users.delete(second.id)
+    world.manager.leases.update(lease.id, LeaseChange(end=NOON + 4 * HOUR))
+    change(world, lease, size=11)
+    world.run_to(NOON + MINUTE)
+    assert [(v.id, v.size_gb) for v in in_cloud(world)] == [(first.id, 11)]
+    # A third one is one more, and one in place of the second takes two steps.
+    change(world, lease, amount=1)
+    change(world, lease, amount=2)
+    world.run_to(NOON + 2 * MINUTE)
+    assert [(v.name, v.size_gb) for v in in_cloud(world)] == [("data-1", 11), ("data-2", 11)]
+    assert quota(world, 1) == (22, 2)
+    check_at_rest(world.store, world.simulated, now=world.clock.now())
+    world.run_to(NOON + 4 * HOUR)
+    assert (world.now(lease).status, in_cloud(world)) == (LeaseStatus.TERMINATED, [])
