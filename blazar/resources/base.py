@@ -102,8 +102,8 @@ class Task:
     that ``ReadsHistory``: ``former`` are the resources that the reservation had in its window and has no more, and
     ``turns`` says by calendar id how often each was assigned to it, or its count changed, since the lease began.
 
-    ``shares`` returns what other reservations of the project that are in use have of resources, by calendar id, at the
-    moment of the call, which costs a statement: for limits of the cloud that are for all of them together.
+    ``shares``, for a type that ``ReadsShares``, returns what other reservations of the project that are in use have of
+    resources, by calendar id, at the moment of the call, which costs a statement.
     """
 
     lease: Lease
@@ -345,6 +345,29 @@ class ReadsHistory(Protocol):
     @property
     def reads_history(self) -> bool:
         """Return whether tasks need them."""
+
+
+@runtime_checkable
+class ReadsShares(Protocol):
+    """A type with limits in the cloud that are for all reservations of a project together.
+
+    Without it the ``shares`` of tasks are always empty.
+    """
+
+    @property
+    def reads_shares(self) -> bool:
+        """Return whether tasks need them."""
+
+
+@runtime_checkable
+class ListsProjects(Protocol):
+    """A type that lets projects use something in the cloud which has no mark of a reservation, as a quota.
+
+    Without it the sweep finds nothing of that.
+    """
+
+    def projects_in_cloud(self, resources: Collection[Resource]) -> Mapping[int, frozenset[str]]:
+        """Return the projects that can use each resource, by calendar id; as ``reservations_in_cloud``."""
 
 
 @runtime_checkable

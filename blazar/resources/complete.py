@@ -23,6 +23,7 @@ from blazar.resources.base import (
     Done,
     Expands,
     Given,
+    ListsProjects,
     ListsReservations,
     NotYet,
     Prepares,
@@ -30,6 +31,7 @@ from blazar.resources.base import (
     Rank,
     Ranked,
     ReadsHistory,
+    ReadsShares,
     Reference,
     Refers,
     ReportsUse,
@@ -53,6 +55,7 @@ class CompleteType:
         self.kind: ResourceKind = plain.kind
         self.schema = plain.schema if isinstance(plain, DescribesParameters) else None
         self.reads_history = isinstance(plain, ReadsHistory) and plain.reads_history
+        self.reads_shares = isinstance(plain, ReadsShares) and plain.reads_shares
         self.rank = plain.rank if isinstance(plain, Ranked) else Rank.COMPUTE
         self._plain = plain
         # Asked once: the check of a protocol looks at every member.
@@ -67,6 +70,7 @@ class CompleteType:
         self._saves_work = plain if isinstance(plain, SavesWork) else None
         self._restores = plain if isinstance(plain, Restores) else None
         self._lists = plain if isinstance(plain, ListsReservations) else None
+        self._lists_projects = plain if isinstance(plain, ListsProjects) else None
         if self.schema is not None:
             check_schemas(f"schema of the type {self.resource_type}", [dict(self.schema)])
 
@@ -191,6 +195,10 @@ class CompleteType:
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have anything in the cloud; by default none is known."""
         return frozenset(self._lists.reservations_in_cloud(resources)) if self._lists else frozenset()
+
+    def projects_in_cloud(self, resources: Collection[Resource]) -> Mapping[int, frozenset[str]]:
+        """Return the projects that can use resources by what has no mark; by default none is known."""
+        return self._lists_projects.projects_in_cloud(resources) if self._lists_projects else {}
 
     def _progress(self, method: str, value: Progress) -> Progress:
         if isinstance(value, NotYet):

@@ -90,6 +90,13 @@ class RegionalType(CompleteType):
             )
         )
 
+    def projects_in_cloud(self, resources: Collection[Resource]) -> Mapping[int, frozenset[str]]:
+        """Return the projects that can use resources of any region by what has no mark."""
+        found: dict[int, frozenset[str]] = {}
+        for name, each in self._by_region.items():
+            found |= each.projects_in_cloud([r for r in resources if (r.region or self._regions.default) == name])
+        return found
+
 
 class RegionalKind(CompleteKind):
     """A kind of several regions: resources are registered in one, and have its name among their attributes."""

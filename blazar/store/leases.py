@@ -24,6 +24,7 @@ from blazar.model.resource import Resource
 from blazar.model.usage import OutboxMessage
 from blazar.store import allocation_writes, idempotency, lease_writes, outbox, resource_queries
 from blazar.store.earlier_users import with_earlier_users
+from blazar.store.past_users import last_reservations
 from blazar.store.rows import (
     ALLOCATION_COLUMNS,
     EVENT_COLUMNS,
@@ -178,6 +179,15 @@ class LeaseStore:
                     over = deleted_at is not None or status == str(LeaseStatus.TERMINATED)
                     found[reservation_id] = ReservationOwner(lease_id, over)
         return found
+
+    def last_reservations(
+        self, projects: Mapping[int, Collection[str]], now: datetime
+    ) -> Mapping[tuple[int, str], str]:
+        """Return the last finished reservation of projects on resources, by calendar id, that they have no more."""
+        if not any(projects.values()):
+            return {}
+        with self._transactions.reading() as connection:
+            return last_reservations(connection, projects, now)
 
     def save(
         self,

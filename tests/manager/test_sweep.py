@@ -15,7 +15,7 @@ from blazar.model.resource import FLOATING_IP, HOST
 from blazar.resources.aggregates.reservations import CLOSED
 from blazar.resources.floating_ips.registration import BLAZAR, mark
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
-from tests.world import NOON, World, a_host, addresses, instances
+from tests.world import NOON, PROJECT, World, a_host, addresses, instances, volumes
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -259,3 +259,37 @@ def test_an_address_is_well_only_as_a_floating_ip_of_a_reservation_that_holds_it
     failures = {address.name: address.failure for address in world.manager.resources.all(FLOATING_IP)}
     assert failures[free.name]
     assert failures[held] is None
+
+
+def access(world: World) -> list[str]:
+    """Return the projects that can use the type of the one pool."""
+    with world.simulated.inspect() as state:
+        return [project for each in state.block.types.values() for project in each.projects]
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_access_to_volume_types_of_leases_that_are_over_goes_though_it_has_no_mark(world, deleted):
+    world.register_pools(1)
+    lease = a_lease_that_is_over(world, volumes(2, mode="quota"), deleted=deleted)
+    other = world.lease(volumes(1, mode="quota"), start=10 * HOUR)
+    (type_,) = world.simulated.cloud.volumes.volume_types()
+    world.simulated.cloud.volumes.give_volume_type(type_.id, PROJECT)
+    world.simulated.volume_users.limit(PROJECT, **{"gigabytes_disks-1": 5, "volumes_disks-1": 5})
+    made = world.simulated.volume_users.create(PROJECT, type_.id, 1)
+    assert swept(world) == 1
+    assert access(world) == []
+    assert world.simulated.cloud.volumes.volume(made.id) is None
+    assert swept(world) == 0
+    assert world.now(lease).event(EventType.CLEAN_UP).status is EventStatus.DONE
+    world.run_to(other.window.start)
+    assert access(world) == [PROJECT]
+    assert swept(world) == 0
+    assert access(world) == [PROJECT]
+
+
+def test_access_that_no_lease_ever_gave_stays(world):
+    world.register_pools(1)
+    (type_,) = world.simulated.cloud.volumes.volume_types()
+    world.simulated.cloud.volumes.give_volume_type(type_.id, PROJECT)
+    assert swept(world) == 0
+    assert access(world) == [PROJECT]

@@ -66,10 +66,14 @@ class Runtime:
         return self.with_shares(tasks_of(lease, allocations, resources, history))
 
     def with_shares(self, tasks: Collection[Task]) -> tuple[Task, ...]:
-        """Return tasks that can tell what the project has in its other reservations."""
-        return tuple(
-            replace(task, shares=partial(self._shares, task.lease.project_id, task.reservation.id)) for task in tasks
-        )
+        """Return tasks; those whose types must know it can tell what the project has in its other reservations."""
+        return tuple(self._with_shares(task) for task in tasks)
+
+    def _with_shares(self, task: Task) -> Task:
+        known = self.types.get(task.reservation.resource_type)
+        if known is None or not known.reads_shares:
+            return task
+        return replace(task, shares=partial(self._shares, task.lease.project_id, task.reservation.id))
 
     def _shares(self, project_id: str, besides: str, resource_ids: Collection[int]) -> Mapping[int, Amounts]:
         now = self.clock.now()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping
 
 from blazar.context import scope
 from blazar.manager.common.background import BackgroundThread
@@ -68,13 +69,19 @@ class Sweep(BackgroundThread):
         every = self._runtime.store.resources.catalog(kind.kind).resources
         resources = [each for each in every if each.region == self._region] if self._region else every
         try:
-            return kind.within(self._region).reservations_in_cloud(resources)
+            within = kind.within(self._region)
+            return within.reservations_in_cloud(resources) | self._past(within.projects_in_cloud(resources))
         except BlazarError:
             raise
         except Exception:
             # Code of other packages may raise anything; the other types are swept all the same.
             LOG.exception("Leftovers of %s cannot be listed", kind.resource_type)
             return frozenset()
+
+    def _past(self, projects: Mapping[int, frozenset[str]]) -> frozenset[str]:
+        """Return the last reservations of the projects that can still use resources, and should no more."""
+        past = self._runtime.store.leases.last_reservations(projects, self._runtime.clock.now())
+        return frozenset(past.values())
 
     def _end(self, lease_id: str) -> None:
         if self._runtime.settings.sweep_dry_run:

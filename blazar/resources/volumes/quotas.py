@@ -41,6 +41,13 @@ class Quotas:
             raise Unusable({resource.id: f"volume type {resource.attributes[TYPE]} of {resource.name} {wrong}"})
         return found
 
+    def projects(self, resource: Resource) -> frozenset[str]:
+        """Return the projects that may use the type of a pool; none if that is gone, or public."""
+        try:
+            return self._volumes.volume_type_access(type_id_of(resource))
+        except NotFound:
+            return frozenset()
+
     def give(self, task: Task, resource: Resource, own: Amounts) -> None:
         """Ensure that the project may use the type, and has a quota for all of its reservations with this one."""
         found = self.usable(resource)

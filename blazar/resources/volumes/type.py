@@ -44,6 +44,7 @@ class VirtualVolume:
     kind = VOLUME
     rank = Rank.ATTACHED
     schema = SCHEMA
+    reads_shares = True
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
@@ -221,6 +222,10 @@ class VirtualVolume:
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have volumes, by their marks: one call."""
         return self._assignment.reservations(resources) if resources else frozenset()
+
+    def projects_in_cloud(self, resources: Collection[Resource]) -> Mapping[int, frozenset[str]]:
+        """Return the projects that may use the types of pools: one call for each pool."""
+        return {resource.id: self._quotas.projects(resource) for resource in resources}
 
 
 def _fewer(task: Task, amount: int) -> Mapping[int, int]:
