@@ -19,6 +19,7 @@ from blazar.resources.volumes.registration import (
     BACKUPS,
     COUNT,
     LONGEST_POOL,
+    OPEN_TO,
     POOL,
     SIZE,
     TYPE,
@@ -26,7 +27,9 @@ from blazar.resources.volumes.registration import (
     PoolRegistration,
     capacity_of,
     misdirection,
+    open_to,
     pool_given,
+    rivals,
 )
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_POOL}
@@ -54,6 +57,7 @@ SHAPE = KindShape(
         SIZE: {"type": "integer"},
         COUNT: {"type": "integer"},
         BACKUPS: {"type": "boolean"},
+        OPEN_TO: {"type": "string"},
     },
     public=(TYPE, SIZE, COUNT, BACKUPS),
     shown=(TYPE, SIZE),
@@ -99,19 +103,24 @@ class VolumePools:
         failures: dict[str, str | None] = {}
         for resource in registered:
             found = types.get(str(resource.attributes.get(TYPE_ID)))
-            failures[resource.name] = _failure(resource, found, pools)
+            pool = next((each for each in pools if each.name == resource.attributes[POOL]), None)
+            if pool is None:
+                failures[resource.name] = f"Cinder does not report the pool {resource.name}; its service may be down"
+                continue
+            failures[resource.name] = _failure(resource, found, pool, pools)
+            if failures[resource.name] is None and (others := rivals(types.values(), found.id if found else "", pool)):
+                failures[resource.name] = f"volume type {', '.join(others)} leads to the pool {resource.name}, too"
             name = resource.attributes[TYPE] if found is None else found.name
-            fresh = {**resource.attributes, TYPE: name, BACKUPS: backups}
+            fresh = {**resource.attributes, TYPE: name, BACKUPS: backups, OPEN_TO: open_to(types.values(), pool)}
             if fresh != dict(resource.attributes):
                 details[resource.id] = ResourceDetails(fresh, resource.details.inventory)
         return Polled(failures, details)
 
 
-def _failure(resource: Resource, found: VolumeType | None, pools: Collection[VolumePool]) -> str | None:
+def _failure(
+    resource: Resource, found: VolumeType | None, pool: VolumePool, pools: Collection[VolumePool]
+) -> str | None:
     """Return what is wrong with a registered pool; None if nothing is."""
-    pool = next((each for each in pools if each.name == resource.attributes[POOL]), None)
-    if pool is None:
-        return f"Cinder does not report the pool {resource.name}; its service may be down"
     if wrong := misdirection(found, pool, pools):
         return f"volume type {resource.attributes[TYPE]} {wrong}"
     capacity, promised = pool.capacity_gb(found.specs if found else {}), int(resource.attributes[SIZE] or 0)

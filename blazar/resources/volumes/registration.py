@@ -16,11 +16,11 @@ from blazar.model.lease import Json
 from blazar.model.resource import PropertyValue
 from blazar.resources.parameters import MOST, quoted, text_of, whole_number
 
-POOL, TYPE, TYPE_ID, BACKUPS = "pool", "volume_type", "volume_type_id", "backups"
+POOL, TYPE, TYPE_ID, BACKUPS, OPEN_TO = "pool", "volume_type", "volume_type_id", "backups", "open_to"
 SIZE, COUNT = "gigabytes", "volumes"
 """The attributes of a pool on the calendar, and what the API calls them."""
 
-ATTRIBUTES = frozenset({POOL, TYPE, TYPE_ID, BACKUPS, SIZE, COUNT})
+ATTRIBUTES = frozenset({POOL, TYPE, TYPE_ID, BACKUPS, OPEN_TO, SIZE, COUNT})
 ASKED_FOR = frozenset({"id", TYPE, BACKUPS, SIZE, COUNT})
 """Properties that requirements of users may name; never the pool, whose name has that of a host."""
 
@@ -71,6 +71,19 @@ def misdirection(found: VolumeType | None, pool: VolumePool, pools: Collection[V
     return None
 
 
+def rivals(types: Collection[VolumeType], own: str, pool: VolumePool) -> tuple[str, ...]:
+    """Return the other types that name the backend of a pool and lead there; ``own`` is the id of its type."""
+    return tuple(sorted(t.name for t in types if t.id != own and t.is_specific and t.leads_to(pool)))
+
+
+def open_to(types: Collection[VolumeType], pool: VolumePool) -> str:
+    """Return the types of everybody that name no backend and so lead to this pool, too; separated by commas.
+
+    Cinder has one from the beginning, ``__DEFAULT__``.
+    """
+    return ", ".join(sorted(t.name for t in types if t.public and not t.is_specific and t.leads_to(pool)))
+
+
 class PoolRegistration:
     """Checks whether a pool can be reserved, at its registration."""
 
@@ -89,8 +102,7 @@ class PoolRegistration:
             raise NotFound(f"Cinder has no volume type {quoted(named)}")
         if wrong := misdirection(found, pool, pools):
             raise InvalidInput(f"{TYPE} {found.name} {wrong}", pointer=f"/{TYPE}")
-        others = sorted(t.name for t in types if t.id != found.id and t.is_specific and t.leads_to(pool))
-        if others:
+        if others := rivals(types, found.id, pool):
             raise InvalidInput(
                 f"{POOL} {pool.name} is used by volume type {', '.join(others)}, too, which could take what is "
                 f"promised; let only {found.name} lead to it",
@@ -104,4 +116,10 @@ class PoolRegistration:
                 f"GiB are provisioned; give at most {room}",
                 pointer=f"/{SIZE}",
             )
-        return {**attributes, TYPE: found.name, TYPE_ID: found.id, BACKUPS: self._volumes.has_backups()}
+        return {
+            **attributes,
+            TYPE: found.name,
+            TYPE_ID: found.id,
+            BACKUPS: self._volumes.has_backups(),
+            OPEN_TO: open_to(types, pool),
+        }
