@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import count
@@ -60,6 +61,7 @@ DEFAULTS: Json = {
 }
 
 _KEY_TYPES = re.compile(r"(ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]{1,60}")
+_METADATA_KEY = re.compile(r"[\w .:-]{1,255}", re.ASCII)
 _OURS = "blazar:"
 """The prefix of metadata that the service itself sets."""
 
@@ -102,7 +104,7 @@ class ServerParameters:
             traits_of(of_text(source))
         return cls(
             checked_amount(given),
-            text_of(given, "name") or "",
+            _name(given),
             cloud_id(given[IMAGE], IMAGE, "an image"),
             None if given[FLAVOR] is None else cloud_id(given[FLAVOR], FLAVOR, "a flavor"),
             **sizes,
@@ -180,6 +182,24 @@ def plain(values: Json) -> Json:
     """Return parameters with the ids as strings, which the command line sends as numbers if they have only digits."""
     ids = {key: str(values[key]) for key in (FLAVOR, IMAGE) if type(values.get(key)) is int}
     return {**values, **ids}
+
+
+def _name(given: Json) -> str:
+    """Return the name of servers, empty for the usual one; InvalidInput if Nova would refuse it when they boot."""
+    name = text_of(given, "name") or ""
+    if name != name.strip() or not all(map(_is_plain, name)):
+        raise InvalidInput(
+            f"name is {quoted(name)}; give printable characters, without a blank at the beginning or end, and without "
+            f"emoji",
+            pointer="/name",
+        )
+    return name
+
+
+def _is_plain(character: str) -> bool:
+    """Return whether Nova lets names have a character: it is printable, and one of the first 65535 of Unicode."""
+    category = unicodedata.category(character)
+    return character < "\uffff" and category[0] != "C" and category not in ("Zl", "Zp")
 
 
 def networks_of(value: object) -> tuple[str, ...] | str:
@@ -260,10 +280,10 @@ def _metadata(value: object) -> Mapping[str, str]:
             f"{METADATA} is {quoted(value)}; give an object of at most {MOST_METADATA} strings", pointer=f"/{METADATA}"
         )
     for key, text in value.items():
-        fits = isinstance(text, str) and len(text) <= LONGEST_TEXT and re.fullmatch(r"[\w .:-]{1,255}", key)
+        fits = isinstance(text, str) and len(text) <= LONGEST_TEXT and _METADATA_KEY.fullmatch(key)
         if not fits or key.startswith(_OURS):
             raise InvalidInput(
-                f"{METADATA} has {quoted(key)}: {quoted(text)}; keys have 1 to 255 letters, digits, blanks and "
+                f"{METADATA} has {quoted(key)}: {quoted(text)}; keys have 1 to 255 of a-z A-Z 0-9, blanks and "
                 f". : _ -, do not begin with {_OURS!r}, and values are strings of at most {LONGEST_TEXT} characters",
                 pointer=f"/{METADATA}",
             )

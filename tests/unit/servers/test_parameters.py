@@ -94,6 +94,12 @@ def test_servers_take_of_their_hosts_what_their_flavor_says():
         ({"metadata": ["a"]}, "metadata is"),
         ({"metadata": {"a": 1}}, "metadata has"),
         ({"metadata": {"a/b": "c"}}, "metadata has"),
+        # Letters beyond ASCII, and blanks around a name, are refused by Nova only when the server is booted.
+        ({"metadata": {"rôle": "web"}}, "metadata has"),
+        ({"name": " web"}, "name is"),
+        ({"name": "web\n"}, "name is"),
+        ({"name": "we\u200bb"}, "name is"),
+        ({"name": "web\U0001f600"}, "name is"),
         ({"metadata": {"blazar:reservation": "another"}}, "do not begin with"),
         ({"metadata": {"a": "b" * 256}}, "at most 255"),
     ],
