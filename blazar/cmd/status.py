@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from blazar.clouds.openstack.options import credentials
 from blazar.cmd import assemble, config
 from blazar.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
+from blazar.model.regions import Regions
 from blazar.store import migrate
 from blazar.store.store import Store
 
@@ -37,6 +38,11 @@ WITH_GROUPS = frozenset({"virtual.instance.plugin", "flavor.instance.plugin", "v
 
 IN_PROJECTS = frozenset({"virtual.server.plugin", "virtual.stack.plugin", "virtual.volume.plugin"})
 """Plugins whose reservations make something in the projects of users, and cannot without a role there."""
+
+NETWORKED = frozenset({"virtual.floatingip.plugin", "network.plugin"})
+"""Plugins whose reservations need Neutron."""
+
+WITH_VOLUMES = frozenset({"virtual.volume.plugin"})
 
 NAMED = 5
 """Projects that a finding names."""
@@ -57,6 +63,7 @@ class Finding:
     check: str
     verdict: Verdict
     text: str = ""
+    region: str = ""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -163,6 +170,7 @@ def _log_in(host: Any, virtual_host: str | None) -> None:
 
 def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
+        regions = config.regions(conf)
         access = Access(credentials(conf))
         project_id = access.check()
     except BlazarError as error:
@@ -170,7 +178,22 @@ def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         return
     yield Finding("Keystone", Verdict.SUCCESS)
     yield from _projects(conf, access, project_id)
+    if not regions:
+        yield from _services(conf, access)
+        return
+    yield from _lost_regions(conf, regions)
+    for name in regions:
+        try:
+            found = _services(conf, Access(credentials(conf, region=name)))
+            yield from (replace(each, region=name) for each in found)
+        except BlazarError as error:
+            yield Finding("Keystone", Verdict.FAILURE, error.message, name)
+
+
+def _services(conf: cfg.ConfigOpts, access: Access) -> Iterator[Finding]:
+    """Check the services of one region that its resource types need, each by one cheap call."""
     cloud = open_cloud(access)
+    plugins = set(conf.manager.plugins)
     name = conf.nova.aggregate_freepool_name
     try:
         freepool = cloud.compute.aggregate(name)
@@ -196,6 +219,32 @@ def _cloud(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         yield Finding("Placement", Verdict.FAILURE, error.message)
     else:
         yield Finding("Placement", Verdict.SUCCESS)
+    if plugins & NETWORKED:
+        yield _answers("Neutron", lambda: access.network.get("/networks", params={"fields": "id", "limit": 1}))
+    if plugins & WITH_VOLUMES:
+        yield _answers("Cinder", lambda: access.volume.get("/types", params={"limit": 1}))
+
+
+def _answers(service: str, look: Callable[[], object]) -> Finding:
+    """Check a service that only some resource types need."""
+    try:
+        look()
+    except BlazarError as error:
+        return Finding(service, Verdict.WARNING, f"{error.message}; the resource types that need it cannot be used")
+    return Finding(service, Verdict.SUCCESS)
+
+
+def _lost_regions(conf: cfg.ConfigOpts, regions: Regions) -> Iterator[Finding]:
+    """Check that the regions of all resources are configured; nothing if the database cannot be used."""
+    try:
+        known = Store(assemble.database_engine(conf)).regions.in_use()
+    except (BlazarError, SQLAlchemyError):
+        return
+    if lost := sorted(known - {"", *regions}):
+        text = f"resources lie in {', '.join(lost)}, which [cloud] regions does not name; name it, for its leases wait"
+        yield Finding("Regions", Verdict.FAILURE, text)
+    else:
+        yield Finding("Regions", Verdict.SUCCESS)
 
 
 def _projects(conf: cfg.ConfigOpts, access: Access, own: str) -> Iterator[Finding]:
@@ -263,8 +312,12 @@ def _is_json(path: Path) -> bool:
 
 
 def _table(findings: list[Finding]) -> str:
-    rows = [f"  {f.check:12} {f.verdict.name.capitalize():8} {f.text}".rstrip() for f in findings]
+    rows = [f"  {f.check:12} {f.verdict.name.capitalize():8} {_said(f)}".rstrip() for f in findings]
     return "\n".join(["Upgrade check results:", *rows])
+
+
+def _said(finding: Finding) -> str:
+    return ": ".join(part for part in (finding.region, finding.text) if part)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 PASSWORD = "correct-horse"
+SERVICES = {
+    "compute": "compute",
+    "placement": "placement",
+    "network": "network/v2.0",
+    "volumev3": "volume/v3",
+}
+"""The paths of the services in the catalog."""
 PROJECT = "5e71ce0000000000000000000000cafe"
 
 
@@ -22,6 +29,8 @@ class StubCloud:
     asked: list[str] = field(default_factory=list)
     projects: list[str] = field(default_factory=lambda: [PROJECT, "physics"])
     """Where the service user has a role."""
+    regions: tuple[str, ...] = ("r",)
+    """The regions in the catalog; all have the same endpoints."""
 
     def __post_init__(self) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -60,6 +69,10 @@ class StubCloud:
                 )
             case "/placement/resource_providers":
                 return 200, {"resource_providers": []}, {}
+            case "/network/v2.0/networks":
+                return 200, {"networks": []}, {}
+            case "/volume/v3/types":
+                return 200, {"volume_types": []}, {}
         return 404, {"error": {"code": 404, "message": "nothing here"}}, {}
 
     def _login(self, body: Any) -> tuple[int, Any, dict[str, str]]:
@@ -71,11 +84,12 @@ class StubCloud:
                 "name": kind,
                 "id": kind,
                 "endpoints": [
-                    {"id": f"{kind}-{i}", "interface": i, "region": "r", "region_id": "r", "url": f"{self.url}/{kind}"}
+                    {"id": f"{kind}-{i}-{r}", "interface": i, "region": r, "region_id": r, "url": f"{self.url}/{path}"}
                     for i in ("public", "internal", "admin")
+                    for r in self.regions
                 ],
             }
-            for kind in ("compute", "placement")
+            for kind, path in SERVICES.items()
         ]
         token = {
             "methods": ["password"],

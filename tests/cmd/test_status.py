@@ -33,7 +33,8 @@ def test_when_all_is_well_it_says_so(check, working, capsys, file):
     main(["--config-file", file(*working()), "upgrade", "check"])
     names = [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]]
     assert names == [
-        *("Options", "Plugins", "Policy", "Database", "Keystone", "Projects", "Nova", "Freepool", "Placement")
+        *("Options", "Plugins", "Policy", "Database", "Keystone", "Projects", "Nova", "Freepool", "Placement"),
+        *("Neutron", "Cinder"),
     ]
 
 
@@ -215,3 +216,47 @@ def test_a_keystone_that_does_not_tell_is_a_warning(check, working, stub):
     stub.statuses["/v3/auth/projects"] = 403
     code, found = check(*working())
     assert (code, list(found)) == (1, ["Projects"])
+
+
+SERVICES = ("Nova", "Freepool", "Placement", "Neutron", "Cinder")
+
+
+def in_regions(working, *names):
+    return [*working(), "[cloud]", f"regions = {', '.join(names)}", "timeout = 5"]
+
+
+def test_the_services_of_each_region_are_checked(check, working, stub):
+    stub.regions = ("r", "s")
+    code, found = check(*in_regions(working, "r", "s"))
+    # Of services that are well only the name of the region is said, of the last region here.
+    assert (code, found) == (0, dict.fromkeys(SERVICES, "Success: s"))
+
+
+def test_a_region_that_the_catalog_does_not_have_is_a_failure_and_the_others_are_checked(check, working, capsys, file):
+    assert main(["--config-file", file(*in_regions(working, "r", "s")), "upgrade", "check"]) == 2
+    said = capsys.readouterr().out.splitlines()
+    rows = [row.split(maxsplit=2) for row in said if row.split()[0] in SERVICES]
+    assert [row[:2] for row in rows if row[2] == "r"] == [[name, "Success"] for name in SERVICES]
+    lost = {name: (verdict, text) for name, verdict, text in rows if text.startswith("s: ")}
+    assert {name: verdict for name, (verdict, _) in lost.items()} == {
+        **{"Nova": "Failure", "Placement": "Failure"},
+        **{"Neutron": "Warning", "Cinder": "Warning"},
+    }
+    assert all("no way into" in text for _, text in lost.values())
+
+
+def test_a_region_with_resources_that_is_not_configured_is_a_failure(check, working, stub, tmp_path):
+    world = World(new_sqlite(tmp_path / "regions.sqlite"))
+    world.store.regions.adopt("gone")
+    code, found = check(*working(database=f"sqlite:///{tmp_path / 'regions.sqlite'}"), "[cloud]", "regions = r")
+    assert code == 2
+    assert found["Regions"] == (
+        "Failure: resources lie in gone, which [cloud] regions does not name; name it, for its leases wait"
+    )
+
+
+def test_a_service_that_only_some_types_need_is_a_warning_if_these_are_enabled(check, working, stub):
+    stub.statuses["/volume"] = 403
+    code, found = check(*working())
+    assert (code, list(found)) == (1, ["Cinder"])
+    assert check(*working(), "plugins = physical.host.plugin") == (0, {})

@@ -21,6 +21,7 @@ from openstack.warnings import OpenStackDeprecationWarning
 from requests.adapters import HTTPAdapter
 
 from blazar import __version__
+from blazar.clouds.openstack.breaker import PATIENCE, Breaker
 from blazar.clouds.openstack.in_project import InProject, ProjectLogin
 from blazar.clouds.openstack.service import Service, brief
 from blazar.model.errors import CloudRefused, CloudUnavailable
@@ -88,6 +89,7 @@ class Access:
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
         self._transport = _Transport()
+        self._breakers: dict[str, Breaker] = {}
         for scheme in ("http://", "https://"):
             self._transport.mount(scheme, HTTPAdapter(pool_maxsize=POOL))
         self.session = self._session(credentials.auth)
@@ -186,7 +188,13 @@ class Access:
             raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
 
     def _service(self, name: str, proxy: Callable[[], Proxy]) -> Service:
-        return Service(name, proxy, timeout=self._credentials.timeout, attempts=self._credentials.attempts)
+        credentials = self._credentials
+        breaker = self._breakers.get(name)
+        if breaker is None:
+            where = f" of {credentials.region}" if credentials.region else ""
+            patience = min(PATIENCE, credentials.timeout)
+            breaker = self._breakers.setdefault(name, Breaker(f"{name}{where}", patience=patience))
+        return Service(name, proxy, timeout=credentials.timeout, attempts=credentials.attempts, breaker=breaker)
 
 
 class ServiceUser:

@@ -20,6 +20,7 @@ from openstack import exceptions as sdk
 from openstack.proxy import Proxy
 from urllib3.exceptions import NewConnectionError
 
+from blazar.clouds.openstack.breaker import Breaker
 from blazar.context import check_change, current
 from blazar.model.clock import monotonic
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, Conflict, NotFound
@@ -88,15 +89,19 @@ class _Endpoint:
 class Service:
     """One service of the cloud, as Nova or Placement.
 
-    ``proxy`` returns the library's proxy of the service; its first call logs in to find it, and may fail.
+    ``proxy`` returns the library's proxy of the service; its first call logs in to find it, and may fail. ``breaker``
+    is that of the service, for all projects; by default one of its own.
     """
 
-    def __init__(self, name: str, proxy: Callable[[], Proxy], *, timeout: float, attempts: int) -> None:
+    def __init__(
+        self, name: str, proxy: Callable[[], Proxy], *, timeout: float, attempts: int, breaker: Breaker | None = None
+    ) -> None:
         self._name = name
         self._proxy = proxy
         self._timeout = timeout
         self._attempts = attempts
         self._endpoint: _Endpoint | None = None
+        self._breaker = breaker or Breaker(name)
 
     def get(self, path: str, *, microversion: str | None = None, params: Mapping[str, Any] | None = None) -> Json:
         """Return the JSON at a path. NotFound, CloudRefused, CloudUnavailable."""
@@ -124,7 +129,7 @@ class Service:
             reraise=True,
         )
         try:
-            return retrying(self._attempt, method, path, body, microversion, params, content_type)
+            return retrying(self._guarded, method, path, body, microversion, params, content_type)
         except Transient as transient:
             raise transient.error from transient.__cause__
 
@@ -142,6 +147,17 @@ class Service:
             # Only the query of the link is used: its host may be unreachable from here.
             query |= parse_qs(urlsplit(next_page).query)
 
+    def _guarded(self, method: str, *given: Any) -> Json:
+        left = current().remaining()
+        if left is not None and left <= 0:
+            raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
+        with self._breaker.call() as call:
+            response = self._attempt(method, *given)
+            call.answered()
+        body = given[1]
+        generation = isinstance(body, dict) and "resource_provider_generation" in body
+        return self._parse(method, given[0], response, of_generation=generation)
+
     def _attempt(
         self,
         method: str,
@@ -150,11 +166,9 @@ class Service:
         microversion: str | None,
         params: Mapping[str, Any] | None,
         content_type: str | None,
-    ) -> Json:
+    ) -> requests.Response:
         scope = current()
         left = scope.remaining()
-        if left is not None and left <= 0:
-            raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
         timeout = self._timeout if left is None else min(self._timeout, left)
         changes = method != "GET"
         headers = {"Content-Type": content_type} if content_type else {}
@@ -202,8 +216,7 @@ class Service:
         if changes and response.status_code == 401:
             proxy.invalidate()
             raise Transient(CloudUnavailable(f"{self._name} does not accept our token: {_message(response)}"))
-        generation = isinstance(body, dict) and "resource_provider_generation" in body
-        return self._parse(method, path, response, of_generation=generation)
+        return response
 
     def _endpoint_of(self, proxy: Proxy) -> str | None:
         """Return the URL of the service; None if the catalog has none, which the library's call then reports.
