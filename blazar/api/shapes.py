@@ -107,8 +107,11 @@ def with_examples(schema: Json, *examples: Json) -> Json:
     return {**schema, "examples": list(examples)}
 
 
-def a_reservation(resource_type: str, properties: Json, example: Json) -> Json:
-    """Return the schema of a reservation of a type: the keys of every reservation, and ``properties``."""
+def a_reservation(resource_type: str, properties: Json, example: Json, *, optional: tuple[str, ...] = ()) -> Json:
+    """Return the schema of a reservation of a type: the keys of every reservation, and ``properties``.
+
+    The ``optional`` ones are shown only where they were given.
+    """
     return an_object(
         {
             "id": TEXT,
@@ -121,6 +124,7 @@ def a_reservation(resource_type: str, properties: Json, example: Json) -> Json:
             "resource_type": {"enum": [resource_type]},
             **properties,
         },
+        optional=optional,
         example={
             **example,
             "id": RESERVATION_ID,

@@ -700,6 +700,8 @@ SERVERS = Harness(
         "user_data": None,
         "metadata": {},
         "security_groups": [],
+        "volumes": [],
+        "floating_ip": None,
         "before_end": "default",
     },
     others=(
@@ -736,6 +738,9 @@ SERVERS = Harness(
         Invalid({"public_key": "secret"}, "public_key"),
         Invalid({"user_data": "no base64"}, "user_data"),
         Invalid({"metadata": {"blazar:x": "y"}}, "metadata"),
+        Invalid({"networks": [{"reservation": -1}]}, "networks"),
+        Invalid({"volumes": [{}]}, "volumes"),
+        Invalid({"floating_ip": {"reservation": 0, "uuid": "x"}}, "floating_ip"),
         Invalid({"security_groups": ["no-such-group"]}, "security_groups"),
     ),
     larger={"amount": 3},

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from blazar.clouds.ports import Port, Route, Segment, SegmentInUse, SegmentRange
-from blazar.model.errors import CloudError, CloudUnavailable, Conflict, NotFound
+from blazar.clouds.ports import NewSubnet, Port, Route, Segment, SegmentInUse, SegmentRange
+from blazar.model.errors import CloudError, CloudRefused, CloudUnavailable, Conflict, NotFound
 from tests.contract.builders import NAME, Builder, SimulatedBuilder, builder_on, made, nowhere
 
 VNI = 70123
@@ -259,3 +259,15 @@ def test_a_quota_is_the_users_to_mend(simulated):
     with pytest.raises(Conflict) as raised:
         made(simulated, Segment("vlan", "physnet1", 11))
     assert raised.value.cause.code == "quota_exceeded"
+
+
+def test_a_subnet_is_made_once(builder, segments, vlan):
+    network = made(builder, vlan)
+    wanted = NewSubnet("10.77.0.0/24", 4, ("192.0.2.53",), enable_dhcp=False)
+    subnet = segments.create_subnet(network.id, wanted, project_id=builder.project)
+    (found,) = builder.cloud.network.network(network.id).subnets
+    assert (found.id, found.cidr) == (subnet, "10.77.0.0/24")
+    with pytest.raises(CloudRefused):
+        segments.create_subnet(network.id, wanted, project_id=builder.project)
+    with pytest.raises(NotFound):
+        segments.create_subnet(nowhere(), wanted, project_id=builder.project)

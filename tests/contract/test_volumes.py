@@ -217,3 +217,16 @@ def test_a_type_without_a_pool_leads_to_all_of_its_backend_and_one_without_a_bac
     pool = VolumePool("h@b#p", "b", "p", 1, 1)
     leads = {"volume_backend_name": "b"}, {}, {"pool_name": "q"}, {"volume_backend_name": "c"}
     assert [VolumeType("t", "t", False, specs).leads_to(pool) for specs in leads] == [True, True, False, False]
+
+
+def test_a_volume_is_attached_to_a_server_of_its_project(open_storage, volumes):
+    found, server, project = ready(open_storage, open_storage.create(1)), open_storage.server(), open_storage.project
+    volumes.attach_volume(found.id, server, project_id=project)
+    used = open_storage.soon(lambda: volumes.volume(found.id), lambda each: each.status == "in-use")
+    assert [each.server_id for each in used.attachments] == [server]
+    with pytest.raises(Conflict):
+        volumes.attach_volume(found.id, server, project_id=project)
+    for missing in ((nowhere(), server), (found.id, nowhere())):
+        with pytest.raises(NotFound):
+            volumes.attach_volume(*missing, project_id=project)
+    volumes.detach_volume(found.id, server)

@@ -26,6 +26,8 @@ _RESERVATION = a_reservation(
         "public_key": TEXT_OR_NULL,
         "metadata": {"type": "object", "additionalProperties": TEXT},
         "security_groups": a_list(TEXT),
+        "volumes": {key: _REQUEST["volumes"][key] for key in ("type", "items", "description")},
+        "floating_ip": {key: _REQUEST["floating_ip"][key] for key in ("oneOf", "description")},
         "before_end": BEFORE_END,
         "flavor_id": {**TEXT_OR_NULL, "description": "the private flavor of the servers; null until it exists"},
         "aggregate_id": {"type": ["integer", "null"]},
@@ -47,6 +49,8 @@ _RESERVATION = a_reservation(
         "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINZkG171DjZbTnvAsKfM4N0lbLF16hJvVKq9EBzZjWvF me@here",
         "metadata": {},
         "security_groups": [],
+        "volumes": [{"reservation": "4d3c2b1a-1111-4222-8333-444455556666"}],
+        "floating_ip": None,
         "before_end": "default",
         "flavor_id": RESERVATION_ID,
         "aggregate_id": 17,
@@ -67,6 +71,8 @@ FIELDS: Json = {
         "user_data",
         "metadata",
         "security_groups",
+        "volumes",
+        "floating_ip",
     )
 }
 """What a request for a reservation of servers may have, beside what one of instances has."""

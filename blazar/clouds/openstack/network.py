@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json
 from blazar.clouds.ports import FloatingIp, NetworkInfo, Subnet
-from blazar.model.errors import Conflict
+from blazar.model.errors import CloudRefused, Conflict, NotFound
 
 FLOATING_IP_OWNER = "network:floatingip"
 """Owner of the port that Neutron makes for every floating IP."""
@@ -91,6 +92,22 @@ class OpenStackNetwork:
     def tag_floating_ip(self, floating_ip_id: str, tags: Collection[str]) -> None:
         """Replace the tags."""
         self._neutron.call("PUT", f"/floatingips/{floating_ip_id}/tags", body={"tags": sorted(tags)})
+
+    def attach_floating_ip(self, floating_ip_id: str, server_id: str) -> None:
+        """Attach a floating IP to a port of a server; Neutron knows which subnets have a way to its network."""
+        ports = list(self._neutron.pages("/ports", "ports", params={"device_id": server_id, "fields": "id"}))
+        if not ports:
+            raise NotFound(f"server {server_id} has no port for a floating IP")
+        for number, port in enumerate(ports, 1):
+            body = {"floatingip": {"port_id": port["id"]}}
+            try:
+                self._neutron.call("PUT", f"/floatingips/{quote(floating_ip_id, safe='')}", body=body)
+            except (NotFound, CloudRefused) as error:
+                # 404 without a router between the two, 400 without an address of IPv4.
+                if number == len(ports):
+                    raise Conflict(error.message, public="No router leads from the server to the address") from error
+            else:
+                return
 
     def detach_floating_ip(self, floating_ip_id: str) -> None:
         """Detach a floating IP from its port."""

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, TypedConflict
 from blazar.clouds.ports import (
+    NewSubnet,
     Port,
     Route,
     Router,
@@ -107,6 +108,18 @@ class OpenStackSegments:
     def describe_network(self, network_id: str, description: str) -> None:
         """Replace the description."""
         self._neutron.call("PUT", f"/networks/{network_id}", body={"network": {"description": description}})
+
+    def create_subnet(self, network_id: str, wanted: NewSubnet, *, project_id: str) -> str:
+        """Create a subnet for a project."""
+        body = {
+            "network_id": network_id,
+            "project_id": project_id,
+            "cidr": wanted.cidr,
+            "ip_version": wanted.ip_version,
+            "dns_nameservers": list(wanted.dns_nameservers),
+            "enable_dhcp": wanted.enable_dhcp,
+        }
+        return str(self._neutron.call("POST", "/subnets", body={"subnet": body})["subnet"]["id"])
 
     def delete_network(self, network_id: str) -> None:
         """Delete a network."""

@@ -150,6 +150,12 @@ class OpenStackVolumes:
         path = f"{_of_volume(volume_id)}/action"
         _by_state(lambda: self._post(path, {"os-extend": {"new_size": size_gb}}))
 
+    def attach_volume(self, volume_id: str, server_id: str, *, project_id: str) -> None:
+        """Begin to attach a volume, by a token of the project."""
+        nova = self._access.in_project(project_id).compute
+        path, body = f"/servers/{quote(server_id, safe='')}/os-volume_attachments", {"volumeId": volume_id}
+        _by_state(lambda: nova.call("POST", path, body={"volumeAttachment": body}))
+
     def detach_volume(self, volume_id: str, server_id: str) -> None:
         """Begin to detach a volume, by Nova: Cinder does not detach what Nova uses."""
         # The id of the server is what a user wrote: it must not become another path.

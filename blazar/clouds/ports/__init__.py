@@ -39,6 +39,7 @@ from blazar.clouds.ports.others import OtherPorts
 from blazar.clouds.ports.placement import Placement, ReservedCapacity
 from blazar.clouds.ports.projects import Projects
 from blazar.clouds.ports.segments import (
+    NewSubnet,
     Port,
     Route,
     Router,
@@ -98,6 +99,7 @@ __all__ = [
     "Migrations",
     "Network",
     "NetworkInfo",
+    "NewSubnet",
     "NoHooks",
     "OtherPorts",
     "Placement",

@@ -45,6 +45,7 @@ CHANGES = frozenset(
     {
         "create_floating_ip",
         "tag_floating_ip",
+        "attach_floating_ip",
         "detach_floating_ip",
         "delete_floating_ip",
     }
@@ -79,6 +80,12 @@ class Network(Protocol):
         """Replace the tags of a floating IP.
 
         NotFound if it is gone; or CloudUnavailable, as Neutron (29) fails then.
+        """
+
+    def attach_floating_ip(self, floating_ip_id: str, server_id: str) -> None:
+        """Attach a floating IP to the first port of a server that the external network can reach through a router.
+
+        NotFound (the floating IP, or the server has no port); Conflict if no port can be reached, or by its state.
         """
 
     def detach_floating_ip(self, floating_ip_id: str) -> None:

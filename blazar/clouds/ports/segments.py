@@ -57,6 +57,16 @@ class SegmentNetwork:
 
 
 @dataclass(frozen=True, slots=True)
+class NewSubnet:
+    """A subnet to create: its addresses (CIDR), which are of IPv4 or IPv6, and what its DHCP tells."""
+
+    cidr: str
+    ip_version: int
+    dns_nameservers: tuple[str, ...] = ()
+    enable_dhcp: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentRange:
     """A range of segments from which Neutron allocates: to all projects if it is ``shared``, else to its project."""
 
@@ -113,6 +123,7 @@ CHANGES = frozenset(
         "create_segment_network",
         "tag_network",
         "describe_network",
+        "create_subnet",
         "delete_network",
         "delete_port",
         "disown_port",
@@ -159,6 +170,13 @@ class Segments(Protocol):
 
     def describe_network(self, network_id: str, description: str) -> None:
         """Replace the description of a network. NotFound."""
+
+    def create_subnet(self, network_id: str, wanted: NewSubnet, *, project_id: str) -> str:
+        """Create a subnet on a network, of its project; return its id.
+
+        NotFound (the network); Conflict with the cause QUOTA_EXCEEDED; CloudRefused for what cannot be, also if there
+        is one with these addresses.
+        """
 
     def delete_network(self, network_id: str) -> None:
         """Delete a network with its subnets, its automatic ports and its shares. NotFound; Conflict: it has ports."""

@@ -135,6 +135,7 @@ CHANGES = frozenset(
         "set_volume_quota",
         "create_volume",
         "extend_volume",
+        "attach_volume",
         "detach_volume",
         "drop_attachment",
         "cancel_transfer",
@@ -212,6 +213,12 @@ class Volumes(Protocol):
 
     def extend_volume(self, volume_id: str, size_gb: int) -> None:
         """Begin to grow a volume. NotFound; Conflict by its state; CloudRefused as for ``create_volume``."""
+
+    def attach_volume(self, volume_id: str, server_id: str, *, project_id: str) -> None:
+        """Begin to attach a volume to a server, both of a project, as a member of it.
+
+        RoleMissing; NotFound; Conflict by their states, also if the server has it already.
+        """
 
     def detach_volume(self, volume_id: str, server_id: str) -> None:
         """Begin to detach a volume from a server. NotFound (the server, or it does not have the volume).

@@ -70,6 +70,15 @@ class SimulatedNetwork(SimulatedService):
         with self._calls.changing("tag_floating_ip") as state:
             existing_floating_ip(state, floating_ip_id).tags = sorted(tags)
 
+    def attach_floating_ip(self, floating_ip_id: str, server_id: str) -> None:
+        """Attach a floating IP to a server that has a port."""
+        with self._calls.changing("attach_floating_ip") as state:
+            found = existing_floating_ip(state, floating_ip_id)
+            server = state.servers.get(server_id)
+            if server is None or server.networks in ([], ["none"]):
+                raise NotFound(f"server {server_id} has no port for a floating IP")
+            found.port_id = f"port-of-{server_id}"
+
     def detach_floating_ip(self, floating_ip_id: str) -> None:
         """Detach a floating IP from its port."""
         with self._calls.changing("detach_floating_ip") as state:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from ipaddress import ip_address, ip_network
 
 from blazar.clouds.ports import (
+    NewSubnet,
     Port,
     Route,
     Router,
@@ -20,7 +21,7 @@ from blazar.clouds.ports import (
 from blazar.clouds.ports.segments import AGENT_GATEWAY, AUTOMATIC, INTERFACES, SNAT
 from blazar.clouds.simulated.network import existing_network
 from blazar.clouds.simulated.service import SimulatedService
-from blazar.clouds.simulated.state import NetworkState, PortState, RouterState, State, TrunkState
+from blazar.clouds.simulated.state import NetworkState, PortState, RouterState, State, SubnetState, TrunkState
 from blazar.model.errors import CloudRefused, Conflict, NotFound
 from blazar.model.reasons import Cause, ReasonCode
 
@@ -104,6 +105,16 @@ class SimulatedSegments(SimulatedService):
         """Replace the description."""
         with self._calls.changing("describe_network") as state:
             existing_network(state, network_id).description = description
+
+    def create_subnet(self, network_id: str, wanted: NewSubnet, *, project_id: str) -> str:
+        """Create a subnet; Neutron refuses a second one with the same addresses."""
+        with self._calls.changing("create_subnet") as state:
+            network = existing_network(state, network_id)
+            if any(subnet.cidr == wanted.cidr for subnet in network.subnets):
+                raise CloudRefused(f"cidr {wanted.cidr} overlaps with another subnet")
+            made = SubnetState(str(uuid.uuid4()), wanted.cidr)
+            network.subnets.append(made)
+            return made.id
 
     def delete_network(self, network_id: str) -> None:
         """Delete a network that has no ports but automatic ones."""

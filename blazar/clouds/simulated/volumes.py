@@ -162,6 +162,18 @@ class SimulatedVolumes(SimulatedVolumeCopies):
             if _fits(state.block, pool, size_gb - found.size_gb, type_, now):
                 found.size_gb = size_gb
 
+    def attach_volume(self, volume_id: str, server_id: str, *, project_id: str) -> None:
+        """Attach a volume to a server."""
+        with self._calls.changing("attach_volume") as state:
+            now = self._clock.now()
+            check_role(state, project_id)
+            found, server = state.block.volumes.get(volume_id), state.servers.get(server_id)
+            if found is None or server is None or {found.project_id, server.project_id} != {project_id}:
+                raise NotFound(f"there is no server {server_id} or no volume {volume_id}")
+            if found.status(now) != "available" or server.status_at(now) != "ACTIVE":
+                raise Conflict(f"volume {volume_id} is {found.status(now)}, the server {server.status_at(now)}")
+            found.servers[str(uuid.uuid4())] = server_id
+
     def detach_volume(self, volume_id: str, server_id: str) -> None:
         """Detach a volume from a server."""
         with self._calls.changing("detach_volume") as state:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from blazar.clouds.ports import Segment, SegmentInUse, SegmentNetwork, Segments
+from blazar.clouds.ports import Network, NewSubnet, Segment, SegmentInUse, SegmentNetwork, Segments
+from blazar.clouds.ports.segments import AUTOMATIC
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 from blazar.model.reasons import ReasonCode
 from blazar.model.resource import Resource
@@ -18,14 +19,15 @@ from blazar.resources.base import Task, Unusable
 from blazar.resources.networks.registration import BLAZAR, mark, occupied, reservations_of, segment_of
 from blazar.resources.networks.teardown import Teardown
 
-NETWORK_ID = "network_id"
+NETWORK_ID, SUBNET_ID = "network_id", "subnet_id"
 
 
 class NetworkAssignment:
     """Ensures the networks of reservations."""
 
-    def __init__(self, segments: Segments) -> None:
+    def __init__(self, segments: Segments, network: Network) -> None:
         self._segments = segments
+        self._network = network
         self._teardown = Teardown(segments)
 
     def ensure(self, task: Task, resource: Resource, *, name: str) -> SegmentNetwork:
@@ -48,14 +50,32 @@ class NetworkAssignment:
             # Its user deleted it; a retry creates it again.
             raise CloudUnavailable(f"network {found.id} was deleted while it was being created") from error
 
+    def subnet(self, found: SegmentNetwork, wanted: NewSubnet) -> str:
+        """Ensure that the reservation's network has a subnet; return its id. CloudRefused, Conflict."""
+        network = self._network.network(found.id)
+        there = next((each.id for each in network.subnets if each.cidr == wanted.cidr), None) if network else None
+        try:
+            return there or self._segments.create_subnet(found.id, wanted, project_id=found.project_id)
+        except NotFound as error:
+            raise CloudUnavailable(f"network {found.id} was deleted while it was being created") from error
+
     def remove(self, task: Task, *, but: Resource | None = None) -> Collection[str]:
         """Delete the networks of the reservation, except the one on this segment; return the ids of those left."""
         kept = None if but is None else segment_of(but.attributes)
         return [n.id for n in self._ours(task) if kept not in n.segments and not self._teardown.clear(n.id)]
 
-    def is_used(self, task: Task) -> bool:
-        """Return whether there is anything on the network of the reservation that users have made."""
-        return any(self._segments.ports_on(found.id) or self._segments.cidrs(found.id) for found in self._ours(task))
+    def is_used(self, task: Task, *, beside: NewSubnet | None = None) -> bool:
+        """Return whether there is anything on the network of the reservation that users have made.
+
+        ``beside`` is the subnet that it has from the start; what Neutron makes there of itself is nobody's use.
+        """
+        own = frozenset() if beside is None else frozenset({beside.cidr})
+        automatic = frozenset() if beside is None else AUTOMATIC
+        return any(
+            any(port.owner not in automatic for port in self._segments.ports_on(found.id))
+            or not own.issuperset(self._segments.cidrs(found.id))
+            for found in self._ours(task)
+        )
 
     def reservations(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the ids of the reservations that have networks: those that are tagged, or not tagged yet."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from blazar.resources.networks.subnet import MOST_SERVERS
 from blazar.resources.schemas import NOTICE, REQUIREMENT, TEXT, a_request
 
 SCHEMA = a_request(
@@ -16,6 +17,19 @@ SCHEMA = a_request(
         "network_description": {**TEXT, "title": "Description", "default": ""},
         "network_properties": {**REQUIREMENT, "title": "Properties of the network", "default": []},
         "resource_properties": {**REQUIREMENT, "default": []},
+        "subnet": {
+            "type": ["object", "null"],
+            "required": ["cidr"],
+            "additionalProperties": False,
+            "properties": {
+                "cidr": {**TEXT, "maxLength": 64},
+                "ip_version": {"enum": [4, 6]},
+                "dns_nameservers": {"type": "array", "maxItems": MOST_SERVERS, "items": {**TEXT, "maxLength": 64}},
+                "enable_dhcp": {"type": "boolean"},
+            },
+            "title": "Subnet",
+            "description": 'null, or a subnet that the network has from the start, such as {"cidr": "10.0.0.0/24"}',
+        },
         "before_end": NOTICE,
     },
     required=("network_name",),

@@ -9,7 +9,7 @@ from typing import Self
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud
+from blazar.clouds.ports import Cloud, NewSubnet
 from blazar.model.demand import Demand
 from blazar.model.errors import BlazarError, ClaimLost, Conflict, InvalidInput, NotEnoughResources
 from blazar.model.lease import Content, Json, ReservationStatus
@@ -26,9 +26,10 @@ from blazar.resources.actions import (
 )
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Rank, Task
 from blazar.resources.hosts.options import HostSettings
-from blazar.resources.networks.assignment import NETWORK_ID, NetworkAssignment
+from blazar.resources.networks.assignment import NETWORK_ID, SUBNET_ID, NetworkAssignment
 from blazar.resources.networks.registration import ATTRIBUTES
 from blazar.resources.networks.schema import SCHEMA
+from blazar.resources.networks.subnet import SUBNET, as_json, subnet_of
 from blazar.resources.parameters import quoted, requirement_of, requirement_text, stored_maybe_text, stored_text
 
 RESOURCE_TYPE = "network"
@@ -48,6 +49,7 @@ class NetworkParameters:
     network_properties: str | None
     resource_properties: str | None
     before_end: str
+    subnet: NewSubnet | None = None
 
     @classmethod
     def checked(cls, given: Json) -> NetworkParameters:
@@ -60,7 +62,7 @@ class NetworkParameters:
                 pointer=f"/{NAME}",
             )
         network, resource = (requirement_text(given[field], field) for field in REQUIREMENTS)
-        return cls(name, _description(given[DESCRIPTION]), network, resource, action)
+        return cls(name, _description(given[DESCRIPTION]), network, resource, action, subnet_of(given.get(SUBNET)))
 
     @classmethod
     def of(cls, content: Content) -> NetworkParameters:
@@ -71,12 +73,15 @@ class NetworkParameters:
             stored_maybe_text(content, "network_properties"),
             stored_maybe_text(content, "resource_properties"),
             stored_text(content, BEFORE_END, "default"),
+            subnet_of(content.values.get(SUBNET)),
         )
 
     @property
     def content(self) -> Content:
-        """Return the parameters as a reservation keeps them."""
-        return Content(asdict(self))
+        """Return the parameters as a reservation keeps them; a subnet only if one is asked for, as 1.0 knows none."""
+        kept = asdict(self)
+        del kept[SUBNET]
+        return Content(kept if self.subnet is None else {**kept, SUBNET: as_json(self.subnet)})
 
     @property
     def requirement(self) -> Requirement:
@@ -99,7 +104,7 @@ class NetworkReservation:
 
     def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
         self._before_end = before_end
-        self._assignment = NetworkAssignment(cloud.segments)
+        self._assignment = NetworkAssignment(cloud.segments, cloud.network)
 
     def parameters(self, given: Given) -> Content:
         """Return name, description, both requirements and ``before_end``; other keys are left out."""
@@ -113,7 +118,7 @@ class NetworkReservation:
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
-        return NetworkParameters.checked(updated(asdict(NetworkParameters.of(current)), change)).content
+        return NetworkParameters.checked(updated({SUBNET: None, **current.values}, change)).content
 
     def action(self, parameters: Content) -> Action:
         """Return the action before the end; a default that saves servers becomes a notification."""
@@ -143,7 +148,7 @@ class NetworkReservation:
         if task.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=held)
         before, after = NetworkParameters.of(task.reservation.parameters), NetworkParameters.of(parameters)
-        for field in (NAME, DESCRIPTION):
+        for field in (NAME, DESCRIPTION, SUBNET):
             if getattr(before, field) != getattr(after, field):
                 raise Conflict(
                     f"{field} of reservation {task.reservation.id} cannot be changed while it is in use; change the "
@@ -160,7 +165,8 @@ class NetworkReservation:
 
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return a count of 1 for the segment if users have built on its network."""
-        used = self._assignment.is_used(task)
+        wanted = NetworkParameters.of(task.reservation.parameters).subnet
+        used = self._assignment.is_used(task, beside=wanted)
         return dict.fromkeys((resource.id for resource in task.resources), 1) if used else {}
 
     def start(self, task: Task) -> Progress:
@@ -169,12 +175,18 @@ class NetworkReservation:
             return Done()
         (resource,) = task.resources
         wanted = NetworkParameters.of(task.reservation.parameters)
+        starting = task.reservation.status is ReservationStatus.PENDING
         # At first, because users can keep these busy, and a new network must be recorded without delay.
         if left := self._assignment.remove(task, but=resource):
             return _not_yet(left)
         network = self._assignment.ensure(task, resource, name=wanted.network_name)
-        cloud_ids = Content({NETWORK_ID: network.id})
+        known = {k: v for k, v in task.reservation.cloud_ids.values.items() if k == SUBNET_ID}
+        same = task.reservation.cloud_ids.values.get(NETWORK_ID) == network.id
+        cloud_ids = Content({NETWORK_ID: network.id, **(known if same else {})})
         try:
+            if wanted.subnet is not None and (starting or not same):
+                subnet_id = self._assignment.subnet(network, wanted.subnet)
+                cloud_ids = Content({NETWORK_ID: network.id, SUBNET_ID: subnet_id})
             self._assignment.mark(task, network, description=wanted.network_description)
         except ClaimLost:
             raise

@@ -15,12 +15,14 @@ from datetime import timedelta
 
 from blazar.clouds.ports import Cloud, Server, ServerRequest
 from blazar.model.errors import CloudRefused, Conflict
-from blazar.model.lease import Content, Json
+from blazar.model.lease import Content, Json, ReservationStatus
 from blazar.model.reasons import Cause, ReasonCode
 from blazar.resources.actions import RECHECK_LATER, RECHECK_SOON
-from blazar.resources.base import NotYet, Task
+from blazar.resources.base import NotYet, Reference, Task
 from blazar.resources.instances.reservation_flavor import ReservationFlavor
+from blazar.resources.networks.assignment import NETWORK_ID
 from blazar.resources.servers.parameters import ServerParameters
+from blazar.resources.servers.ties import Ties
 
 SERVER_IDS, BUILDING, DOOMED, TRIES, LOOKS = "server_ids", "building", "doomed", "tries", "looks"
 
@@ -77,6 +79,7 @@ class Boot:
         self._compute = cloud.compute
         self._booting = cloud.booting
         self._flavor = ReservationFlavor(cloud.compute)
+        self._ties = Ties(cloud)
 
     def ensure(self, task: Task, record: Record) -> Record | tuple[Record, NotYet]:
         """Ensure the servers of a reservation, whose capacity is there; return what is recorded then.
@@ -101,6 +104,8 @@ class Boot:
             return self._waiting(task, record)
         # Again, as a manager that was killed may have left them open.
         self._close(task, wanted)
+        if task.reservation.status is ReservationStatus.PENDING and (tying := self._ties.ensure(task, record.ids)):
+            return record, tying
         return replace(record, tries=0, looks=0)
 
     def remove(self, task: Task) -> int:
@@ -158,7 +163,7 @@ class Boot:
             name=wanted.named(task.reservation.id, names),
             flavor_id=task.reservation.id,
             image_id=wanted.image,
-            networks=wanted.networks,
+            networks=_networks(task, wanted),
             tag=f"reservation:{task.reservation.id}",
             key_name=None if wanted.public_key is None else _key_name(task),
             user_data=wanted.user_data,
@@ -192,6 +197,20 @@ class Boot:
         self._flavor.take_access(task.reservation.id)
         if wanted.public_key is not None:
             self._booting.delete_key(_key_name(task))
+
+
+def _networks(task: Task, wanted: ServerParameters) -> tuple[str, ...] | str:
+    """Return the networks of servers, those of the same lease by the ids that they have."""
+    if isinstance(wanted.networks, str):
+        return wanted.networks
+    return tuple(each if isinstance(each, str) else _network_id(task, each) for each in wanted.networks)
+
+
+def _network_id(task: Task, reference: Reference) -> str:
+    found = task.referent(str(reference.reservation)).cloud_ids.values.get(NETWORK_ID)
+    if not isinstance(found, str):
+        raise CloudRefused(f"reservation {reference.reservation} has no network for servers")
+    return found
 
 
 def _key_name(task: Task) -> str:

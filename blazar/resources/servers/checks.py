@@ -78,9 +78,10 @@ class ServerChecks:
 
     def _check_networks(self, project_id: str, value: object) -> None:
         networks = () if value is None else networks_of(value)
-        for index, network_id in enumerate(() if isinstance(networks, str) else networks):
-            with pointing_at(f"/{NETWORKS}/{index}"):
-                self._check_network(project_id, network_id)
+        for index, network in enumerate(() if isinstance(networks, str) else networks):
+            if isinstance(network, str):
+                with pointing_at(f"/{NETWORKS}/{index}"):
+                    self._check_network(project_id, network)
 
     def _check_network(self, project_id: str, network_id: str) -> None:
         found = self._booting.boot_network(project_id, network_id)

@@ -18,6 +18,7 @@ from blazar.model.errors import InvalidInput, pointing_at
 from blazar.model.lease import Content, Json
 from blazar.model.requirements import Requirement
 from blazar.resources.actions import BEFORE_END
+from blazar.resources.base import Reference
 from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
 from blazar.resources.instances.flavors import of_text, per_instance_of, traits_of
 from blazar.resources.instances.virtual import SIZES
@@ -33,14 +34,16 @@ from blazar.resources.parameters import (
     text_of,
     whole_number,
 )
+from blazar.resources.references import RESERVATION, is_reference, reference_of
 
 FLAVOR, IMAGE, NETWORKS, SOURCE = "flavor", "image", "networks", "source_flavor"
 KEY_NAME, PUBLIC_KEY, USER_DATA = "key_name", "public_key", "user_data"
 METADATA, GROUPS = "metadata", "security_groups"
+VOLUMES, FLOATING_IP = "volumes", "floating_ip"
 
 AUTO, NONE = "auto", "none"
 
-MOST_NETWORKS, MOST_GROUPS, MOST_METADATA = 32, 32, 100
+MOST_NETWORKS, MOST_GROUPS, MOST_METADATA, MOST_VOLUMES = 32, 32, 100, 20
 LONGEST_USER_DATA = 65535
 """Characters of base64, as in Nova."""
 LONGEST_KEY = 16384
@@ -57,6 +60,8 @@ DEFAULTS: Json = {
     USER_DATA: None,
     METADATA: {},
     GROUPS: [],
+    VOLUMES: [],
+    FLOATING_IP: None,
     BEFORE_END: "default",
 }
 
@@ -66,13 +71,17 @@ _OURS = "blazar:"
 """The prefix of metadata that the service itself sets."""
 
 
+Net = str | Reference
+"""A network of servers: its id, or the reservation that it is of."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerParameters:
     """The parameters of a reservation of servers, named as in the API.
 
     ``flavor`` is the id of the flavor that they are like; None if only sizes were given. ``source_flavor`` is that
-    flavor as JSON text, as it was when it was chosen. ``networks`` are ids, or 'auto' or 'none'.
-    ``user_data`` is secret.
+    flavor as JSON text, as it was when it was chosen. ``networks`` are ids and references, or 'auto' or 'none'.
+    ``volumes`` and ``floating_ip`` are references. ``user_data`` is secret.
     """
 
     amount: int
@@ -84,12 +93,14 @@ class ServerParameters:
     disk_gb: int
     affinity: bool | None
     resource_properties: str | None
-    networks: tuple[str, ...] | str
+    networks: tuple[Net, ...] | str
     key_name: str | None
     public_key: str | None
     user_data: str | None = field(repr=False)
     metadata: Mapping[str, str]
     security_groups: tuple[str, ...]
+    volumes: tuple[Reference, ...]
+    floating_ip: Reference | None
     source_flavor: str | None
     before_end: str
 
@@ -116,6 +127,8 @@ class ServerParameters:
             user_data=_user_data(given[USER_DATA]),
             metadata=_metadata(given[METADATA]),
             security_groups=groups_of(given[GROUPS]),
+            volumes=_volumes(given[VOLUMES]),
+            floating_ip=_address(given[FLOATING_IP]),
             source_flavor=source,
             before_end=action,
         )
@@ -137,6 +150,8 @@ class ServerParameters:
             user_data=stored_maybe_text(content, USER_DATA),
             metadata=_metadata(content.values[METADATA]),
             security_groups=groups_of(content.values[GROUPS]),
+            volumes=_volumes(content.values.get(VOLUMES, [])),
+            floating_ip=_address(content.values.get(FLOATING_IP)),
             source_flavor=stored_maybe_text(content, SOURCE),
             before_end=stored_text(content, BEFORE_END, "default"),
         )
@@ -144,9 +159,18 @@ class ServerParameters:
     @property
     def content(self) -> Content:
         """Return the parameters as a reservation keeps them."""
-        networks = self.networks if isinstance(self.networks, str) else [{"uuid": id_} for id_ in self.networks]
+        networks = self.networks if isinstance(self.networks, str) else [_as_json(each) for each in self.networks]
         lists = {NETWORKS: networks, GROUPS: list(self.security_groups), METADATA: dict(self.metadata)}
-        return Content({**asdict(self), **lists})
+        address = None if self.floating_ip is None else _as_json(self.floating_ip)
+        tied = {VOLUMES: [_as_json(each) for each in self.volumes], FLOATING_IP: address}
+        return Content({**asdict(self), **lists, **tied})
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Return what they name of the same lease."""
+        networks = () if isinstance(self.networks, str) else self.networks
+        address = () if self.floating_ip is None else (self.floating_ip,)
+        return (*(each for each in networks if isinstance(each, Reference)), *self.volumes, *address)
 
     def named(self, reservation_id: str, taken: Collection[str]) -> str:
         """Return the name of one more server: of several, with the first number that is not taken."""
@@ -202,26 +226,47 @@ def _is_plain(character: str) -> bool:
     return character < "\uffff" and category[0] != "C" and category not in ("Zl", "Zp")
 
 
-def networks_of(value: object) -> tuple[str, ...] | str:
-    """Return the networks of servers: ids, or 'auto' or 'none'; InvalidInput."""
+def networks_of(value: object) -> tuple[Net, ...] | str:
+    """Return the networks of servers: ids and references, or 'auto' or 'none'; InvalidInput."""
     if value in (AUTO, NONE):
         return str(value)
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_NETWORKS:
         raise InvalidInput(
             f'{NETWORKS} is {quoted(value)}; give "auto", "none", or a list of 1 to {MOST_NETWORKS} objects such as '
-            f'{{"uuid": "<id of a network>"}}',
+            f'{{"uuid": "<id of a network>"}} and {{"reservation": 0}}',
             pointer=f"/{NETWORKS}",
         )
     return tuple(_network(item, index) for index, item in enumerate(value))
 
 
-def _network(item: object, index: int) -> str:
+def _network(item: object, index: int) -> Net:
+    if is_reference(item):
+        return reference_of(item, f"/{NETWORKS}/{index}", "network")
     with pointing_at(f"/{NETWORKS}/{index}"):
         if not isinstance(item, dict) or item.keys() != {"uuid"} or not isinstance(item["uuid"], str):
             raise InvalidInput(
-                f'{NETWORKS}[{index}] is {quoted(item)}; give an object such as {{"uuid": "<id of a network>"}}'
+                f'{NETWORKS}[{index}] is {quoted(item)}; give an object such as {{"uuid": "<id of a network>"}}, or '
+                f'{{"reservation": 0}} for a network of the same lease'
             )
         return cloud_id(item["uuid"], f"{NETWORKS}[{index}].uuid", "a network")
+
+
+def _volumes(value: object) -> tuple[Reference, ...]:
+    """Return the reservations whose volumes are attached; InvalidInput."""
+    if not isinstance(value, list) or len(value) > MOST_VOLUMES:
+        raise InvalidInput(
+            f'{VOLUMES} is {quoted(value)}; give a list of at most {MOST_VOLUMES} objects such as {{"reservation": 0}}',
+            pointer=f"/{VOLUMES}",
+        )
+    return tuple(reference_of(item, f"/{VOLUMES}/{index}", "virtual:volume") for index, item in enumerate(value))
+
+
+def _address(value: object) -> Reference | None:
+    return None if value is None else reference_of(value, f"/{FLOATING_IP}", "virtual:floatingip")
+
+
+def _as_json(value: Net) -> Json:
+    return {"uuid": value} if isinstance(value, str) else {RESERVATION: value.reservation}
 
 
 def groups_of(value: object) -> tuple[str, ...]:

@@ -3,24 +3,28 @@
 
 from __future__ import annotations
 
-from blazar.resources.schemas import BEFORE_END, COUNT, REQUIREMENT, SIZE, TEXT, Schema, a_request
+from blazar.resources.schemas import BEFORE_END, COUNT, REQUIREMENT, SIZE, TEXT, Schema, a_reference, a_request
 from blazar.resources.servers.parameters import (
     LONGEST_KEY,
     LONGEST_USER_DATA,
     MOST_GROUPS,
     MOST_METADATA,
     MOST_NETWORKS,
+    MOST_VOLUMES,
 )
 
 _MAYBE: Schema = {**TEXT, "type": ["string", "null"]}
 _OF_FLAVOR = "; left out with a flavor"
 
-_NETWORK: Schema = {
+_OWN: Schema = {
     "type": "object",
     "required": ["uuid"],
     "additionalProperties": False,
     "properties": {"uuid": {**TEXT, "minLength": 1}},
-    "description": 'a network such as {"uuid": "<its id>"}',
+}
+_NETWORK: Schema = {
+    "oneOf": [_OWN, a_reference("network")],
+    "description": 'a network such as {"uuid": "<its id>"}, or one of the same lease, such as {"reservation": 0}',
 }
 
 SCHEMA = a_request(
@@ -50,7 +54,7 @@ SCHEMA = a_request(
                 {"type": "array", "minItems": 1, "maxItems": MOST_NETWORKS, "items": _NETWORK},
             ],
             "title": "Networks",
-            "description": '"auto", "none", or a list such as [{"uuid": "<id of a network>"}]',
+            "description": '"auto", "none", or a list such as [{"uuid": "<id of a network>"}, {"reservation": 0}]',
             "default": "auto",
         },
         "key_name": {**_MAYBE, "title": "Key pair", "description": "the name of a key pair of yours, or null"},
@@ -82,6 +86,20 @@ SCHEMA = a_request(
             "title": "Security groups",
             "description": f"a list of at most {MOST_GROUPS} names or ids of security groups",
             "default": [],
+        },
+        "volumes": {
+            "type": "array",
+            "maxItems": MOST_VOLUMES,
+            "items": a_reference("virtual:volume"),
+            "title": "Volumes",
+            "description": 'a list of reservations of volumes of the same lease, such as [{"reservation": 0}]',
+            "default": [],
+        },
+        "floating_ip": {
+            "oneOf": [{"type": "null"}, a_reference("virtual:floatingip")],
+            "title": "Floating IPs",
+            "description": 'a reservation of addresses of the same lease, such as {"reservation": 0}, or null',
+            "default": None,
         },
         "before_end": BEFORE_END,
     },

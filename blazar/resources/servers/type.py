@@ -14,7 +14,7 @@ from blazar.model.reasons import ReasonCode
 from blazar.model.resource import Resource
 from blazar.resources.actions import BEFORE_END, RECHECK_SOON, deleting, updated, with_action
 from blazar.resources.aggregates.freepool import NotInFreepool
-from blazar.resources.base import Done, Given, NotYet, Progress, ResolutionNeeded, Task, Unusable
+from blazar.resources.base import Done, Given, NotYet, Progress, Reference, ResolutionNeeded, Task, Unusable
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import Instances, affinity_of, policy_of
 from blazar.resources.instances.flavors import text_of
@@ -44,6 +44,8 @@ class VirtualServer(Instances):
         "user_data",
         "metadata",
         "security_groups",
+        "volumes",
+        "floating_ip",
     )
     free = ("amount", *REQUIREMENTS, BEFORE_END)
 
@@ -100,6 +102,10 @@ class VirtualServer(Instances):
             values[PUBLIC_KEY] = resolved.public_key
         sized = _with_sizes(values, resolved, change.values) if resolved.flavor is not None else values
         return _fitting(ServerParameters.checked(sized, source), resolved.image)
+
+    def references(self, parameters: Content) -> tuple[Reference, ...]:
+        """Return the networks, volumes and addresses of the same lease that the servers get."""
+        return self.read(parameters).references
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return a demand for ``amount`` servers of the flavor or the sizes, on hosts that meet the requirement."""

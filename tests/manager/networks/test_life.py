@@ -478,3 +478,52 @@ def test_a_network_goes_together_with_hosts(sqlite):
     assert {r.status for r in world.now(lease).reservations} == {ReservationStatus.ACTIVE}
     world.run_to(NOON + 2 * HOUR)
     assert (in_cloud(world), world.pool()) == ({}, {"node-1"})
+
+
+def test_a_network_can_have_a_subnet_from_the_start(world):
+    wanted = {"cidr": "10.0.0.0/24", "dns_nameservers": ["192.0.2.53"]}
+    lease = world.lease(a_network("lab", subnet=wanted), start=HOUR)
+    whole = {**wanted, "ip_version": 4, "enable_dhcp": True}
+    assert lease.reservations[0].shown["subnet"] == whole
+    world.faults.fail_after("create_subnet", DOWN)
+    world.run_to(NOON + HOUR)
+    world.run_to(NOON + HOUR + MINUTE)
+    (network,) = in_cloud(world).values()
+    (subnet,) = world.simulated.network.network(network.id).subnets
+    assert subnet.cidr == "10.0.0.0/24"
+    ((kept,),) = (world.now(lease).reservations,)
+    assert dict(kept.cloud_ids.values) == {"network_id": network.id, "subnet_id": subnet.id}
+    (task,) = tasks_of(world.now(lease), *held(world, lease))
+    # What is there from the start is nobody's use.
+    assert NetworkReservation(world.simulated.cloud).in_use(task) == {}
+    world.simulated.network_users.port(network.id, "compute:nova")
+    assert set(NetworkReservation(world.simulated.cloud).in_use(task).values()) == {1}
+    world.run_to(NOON + 3 * HOUR)
+    assert in_cloud(world) == {}
+
+
+def held(world: World, lease):
+    """Return the allocations of a lease, and its resources by id."""
+    allocations = world.store.calendar.of_lease(lease.id)
+    return allocations, world.store.resources.by_ids({a.resource_id for a in allocations})
+
+
+@pytest.mark.parametrize(
+    "subnet",
+    [
+        "10.0.0.0/24",
+        {},
+        {"cidr": "10.0.0.1/24"},
+        {"cidr": "10.0.0.0/31"},
+        {"cidr": "224.0.0.0/8"},
+        {"cidr": 5},
+        {"cidr": "10.0.0.0/24", "ip_version": 6},
+        {"cidr": "10.0.0.0/24", "dns_nameservers": ["here"]},
+        {"cidr": "10.0.0.0/24", "dns_nameservers": ["fd00::1"]},
+        {"cidr": "10.0.0.0/24", "enable_dhcp": "yes"},
+        {"cidr": "10.0.0.0/24", "gateway": "10.0.0.1"},
+    ],
+)
+def test_a_subnet_that_cannot_be_is_refused(world, subnet):
+    with pytest.raises(InvalidInput, match="subnet"):
+        world.lease(a_network("lab", subnet=subnet))

@@ -41,6 +41,8 @@ def test_what_is_not_said_has_a_default():
         user_data=None,
         metadata={},
         security_groups=(),
+        volumes=(),
+        floating_ip=None,
         source_flavor=None,
         before_end="default",
     )

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers with networks, volumes and addresses of their own lease."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from blazar.model.errors import CloudUnavailable, InvalidInput
+from blazar.model.lease import EventType, LeaseStatus, ReservationStatus
+from tests import oracle
+from tests.world import NOON, PROJECT, World, a_network, addresses, servers, volumes
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+SUBNET = {"cidr": "10.0.0.0/24"}
+ALL = {"networks": [{"reservation": 1}], "volumes": [{"reservation": 2}], "floating_ip": {"reservation": 3}}
+
+
+@pytest.fixture
+def world(sqlite) -> World:
+    world = World(sqlite)
+    world.register_segments(101, 102)
+    world.register_pools(1, 2)
+    world.register_addresses(10, 11, 12)
+    return world
+
+
+def a_lab(world: World, amount: int = 1, *, disks: int = 1, subnet: object = SUBNET, **more):
+    """Return a lease of servers with a network, volumes and addresses of their own."""
+    whole = {**ALL, **more}
+    return world.lease(
+        servers(amount, name="web", **whole),
+        a_network("lab", subnet=subnet),
+        volumes(disks, name="data"),
+        addresses(amount),
+        start=HOUR,
+    )
+
+
+def found_in(world: World):
+    """Return servers by name, the servers of each volume, and the ports of addresses."""
+    with world.simulated.inspect() as state:
+        by_id = {server.id: server.name for server in state.servers.values()}
+        disks = {v.name: [by_id.get(id_) for id_ in v.servers.values()] for v in state.block.volumes.values()}
+        ports = sorted(f.port_id or "" for f in state.floating_ips.values())
+        return {s.name: s for s in state.servers.values()}, disks, ports
+
+
+def test_a_server_gets_what_its_lease_has(world):
+    lease = a_lab(world)
+    world.run_to(NOON + HOUR + MINUTE)
+    now = world.now(lease)
+    assert now.status is LeaseStatus.ACTIVE
+    by_type = {r.resource_type: r for r in now.reservations}
+    booted, disks, ports = found_in(world)
+    assert booted["web"].networks == [by_type["network"].shown["network_id"]]
+    assert disks == {"data": ["web"]}
+    assert ports == [f"port-of-{booted['web'].id}"]
+    assert by_type["virtual:server"].shown["networks"] == [{"reservation": by_type["network"].id}]
+    world.run_to(NOON + 3 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert found_in(world) == ({}, {}, [])
+    oracle.check_at_rest(world.store, world.simulated, now=world.clock.now())
+
+
+def test_volumes_go_to_servers_in_turn_and_each_gets_an_address(world):
+    a_lab(world, 2, disks=3)
+    world.run_to(NOON + HOUR + MINUTE)
+    booted, disks, ports = found_in(world)
+    assert ports == sorted(f"port-of-{booted[name].id}" for name in ("web-1", "web-2"))
+    assert sorted(name for (name,) in disks.values()) == ["web-1", "web-1", "web-2"]
+
+
+@pytest.mark.parametrize("call", ["create_subnet", "boot_server", "attach_volume", "attach_floating_ip"])
+def test_a_lost_answer_does_nothing_twice(world, call):
+    lease = a_lab(world)
+    world.faults.fail_after(call, CloudUnavailable("lost"))
+    world.run_to(NOON + HOUR)
+    world.run_to(NOON + HOUR + 5 * MINUTE)
+    booted, disks, ports = found_in(world)
+    assert (world.now(lease).status, booted.keys()) == (LeaseStatus.ACTIVE, {"web"})
+    assert (disks, ports) == ({"data": ["web"]}, [f"port-of-{booted['web'].id}"])
+
+
+def test_a_network_without_a_subnet_fails_the_servers_with_the_reason(world):
+    lease = a_lab(world, subnet=None)
+    world.run_to(NOON + HOUR + MINUTE)
+    now = world.now(lease)
+    status = {r.resource_type: r.status for r in now.reservations}
+    assert (status["virtual:server"], status["network"]) == (ReservationStatus.ERROR, ReservationStatus.ACTIVE)
+    assert "requires a subnet" in now.event(EventType.START).reason
+    world.run_to(NOON + 3 * HOUR)
+    oracle.check_at_rest(world.store, world.simulated, now=world.clock.now())
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"networks": [{"reservation": 2}]},
+        {"volumes": [{"reservation": 1}]},
+        {"floating_ip": {"reservation": 0}},
+        {"floating_ip": {"reservation": 9}},
+        {"volumes": {"reservation": 2}},
+        {"networks": [{"reservation": 1, "uuid": "public"}]},
+    ],
+)
+def test_references_to_what_is_not_meant_are_refused(world, more):
+    with pytest.raises(InvalidInput):
+        a_lab(world, **more)
+    assert world.manager.leases.all(None) == ()
+    assert {each.project_id for each in world.simulated.network.floating_ips()} <= {PROJECT}
