@@ -62,6 +62,7 @@ def create_app(
     app.json.compact = True  # type: ignore[attr-defined]
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
     app.config["BLAZAR_AUTH_URI"] = auth_uri
+    app.url_rule_class = dispatch.UrlRule
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     app.extensions[EXTENSION] = Services(
