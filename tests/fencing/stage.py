@@ -162,7 +162,7 @@ class Stage:
                     for network in self.cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
                         self.cloud.network_users.port(network.id, "compute:nova")
                         self.cloud.network_users.router(network.id)
-                case "generic":
+                case "generic" | "device":
                     pass
                 case _:
                     with suppress(BlazarError):
@@ -221,6 +221,8 @@ def template(folder: Path) -> Template:
     world.register_segments(101, 102)
     for name in ("microscope-1", "microscope-2"):
         world.register_thing(name)
+    for name in ("edge-1", "edge-2"):
+        world.register_device(name)
     for flavor in OFFERED:
         world.simulated.operators.offer_flavor(flavor)
     beside = world.lease(a_host(), project=BESIDE, end=NOON + timedelta(days=2))

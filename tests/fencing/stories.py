@@ -12,7 +12,7 @@ from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest
 from blazar.model.resource import HOST
 from tests.fencing.stage import MINUTE, Stage, Turn
-from tests.world import NOON, a_host, a_network, addresses, flavored, instances, things
+from tests.world import NOON, a_host, a_network, addresses, devices, flavored, instances, things
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +195,12 @@ ROOMS: dict[str, Callable[..., ReservationRequest]] = {
     "addresses": addresses,
     "networks": a_network,
     "things": things,
+    "devices": devices,
 }
 """A reservation of every type, by a name for the tests."""
+
+HOOKED = ("things", "devices")
+"""Those that hooks give to users."""
 
 
 def stories() -> dict[str, Story]:
@@ -228,7 +232,7 @@ def stories() -> dict[str, Story]:
             ]
             larger = {"vcpus": 6} if kind == "instances" else {"flavor_id": "large"}
             told += [_changed("change before the start", rooms, before_the_start=True, **larger)]
-        elif kind == "things":
+        elif kind in HOOKED:
             told += [_changed("grow", rooms, min=2, max=2)]
         elif kind == "addresses":
             told += [
@@ -238,7 +242,7 @@ def stories() -> dict[str, Story]:
         if kind in ("hosts", "instances", "flavors"):
             saved = lambda rooms=rooms: rooms(before_end="snapshot")  # noqa: E731
             told.append(_event("snapshot", saved, EventType.BEFORE_END, LeaseStatus.ACTIVE))
-        elif kind != "things":
+        elif kind not in HOOKED:
             # The next user of the address or segment keeps it from being made once more.
             told = [replace(story, turns=(*story.turns, Turn.GONE)) for story in told]
         found |= {f"{kind}: {story.name}": story for story in told}

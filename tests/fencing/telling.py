@@ -13,7 +13,7 @@ from blazar.model.resource import KINDS
 from tests.fencing.stage import BESIDE, MINUTE, OFFERED, OTHERS, PAUSE, Photo, Stage, Template, Turn, staged
 from tests.fencing.stories import Story
 from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, check_at_rest
-from tests.world import NOON, a_host, a_network, addresses, instances, things
+from tests.world import NOON, a_host, a_network, addresses, devices, instances, things
 
 
 def next_rooms(story: Story, cross: bool) -> list[ReservationRequest]:
@@ -25,6 +25,8 @@ def next_rooms(story: Story, cross: bool) -> list[ReservationRequest]:
         return [a_network(), a_network()]
     if kind == "generic":
         return [things(2)]
+    if kind == "device":
+        return [devices(2)]
     if (kind == PHYSICAL_HOST) != cross:
         return [a_host(2)]
     return [instances(2, vcpus=9, affinity=False)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sixteen processes race for the last host of a window, the last room on it, the last address: nothing is ever
-promised twice.
+"""Sixteen processes race for the last host of a window, the last room on it, the last address, the last thing: nothing
+is ever promised twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,19 @@ from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from tests.oracle import BESIDE_HOSTS
 from tests.promises import check_promises
-from tests.world import NOON, ManualClock, World, a_host, a_network, addresses, devices, flavored, instances
+from tests.world import (
+    NOON,
+    ManualClock,
+    World,
+    a_host,
+    a_network,
+    addresses,
+    devices,
+    flavored,
+    instances,
+    things,
+    units,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +64,8 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: addresses(dice.randint(1, 3)),
     lambda dice: a_network(),
     lambda dice: devices(1, dice.randint(1, 2)),
+    lambda dice: things(1, dice.randint(1, 2)),
+    lambda dice: units(dice.randint(1, 3)),
 )
 """What the processes ask for when all types race for the same hosts and addresses: a line or more a type."""
 
@@ -97,6 +111,8 @@ def racers(database_url: str, tmp_path: Path) -> Iterator[tuple[World, list[Conn
     world.register_segments(101, 102)
     for number in (1, 2):
         world.register_device(f"edge-{number}")
+    for number, capacity in enumerate((1, 1, 4)):
+        world.register_thing(f"microscope-{number}", capacity=capacity)
     for flavor in OFFERED:
         world.simulated.operators.offer_flavor(flavor)
     world.engine.dispose()
@@ -250,7 +266,7 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
 
 
 def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None:
-    """Those who lost a race have left nothing behind, and nobody has an address or network before its start."""
+    """Those who lost a race have left nothing behind, and nobody has an address, network or thing before its start."""
     everything = [r for lease in leases for r in lease.reservations]
     on_hosts = [r for r in everything if r.resource_type not in BESIDE_HOSTS]
     servers = [r for r in on_hosts if r.resource_type != "physical:host"]
@@ -267,3 +283,4 @@ def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None
         assert sorted(group.name for group in state.groups.values()) == grouped
         assert state.floating_ips == {}
         assert not any(network.network_type for network in state.networks.values())
+        assert not any(thing.users for thing in state.things.values())

@@ -19,16 +19,15 @@ from blazar.model.clock import SystemClock
 from blazar.model.lease import EventStatus, LeaseStatus
 from blazar.model.requests import NOW
 from tests.fencing.stage import HASTY, OFFERED, Template, Turn, staged, template, until
-from tests.fencing.stories import ROOMS, STORIES
+from tests.fencing.stories import HOOKED, ROOMS, STORIES
 from tests.fencing.telling import calls_of, walk
-from tests.world import things
 
 pytestmark = pytest.mark.slow
 
 EVERY = int(os.environ.get("BLAZAR_FENCE_EVERY", "2"))
 
 TURNS = [(name, turn) for name, story in STORIES.items() for turn in story.turns]
-ALONE = ("addresses", "things")
+ALONE = ("addresses", *HOOKED)
 """Types that share their resources with no other type."""
 CROSSING = [(name, turn) for name, turn in TURNS if turn is not Turn.TAKEN_OVER and not name.startswith(ALONE)]
 
@@ -69,8 +68,10 @@ def test_a_manager_that_is_asked_to_end_during_a_slow_call_finishes_alone(a_worl
     world.simulated.operators.offer_flavor(OFFERED[0])
     for name in ("microscope-1", "microscope-2", "microscope-3"):
         world.register_thing(name)
-    # A thing takes a single call.
-    rooms = things(3) if kind == "things" else ROOMS[kind]()
+    for name in ("edge-1", "edge-2", "edge-3"):
+        world.register_device(name)
+    # One of these takes a single call.
+    rooms = ROOMS[kind](3) if kind in HOOKED else ROOMS[kind]()
     lease = world.lease(rooms, end=world.clock.now().replace(second=0, microsecond=0) + timedelta(hours=1))
     if event == "end":
         world.run()
