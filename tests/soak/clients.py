@@ -21,7 +21,7 @@ from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
 from tests.soak.plan import OFFERED
 from tests.soak.watch import Watch
-from tests.world import a_host, a_network, addresses, flavored, instances
+from tests.world import a_host, a_network, addresses, devices, flavored, instances, things, units
 
 PROJECTS = ("physics", "chemistry", "biology", "history")
 MOST = 6
@@ -46,7 +46,8 @@ class Api:
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Make a request; return the status and what came."""
         try:
-            answer = self._session.request(method, self._url + path, json=body, timeout=PATIENCE)
+            headers = {"OpenStack-API-Version": "reservation 1.2"} if path.startswith("/v1/resources") else {}
+            answer = self._session.request(method, self._url + path, json=body, headers=headers, timeout=PATIENCE)
         except requests.RequestException as error:
             self._watch.found(f"{method} {path}: no answer: {error}")
             return 0, None
@@ -122,6 +123,8 @@ class User(threading.Thread):
                 lambda: flavored(dice.randint(1, 3), dice.choice(OFFERED).id, affinity=affinity, before_end=saved),
                 lambda: addresses(dice.randint(1, 3)),
                 lambda: a_network(network_description="work"),
+                lambda: units(dice.randint(1, 3)) if dice.random() < 0.5 else things(1, dice.randint(1, 2)),
+                lambda: devices(1, dice.randint(1, 2)),
             )
         )()
         return {"resource_type": asked.resource_type, **asked.parameters}
@@ -180,6 +183,8 @@ class User(threading.Thread):
                 changed |= {"amount": dice.randint(1, 4)}
             case "network":
                 changed |= {"before_end": dice.choice(("none", "default"))}
+            case "device" | "generic" if "amount" not in reservation or dice.random() < 0.1:
+                changed |= {"max": dice.randint(1, 3)}
             case "virtual:instance" if lease["status"] == "PENDING" and dice.random() < 0.5:
                 changed |= {"vcpus": dice.randint(1, 6)}
             case "flavor:instance" if lease["status"] == "PENDING" and dice.random() < 0.5:
@@ -246,6 +251,8 @@ class User(threading.Thread):
                     for network in self._cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
                         self._cloud.network_users.port(network.id, "compute:nova")
                         self._cloud.network_users.router(network.id)
+                return []
+            case "device" | "generic":
                 return []
             case _:
                 try:

@@ -23,6 +23,8 @@ from blazar.model.errors import CloudUnavailable
 HOSTS = 12
 ADDRESSES = range(10, 22)
 SEGMENTS = range(101, 109)
+DEVICES = range(3)
+THINGS = range(6)
 OFFERED = tuple(
     Flavor(name, f"c1.{name}", vcpus, 2048, 10, extra_specs={"quota:cpu_shares": "100"}, public=True)
     for name, vcpus in (("small", 1), ("large", 4))

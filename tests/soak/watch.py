@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from blazar.clouds.simulated import State
 from blazar.model.errors import BlazarError
 from blazar.model.lease import Lease, LeaseStatus, Reservation, ReservationStatus
-from blazar.model.resource import KINDS
+from blazar.model.resource import GENERIC, KINDS
 from blazar.resources.floating_ips.registration import mark
 from blazar.store.store import Store
-from tests.oracle import ADDRESS, NETWORK, PHYSICAL_HOST
+from tests.oracle import ADDRESS, NETWORK, PHYSICAL_HOST, THINGS
 from tests.promises import check
 from tests.soak.plan import Plan
 
@@ -73,7 +73,7 @@ class Watch(threading.Thread):
         state = State.from_json(json.loads(self._plan.cloud_file.read_text(encoding="utf-8")))
         held: dict[str, set[str]] = defaultdict(set)
         promised: list[object] = []
-        for kind in KINDS:
+        for kind in (*KINDS, GENERIC):
             resources = {resource.id: resource for resource in self._store.resources.of_kind(kind)}
             allocations = self._store.calendar.live(kind)
             check(allocations, resources, since=datetime.now(UTC))
@@ -152,6 +152,11 @@ class Watch(threading.Thread):
             has = sum(mark(reservation.id) in found.tags for found in state.networks.values())
             if has != len(held):
                 self.found(f"{named} has {has} networks instead of {len(held)}")
+            return
+        if reservation.resource_type in THINGS:
+            has = sum(reservation.id in thing.users for thing in state.things.values())
+            if has != len(held):
+                self.found(f"{named} has {has} things or devices instead of {len(held)}")
             return
         pool = next((a for a in state.aggregates.values() if a.name == reservation.id), None)
         hosts = set(pool.hosts) if pool else set()
