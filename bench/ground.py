@@ -18,7 +18,7 @@ from sqlalchemy.engine import Engine
 from bench.kinds import FLAVOR, KINDS, Kind
 from blazar.api.app import create_app
 from blazar.api.identity import StandaloneIdentity
-from blazar.clouds.ports import Cloud, Segment
+from blazar.clouds.ports import Segment
 from blazar.clouds.simulated import Durations, Faults, MemoryStorage, SimulatedCloud, of_size
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.manager.common.settings import Settings
@@ -26,12 +26,13 @@ from blazar.manager.service import ManagerService, Plugins
 from blazar.model.clock import Clock, SystemClock
 from blazar.model.lease import Lease
 from blazar.model.requests import Registration
-from blazar.model.resource import DEVICE, FLOATING_IP, HOST, NETWORK, ResourceDetails, ResourceInventory
+from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, ResourceDetails, ResourceInventory
 from blazar.resources.base import Given
 from blazar.resources.complete import CompleteType
 from blazar.resources.devices.kind import Devices
 from blazar.resources.floating_ips.kind import FloatingIps
 from blazar.resources.floating_ips.registration import AddressRegistration, attributes_of, name_of
+from blazar.resources.generic.kind import GenericResources
 from blazar.resources.hosts.kind import Hosts
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import HostRegistration
@@ -134,6 +135,7 @@ class Ground:
                     FLOATING_IP: FloatingIps(AddressRegistration(cloud.network)),
                     NETWORK: NetworkSegments(cloud.segments),
                     DEVICE: Devices(cloud.hooks),
+                    GENERIC: GenericResources(cloud.hooks),
                 },
                 notifier=Quiet(),
             ),
@@ -151,7 +153,9 @@ class Ground:
             case "network":
                 self._register(self._segments(size))
             case "device":
-                self._register(self._devices(cloud, size))
+                self._register(self._hooked(Devices(cloud.hooks), size))
+            case "generic":
+                self._register(self._hooked(GenericResources(cloud.hooks), size, **{"class": "bench"}))
         self.filled = 0
 
     def _hosts(self, registration: HostRegistration) -> Iterator[Found]:
@@ -167,11 +171,10 @@ class Ground:
             details = ResourceDetails(attributes_of_segment(segment), ResourceInventory())
             yield str(uuid.uuid4()), segment_name(segment), details
 
-    def _devices(self, cloud: Cloud, count: int) -> Iterator[Found]:
-        kind = Devices(cloud.hooks)
+    def _hooked(self, kind: Devices | GenericResources, count: int, **given: str) -> Iterator[Found]:
         for number in range(count):
-            url = f"https://edge.example/{number}"
-            found = kind.find(Registration({"name": f"edge-{number}", "hook_url": url}))
+            url = f"https://hooks.example/{number}"
+            found = kind.find(Registration({"name": f"bench-{number}", "hook_url": url, **given}))
             yield found.external_id, found.name, kind.details(found)
 
     def _addresses(self, count: int) -> Iterator[Found]:

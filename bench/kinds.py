@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from blazar.clouds.ports import Cloud, Flavor
 from blazar.model.amounts import Amounts
-from blazar.model.resource import DEVICE, FLOATING_IP, HOST, NETWORK, ResourceKind
+from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, ResourceKind
 from blazar.resources.base import ResourceType
 from blazar.resources.devices.type import DeviceReservation
 from blazar.resources.floating_ips.type import VirtualFloatingIp
+from blazar.resources.generic.type import Generic
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.type import PhysicalHost
 from blazar.resources.instances.flavor import FlavorInstance
@@ -76,6 +77,10 @@ def _addresses(amount: int) -> Room:
 
 def _devices(count: int) -> Room:
     return {"min": count, "max": count, "resource_properties": ""}
+
+
+def _things(count: int) -> Room:
+    return {"class": "bench", "min": count, "max": count}
 
 
 KINDS: Mapping[str, Kind] = {
@@ -147,6 +152,17 @@ KINDS: Mapping[str, Kind] = {
             make=lambda cloud, settings: DeviceReservation(cloud.hooks),
             resources=DEVICE,
             lists={"devices": "/v1/devices", "allocations": "/v1/devices/allocations"},
+        ),
+        Kind(
+            "generic",
+            filled=_things(1),
+            starts=_things(1),
+            creates={"create 1 thing": _things(1), "create 10 things": _things(10)},
+            least_free={"create 10 things": 10},
+            searches=lambda hosts, free: _things(free + 1),
+            make=lambda cloud, settings: Generic(cloud.hooks),
+            resources=GENERIC,
+            lists={"things": "/v1/resources/generic", "allocations": "/v1/resources/generic/allocations"},
         ),
     )
 }

@@ -23,6 +23,7 @@ from tests.statements import counted
 FORMAT = "%Y-%m-%d %H:%M"
 CREATORS = 8
 MODERN = {"OpenStack-API-Version": "reservation 1.1"}
+RESOURCES = {"OpenStack-API-Version": "reservation 1.2"}
 MEMBER = {"X-Auth-Token": "u:another"}
 """Somebody of a project to which nothing is promised: all that is shown is of others, and merged."""
 
@@ -103,7 +104,8 @@ def cell(base: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
 
     def get(path: str) -> Callable[[], None]:
         def act() -> None:
-            assert http.get(path).status_code == 200
+            headers = RESOURCES if path.startswith("/v1/resources") else {}
+            assert http.get(path, headers=headers).status_code == 200
 
         return act
 
