@@ -71,3 +71,10 @@ export function kindOfType(type: ResourceType): Kind | undefined {
 export function parametersOf(type: ResourceType): Schema | undefined {
   return kindOfType(type)?.parameters[type];
 }
+
+/** Returns the regions that resources can lie in; none if there is only one. */
+export function regions(): string[] {
+  const named = kinds.value.flatMap((one) => one.registration?.properties?.region?.enum ?? []);
+  const all = [...new Set(named.filter((one): one is string => typeof one === "string"))];
+  return all.length > 1 ? all : [];
+}

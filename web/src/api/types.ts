@@ -41,6 +41,8 @@ export interface Reservation {
   id: string;
   resource_type: ResourceType;
   status: string;
+  /** The region that it lies in, if there is more than one. */
+  region?: string;
   missing_resources: boolean;
   resources_changed: boolean;
   before_end: BeforeEnd;
@@ -120,7 +122,7 @@ export interface Opening {
   end_date: Instant;
   last_start_date: Instant;
   open_until: Instant | null;
-  reservations: { count: number }[];
+  reservations: { count: number; region?: string }[];
   refusals: Refusal[];
 }
 

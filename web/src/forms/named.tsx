@@ -36,7 +36,7 @@ export function NamedInput({ field, value, onChange, others, control, label }: N
       type="text"
       autoComplete="off"
       aria-label={choices.length === 0 ? label : `${label ?? field.label}: id or name`}
-      placeholder={choices.length === 0 ? undefined : "id or name"}
+      placeholder={field.wrap ? "id" : "id or name"}
       value={id}
       onInput={({ currentTarget: { value: typed } }) =>
         onChange(typed === "" ? undefined : field.wrap ? { [field.wrap]: typed } : typed)

@@ -16,11 +16,13 @@ export interface RequirementProps {
   onChange: (parts: Partial<Parts>) => void;
   /** The resource type whose resources are chosen from. */
   type?: string;
+  /** Said if there is nothing to choose. */
+  none?: string;
   wrong?: boolean;
 }
 
 /** Asks for the properties of resources: of hosts, if nothing else is said; servers are reserved on hosts, too. */
-export function Requirement({ value, onChange, type = "physical:host", wrong = false }: RequirementProps) {
+export function Requirement({ value, onChange, type = "physical:host", none, wrong = false }: RequirementProps) {
   const watch = useLive<{ properties: Property[] }>("v1/properties", { resource_type: type }, 120);
   const properties = watch?.state.value.data?.properties ?? [];
   const { conditions, others } = value;
@@ -52,6 +54,9 @@ export function Requirement({ value, onChange, type = "physical:host", wrong = f
           </button>
         </span>
       ))}
+      {none && watch?.state.value.data && properties.length + conditions.length + others.length === 0 && (
+        <span class="hint">{none}</span>
+      )}
       {properties.length > 0 && (
         <span class="adder">
           <Icon of={Plus} size={16} />

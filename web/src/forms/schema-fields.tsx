@@ -90,6 +90,7 @@ function SchemaField(props: OneProps) {
               <Requirement
                 value={partsFrom(requirementIn(value))}
                 type={type ?? "physical:host"}
+                none="There are none to choose from."
                 wrong={said !== undefined}
                 onChange={(part) => {
                   const made = requirementOf({ ...partsFrom(requirementIn(value)), ...part });

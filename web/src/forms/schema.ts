@@ -123,20 +123,29 @@ function controlOf(schema: Schema, ways: readonly Schema[]): Control {
   if (some("boolean")) return "boolean";
   if (some("string")) {
     if (ways.some((way) => way.enum)) return "named";
+    if (isBase64(schema)) return "base64";
     if (schema.writeOnly || schema.format === "password") return "secret";
     const [text] = ways.filter((way) => is(way, "string"));
-    if (text?.contentEncoding === "base64") return "base64";
     return (text?.maxLength ?? 0) > LONG ? "long" : "text";
   }
   return some("integer") || some("number") ? "number" : "json";
 }
 
+/** Said by its encoding, or at least to people. */
+function isBase64({ contentEncoding, description = "" }: Schema): boolean {
+  return contentEncoding === "base64" || description.startsWith("base64");
+}
+
 /** The description, where it says more than the kind of value. */
-function hintOf({ description = "", title = "" }: Schema): string {
-  const plain = /^(an id|a whole number( from 1)?|one of |true, false|a requirement as|an? (text|name) of)/.test(
-    description,
-  );
-  if (plain || description.toLowerCase() === title.toLowerCase()) return "";
+function hintOf(schema: Schema): string {
+  if (isBase64(schema)) return "Any text; it is sent as base64.";
+  const { title = "" } = schema;
+  const description = (schema.description ?? "").replace(/, or null$/, "");
+  const plain =
+    /^(an id|a whole number( from 1)?|one of |true, false|a requirement as|an? (text|name|list) of|"auto")/.test(
+      description,
+    );
+  if (plain || description === "" || description.toLowerCase() === title.toLowerCase()) return "";
   return description.charAt(0).toUpperCase() + description.slice(1);
 }
 

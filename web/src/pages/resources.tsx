@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Resources of every kind: what can be reserved; for operators also registering and changing it. */
 import { useState } from "preact/hooks";
-import { type Kind, kinds } from "../api/kinds.ts";
+import { type Kind, kinds, regions } from "../api/kinds.ts";
 import { useLive } from "../api/live.ts";
 import { may } from "../api/session.ts";
 import type { Link, Resource } from "../api/types.ts";
@@ -93,7 +93,7 @@ function List({ kind }: { kind: Kind }) {
             onChange={(next) => setParams({ condition: next.find((one) => one !== condition) ?? null })}
           />
         )}
-        <Regions kind={kind} resources={data?.resources ?? []} chosen={region} />
+        <Regions chosen={region} />
       </div>
       {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
       {loading && <Skeleton lines={6} />}
@@ -126,17 +126,15 @@ function List({ kind }: { kind: Kind }) {
 }
 
 /** Which region is looked at, if there is more than one. */
-function Regions({ kind, resources, chosen }: { kind: Kind; resources: readonly Resource[]; chosen: string | null }) {
-  const found = resources.map((one) => one.attributes.region).filter((one): one is string => typeof one === "string");
-  const offered = [...(kind.registration?.properties?.region?.enum ?? []), ...found, ...(chosen ? [chosen] : [])];
-  const regions = [...new Set(offered.filter((one): one is string => typeof one === "string"))];
-  if (regions.length < 2 && !chosen) return null;
+function Regions({ chosen }: { chosen: string | null }) {
+  const offered = [...new Set([...regions(), ...(chosen ? [chosen] : [])])];
+  if (offered.length === 0) return null;
   return (
     <label class="choose">
       <span>Region</span>
       <select value={chosen ?? ""} onChange={(event) => setParams({ region: event.currentTarget.value })}>
         <option value="">all</option>
-        {regions.map((one) => (
+        {offered.map((one) => (
           <option key={one}>{one}</option>
         ))}
       </select>

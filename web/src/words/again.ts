@@ -27,7 +27,8 @@ function wishAgain(one: Reservation, all: readonly Reservation[]): Wish {
     const wish = Object.fromEntries(asked.map(([name, value]) => [name, byNumber(value as Json, all)]));
     return { ...wish, resource_type: one.resource_type };
   }
-  if (one.resource_type !== "flavor:instance") return { ...one } as unknown as Wish;
+  // Which region it was, the calendar may have chosen: it chooses again.
+  if (one.resource_type !== "flavor:instance") return { ...one, region: undefined } as unknown as Wish;
   const { vcpus, memory_mb, disk_gb, amount, affinity } = one;
   return Object.fromEntries(
     Object.entries({ resource_type: "virtual:instance", amount, vcpus, memory_mb, disk_gb, affinity }).filter(

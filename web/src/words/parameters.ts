@@ -9,6 +9,7 @@ import { lineOf, linesOf } from "./lines.ts";
 export const SHOWN_ELSEWHERE: readonly string[] = [
   "id",
   "resource_type",
+  "region",
   "status",
   "missing_resources",
   "resources_changed",

@@ -5,6 +5,7 @@ import { type Values, missingField } from "../forms/schema.ts";
 import type { Schema } from "../api/kinds.ts";
 import { IN_SENTENCES, nounOf } from "./lease.ts";
 import { inIso, lengthOf } from "./length.ts";
+import { counted, instant, list, object, whole } from "./reading.ts";
 
 export { type Length, type Unit, isoOf, lengthInWords, lengthOf } from "./length.ts";
 
@@ -35,6 +36,8 @@ export interface Want {
   network: string;
   /** Servers together (true), apart (false), wherever there is room (null). */
   affinity: boolean | null;
+  /** "" for any. */
+  region: string;
   /** Types without a sentence of their own: the parameters, as their schema describes them. */
   values: Values;
 }
@@ -70,6 +73,7 @@ export function newWant(type: ResourceType): Want {
     flavor: "",
     network: "",
     affinity: null,
+    region: "",
     values: {},
   };
 }
@@ -81,6 +85,11 @@ export function bySchema(type: ResourceType): boolean {
 
 /** Returns the reservation as the API takes it. */
 export function wishOf(want: Want): Wish {
+  const wish = parametersOf(want);
+  return want.region ? { ...wish, region: want.region } : wish;
+}
+
+function parametersOf(want: Want): Wish {
   switch (want.type) {
     case "physical:host":
       return {
@@ -114,9 +123,12 @@ export function wantOf(wish: Wish): Want {
   const most = counted(wish.max);
   const parts = [wish.hypervisor_properties, wish.resource_properties].flatMap(partsOf);
   const conditions = parts.map(conditionOf);
-  const blank = newWant(wish.resource_type);
+  const region = typeof wish.region === "string" ? wish.region : "";
+  const blank = { ...newWant(wish.resource_type), region };
   if (bySchema(wish.resource_type)) {
-    const given = Object.entries(wish).filter(([name, value]) => name !== "resource_type" && value !== undefined);
+    const given = Object.entries(wish).filter(
+      ([name, value]) => name !== "resource_type" && name !== "region" && value !== undefined,
+    );
     return { ...blank, count: least, values: Object.fromEntries(given) as Values };
   }
   return {
@@ -192,9 +204,11 @@ export function questionOf(params: URLSearchParams): Question {
 function wishOfParams(params: URLSearchParams): Wish {
   const number = (name: string) => whole(params.get(name), 0) ?? undefined;
   const type = params.get("type") || "physical:host";
-  if (bySchema(type)) return { ...object(params.get("with")), resource_type: type };
+  const region = params.get("region") ?? undefined;
+  if (bySchema(type)) return { ...object(params.get("with")), resource_type: type, ...(region ? { region } : {}) };
   const wish: Record<string, unknown> = {
     resource_type: type,
+    region,
     min: number("min"),
     max: number("max"),
     amount: number("amount"),
@@ -240,6 +254,7 @@ export function paramsOf(question: Question): Record<string, string | number | n
     also: further.length > 0 ? JSON.stringify(further.map(wishOf)) : null,
     with: own && Object.keys(first!.values).length > 0 ? JSON.stringify(first!.values) : null,
     type: first!.type === "physical:host" ? null : first!.type,
+    region: first!.region || null,
   };
   if (own) return { ...NOTHING, ...times };
   const requirement = wish.resource_properties ?? [];
@@ -369,38 +384,4 @@ export function countOf(count: number, type: ResourceType): string {
 
 function wire(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19)}Z`;
-}
-
-function instant(text: string | null): number | null {
-  const at = text ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(at) ? null : at;
-}
-
-function whole(value: unknown, least: number): number | null {
-  if (value === null || value === undefined || value === "") return null;
-  const number = Number(value);
-  return Number.isInteger(number) && number >= least ? number : null;
-}
-
-function counted(value: unknown): number | null {
-  return whole(value, 1);
-}
-
-function object(text: string | null): Values {
-  try {
-    const value: unknown = JSON.parse(text ?? "{}");
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Values) : {};
-  } catch {
-    return {};
-  }
-}
-
-function list(text: string | null): Json[] {
-  if (!text) return [];
-  try {
-    const found: unknown = JSON.parse(text);
-    return Array.isArray(found) ? (found as Json[]) : [];
-  } catch {
-    return [];
-  }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What stands around the grid: which time and which rows are shown, what the blocks mean, what to do if there are none. */
 import { CalendarCheck, ChevronLeft, ChevronRight, Table2, X, ZoomIn, ZoomOut } from "lucide";
-import { kindOfType, kinds } from "../../api/kinds.ts";
+import { kindOfType, kinds, regions } from "../../api/kinds.ts";
 import { info, may } from "../../api/session.ts";
 import type { Json, Property } from "../../api/types.ts";
 import { Empty, Segments } from "../../parts/basics.tsx";
@@ -128,8 +128,9 @@ function shownTypes(): string[] {
 /** Which region is shown, if there is more than one. */
 function Region({ known, region }: { known: readonly Property[]; region: string | null }) {
   const values = known.find((one) => one.name === "region")?.values ?? [];
-  if (values.length < 2 && region === null) return null;
-  const names = new Set([...values.map(({ value }) => String(value)), ...(region === null ? [] : [region])]);
+  const found = [...regions(), ...values.map(({ value }) => String(value))];
+  const names = new Set([...found, ...(region === null ? [] : [region])]);
+  if (names.size < 2 && region === null) return null;
   return (
     <Choose label="Region" value={region ?? ""} onChange={(value) => setParams({ region: value })}>
       <option value="">all</option>

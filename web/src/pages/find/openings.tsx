@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The answer to the question: openings to book, or why there is none and what would fit instead. */
 import { TriangleAlert } from "lucide";
+import { regions } from "../../api/kinds.ts";
 import type { Alternative, Availability, Opening, Step, WhyNot } from "../../api/types.ts";
 import { Icon } from "../../parts/icon.tsx";
 import { duration, moment, plural, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
-import { inWords, nounOf } from "../../words/lease.ts";
-import { type Question, countOf, lengthInWords, partAt } from "../../words/question.ts";
+import { inWords, nounOf, whatOf } from "../../words/lease.ts";
+import { type Question, type Want, bySchema, countOf, lengthInWords, partAt, wishOf } from "../../words/question.ts";
 
 const MINUTE = 60_000;
 
@@ -47,6 +48,12 @@ export function Openings(props: { question: Question; found: Availability; onBoo
   );
 }
 
+/** Types that have names for what they are say that: "1 microscope", "network lab". */
+function foundOf(want: Want | undefined, count: number): string {
+  if (!want || !bySchema(want.type)) return countOf(count, want?.type ?? "");
+  return count === want.count ? whatOf(wishOf(want)) : countOf(count, want.type);
+}
+
 function OpeningRow(props: { question: Question; opening: Opening; main: boolean; onBook: () => void }) {
   const { question, opening, main, onBook } = props;
   const here = zone.value;
@@ -54,8 +61,10 @@ function OpeningRow(props: { question: Question; opening: Opening; main: boolean
   const { start, end } = windowOf(opening);
   const last = cut(Date.parse(opening.last_start_date));
   const until = opening.open_until === null ? null : cut(Date.parse(opening.open_until));
-  const counts = opening.reservations.map((one, index) => countOf(one.count, question.wants[index]?.type ?? ""));
+  const counts = opening.reservations.map(({ count }, index) => foundOf(question.wants[index], count));
   const more: string[] = [];
+  const places = [...new Set(opening.reservations.map((one) => one.region).filter(Boolean))];
+  if (regions().length > 0 && places.length > 0) more.push(`in ${places.join(" and ")}`);
   if (!question.exactly && last - start >= 5 * MINUTE) more.push(`start any time until ${spoken(last, here, now)}`);
   if (until === null) more.push("free for longer than was searched");
   else if (until - end >= 5 * MINUTE) more.push(`can go on until ${spoken(until, here, now)}`);

@@ -33,7 +33,8 @@ function requiredOf(want: Want): Requirement {
   const asked = Object.entries(want.values)
     .filter(([name, value]) => bySchema(want.type) && name in attributes && typeof value === "string")
     .map(([name, value]): Requirement => ["==", `$${name}`, value]);
-  const parts = [...asked, ...(own.length > 0 ? [own] : [])];
+  const region: Requirement[] = want.region ? [["==", "$region", want.region]] : [];
+  const parts = [...asked, ...(own.length > 0 ? [own] : []), ...region];
   return parts.length > 1 ? ["and", ...parts] : (parts[0] ?? []);
 }
 

@@ -3,7 +3,7 @@
 import { X } from "lucide";
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
-import { parametersOf } from "../../api/kinds.ts";
+import { parametersOf, regions } from "../../api/kinds.ts";
 import { useLive } from "../../api/live.ts";
 import type { Property, ResourceType } from "../../api/types.ts";
 import { Icon } from "../../parts/icon.tsx";
@@ -67,6 +67,7 @@ export function WantSentence(props: WantProps) {
         {!own && want.type !== "virtual:floatingip" && want.type !== "flavor:instance" && (
           <Requirement value={want} onChange={change} wrong={errors.has("resource_properties")} />
         )}
+        <Region want={want} change={change} />
         {onRemove && (
           <button
             type="button"
@@ -92,12 +93,32 @@ export function WantSentence(props: WantProps) {
   );
 }
 
+/** Where there are several regions. */
+function Region({ want, change }: { want: Want; change: Change }) {
+  const all = regions();
+  if (all.length === 0 && want.region === "") return null;
+  return (
+    <select
+      aria-label="In which region"
+      value={want.region}
+      onChange={(event) => change({ region: event.currentTarget.value })}
+    >
+      <option value="">in any region</option>
+      {[...new Set([...all, want.region])].filter(Boolean).map((one) => (
+        <option key={one} value={one}>
+          in {one}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 /** The parameters of a type that its schema describes: what is needed, and the rest when it is asked for. */
 function Parameters({ want, onChange, errors, others }: WantProps) {
   // What happens at the end is asked when it is booked.
   const fields = fieldsOf(parametersOf(want.type), ["before_end"]);
   const first = fields.filter(
-    (one) => one.required || COUNTED.includes(one.name) || one.name === "resource_properties",
+    (one) => one.required || one.control === "number" || one.name === "flavor" || one.name === "resource_properties",
   );
   const rest = fields.filter((one) => !first.includes(one));
   const said = new Map([...errors].map(([name, sentence]) => [`/${name}`, sentence]));
@@ -124,8 +145,6 @@ function Parameters({ want, onChange, errors, others }: WantProps) {
     </div>
   );
 }
-
-const COUNTED = ["min", "max", "amount"];
 
 function countIn({ min, max, amount }: Values): number {
   return [min, amount, max].find((one): one is number => typeof one === "number") ?? 1;

@@ -341,8 +341,10 @@ function OwnFields({ lease, reservation, part, errors, onChange }: PartProps) {
       {rest.length > 0 && (
         <details class="more-fields" open={rest.some(({ name }) => errors.has(`/${name}`))}>
           <summary>More about it</summary>
-          <p class="hint">Not everything can be changed later; what cannot is said when it is tried.</p>
-          {shown(rest)}
+          <div class="stack roomy">
+            <p class="hint">Not everything can be changed later; what cannot is said when it is tried.</p>
+            {shown(rest)}
+          </div>
         </details>
       )}
     </>

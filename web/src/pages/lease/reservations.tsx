@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What was reserved: what was got, how to use it, what is missing. */
-import { parametersOf } from "../../api/kinds.ts";
+import { parametersOf, regions } from "../../api/kinds.ts";
 import type { Lease, Reservation } from "../../api/types.ts";
 import { Copy } from "../../parts/basics.tsx";
 import { isPast, nounOf, whatOf } from "../../words/lease.ts";
@@ -35,6 +35,7 @@ function ReservationCard({ lease, reservation }: { lease: Lease; reservation: Re
       <h2>{sentence(whatOf(reservation)).replace(/\.$/, "")}</h2>
       <Got reservation={reservation} past={past} />
       <Fields lease={lease} reservation={reservation} />
+      {reservation.region && regions().length > 0 && <p class="muted">In the region {reservation.region}.</p>}
       {reservation.missing_resources && !past && <p class="missing">Not all of it is there; the reason is above.</p>}
       {reservation.resources_changed && !past && (
         <p class="missing">Something that failed was replaced before the start.</p>
