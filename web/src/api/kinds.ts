@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The kinds of resources that the service has: their words and the schemas of what is sent. */
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { request } from "./client.ts";
 import { type Session, may } from "./session.ts";
 import { learnWords } from "../words/lease.ts";
@@ -42,19 +42,25 @@ export interface Kind {
 /** All kinds; none until they are read, and for callers who may not see them. */
 export const kinds = signal<readonly Kind[]>([]);
 
+/** False until it is known which kinds there are: a question about them waits for their schemas. */
+export const kindsRead = signal(false);
+
 /** Reads the kinds for somebody whose rights are known. What fails leaves the pages with what they know themselves. */
 export async function loadKinds(as: Session): Promise<void> {
-  if (!may("blazar:resources:get")) {
-    kinds.value = [];
-    return;
-  }
+  let read: readonly Kind[] = [];
   try {
-    const { data } = await request<{ kinds: Kind[] }>("GET", "v1/resources", { as });
-    learnWords(data.kinds);
-    kinds.value = data.kinds;
+    if (may("blazar:resources:get")) {
+      read = (await request<{ kinds: Kind[] }>("GET", "v1/resources", { as })).data.kinds;
+      learnWords(read);
+    }
   } catch {
     // The next sign-in reads them again; hosts and addresses are known without.
+    read = kinds.value;
   }
+  batch(() => {
+    kinds.value = read;
+    kindsRead.value = true;
+  });
 }
 
 /** Returns the kind of a name. */

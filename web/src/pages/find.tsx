@@ -4,7 +4,7 @@ import { Plus } from "lucide";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useAsked } from "../api/ask.ts";
 import { sentencesOf } from "../api/errors.ts";
-import { parametersOf } from "../api/kinds.ts";
+import { kindsRead, parametersOf } from "../api/kinds.ts";
 import { info } from "../api/session.ts";
 import type { Availability, Opening } from "../api/types.ts";
 import { type Values, initialValues, known, parted } from "../forms/schema.ts";
@@ -37,9 +37,10 @@ import { AHEAD, WhenSentence, aheadInWords } from "./find/when.tsx";
 /** The home page. */
 export function FindPage() {
   const { question, ask } = useQuestion();
+  const waits = !kindsRead.value && question.wants.some((want) => bySchema(want.type));
   const asked = useAsked<{ availability: Availability }>(
     "v1/availability",
-    bodyOf(question, zone.value, 8, parametersOf),
+    waits ? null : bodyOf(question, zone.value, 8, parametersOf),
   );
   const found = asked.data?.availability ?? null;
   const [booked, setBooked] = useState<Opening | null>(null);

@@ -2,11 +2,11 @@
 /** One resource of any kind: what it is, its state, and who has it when. */
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { type Kind, kindOf } from "../api/kinds.ts";
+import { type Kind, kindOf, kindsRead } from "../api/kinds.ts";
 import { useLive } from "../api/live.ts";
 import { may } from "../api/session.ts";
 import type { Resource } from "../api/types.ts";
-import { PageHead, Skeleton, Trouble, When } from "../parts/basics.tsx";
+import { Empty, PageHead, Skeleton, Trouble, When } from "../parts/basics.tsx";
 import { go, hrefOf, place } from "../router.ts";
 import { range } from "../time/format.ts";
 import { present } from "../time/now.ts";
@@ -27,7 +27,19 @@ export function ResourcePage() {
   const { params } = place.value;
   const kind = kindOf(params.get("kind") ?? "");
   const id = params.get("id") ?? "";
-  if (!kind) return <Skeleton lines={6} />;
+  if (!kind && !kindsRead.value) return <Skeleton lines={6} />;
+  if (!kind) {
+    const all = (
+      <a class="button primary" href={hrefOf("resources")}>
+        All resources
+      </a>
+    );
+    return (
+      <Empty title="There is no such kind of resource" action={all}>
+        The address may be an old one.
+      </Empty>
+    );
+  }
   return <One key={`${kind.name} ${id}`} kind={kind} id={id} />;
 }
 

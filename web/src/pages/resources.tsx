@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Resources of every kind: what can be reserved; for operators also registering and changing it. */
 import { useState } from "preact/hooks";
-import { type Kind, kinds, regions } from "../api/kinds.ts";
+import { type Kind, kinds, kindsRead, regions } from "../api/kinds.ts";
 import { useLive } from "../api/live.ts";
 import { may } from "../api/session.ts";
 import type { Link, Resource } from "../api/types.ts";
@@ -26,7 +26,19 @@ export function ResourcesPage() {
       <PageHead title="Resources" lead="What this cloud has to reserve, of every kind.">
         {kind && <Register kind={kind} />}
       </PageHead>
-      {kinds.value.length === 0 && <Skeleton lines={6} />}
+      {kinds.value.length === 0 &&
+        (kindsRead.value ? (
+          <Empty
+            title="The kinds of resources could not be read"
+            action={
+              <button type="button" onClick={() => window.location.reload()}>
+                Try again
+              </button>
+            }
+          />
+        ) : (
+          <Skeleton lines={6} />
+        ))}
       {kinds.value.length > 1 && kind && (
         <div class="row filters">
           <Chips

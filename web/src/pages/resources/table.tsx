@@ -6,11 +6,10 @@ import { may } from "../../api/session.ts";
 import type { Resource } from "../../api/types.ts";
 import { hrefOf } from "../../router.ts";
 import { attributeInWords, capacityInWords } from "../../words/values.ts";
-import { FeedsDialog } from "../lease/feeds.tsx";
 import { DeleteDialog, DisableDialog, EditDialog, subjectOf } from "./dialogs.tsx";
 import { ResourceState, usePromised } from "./state.tsx";
 
-export type ResourceAction = "edit" | "disable" | "delete" | "feed";
+export type ResourceAction = "edit" | "disable" | "delete";
 
 const AT_ONCE = 100;
 
@@ -137,11 +136,7 @@ export function ResourceDialog(props: {
       return <EditDialog {...rest} />;
     case "disable":
       return <DisableDialog {...rest} />;
-    case "delete":
-      return <DeleteDialog {...rest} />;
     default:
-      return (
-        <FeedsDialog resource={{ label: resource.label ?? resource.id, name: nameOf(resource) }} onClose={onClose} />
-      );
+      return <DeleteDialog {...rest} />;
   }
 }
