@@ -11,6 +11,7 @@ from enum import Enum
 from blazar.model.duration import Duration
 from blazar.model.errors import PreconditionFailed
 from blazar.model.lease import Json, Lease
+from blazar.model.resource import PropertyValue
 
 
 class Now(Enum):
@@ -187,6 +188,7 @@ class ResourceChange:
     ``disabled`` None leaves that unchanged; ``disabling`` None leaves the reason and the end of a resource that is
     disabled already. ``open_to`` are the projects that may use the resource, None for all; it is
     applied only if ``sets_projects``. ``edits``: only if the resource has one of these counts of edits.
+    ``attributes``: what its registration said of it, of kinds that let it be changed.
     """
 
     capabilities: Mapping[str, str | None]
@@ -195,3 +197,4 @@ class ResourceChange:
     sets_projects: bool = False
     disabling: Disabling | None = None
     edits: tuple[int, ...] | None = None
+    attributes: Mapping[str, PropertyValue] = field(default_factory=dict)

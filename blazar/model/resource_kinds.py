@@ -20,6 +20,7 @@ class KindShape:
     fields that name a resource to register, ``attributes`` has the schemas of what the cloud tells of it, by name.
     Everybody may see the ``public`` attributes, of which a row of the calendar has the ``shown`` ones (the others are
     in its capacity), and if it is ``named`` also ids and names; members see a label in their place otherwise.
+    ``changeable`` are the fields of the registration that can be changed later, as attributes of the same names.
     """
 
     noun: str
@@ -29,6 +30,7 @@ class KindShape:
     public: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     named: bool = False
+    changeable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

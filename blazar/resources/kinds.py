@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
+from blazar.model.errors import InvalidInput, pointing_at
 from blazar.model.lease import Json
 from blazar.model.requests import Registration
 from blazar.model.resource import PropertyValue, Resource, ResourceDetails, ResourceInventory, ResourceKind, noun
@@ -212,6 +213,22 @@ class CompleteKind:
     def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return what is stored of a resource that can be registered. InvalidInput, NotFound, Conflict."""
         return self._checked("details", self._plain.details(in_cloud))
+
+    def redescribed(self, resource: Resource, attributes: Mapping[str, PropertyValue]) -> ResourceDetails:
+        """Return what is stored of a registered resource with other attributes: as if it were registered with them.
+
+        InvalidInput, also for attributes that are not ``changeable``.
+        """
+        for name in sorted(attributes.keys() - set(self.shape.changeable)):
+            can = f"; what can be changed is {', '.join(self.shape.changeable)}" if self.shape.changeable else ""
+            with pointing_at("/attributes"):
+                raise InvalidInput(f"{name[:80]} of a {self.shape.noun} cannot be changed{can}", pointer=f"/{name}")
+        fields = self.shape.registration.get("properties")
+        names = fields.keys() if isinstance(fields, Mapping) else ()
+        known = {name: resource.attributes[name] for name in names if name in resource.attributes}
+        with pointing_at("/attributes"):
+            found = self.find(Registration({"name": resource.name, **known, **attributes}, {}))
+            return self.details(replace(as_stored(resource), attributes=found.attributes))
 
     def check_unused(self, in_cloud: CloudResource) -> None:
         """Raise Conflict if a registered resource is in use outside of reservations; by default never."""

@@ -17,8 +17,9 @@ from blazar.model.requests import Disabling, ResourceChange
 from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty, noun
 from blazar.store import resource_queries
 from blazar.store.catalog import CatalogCache, ResourceCatalog
-from blazar.store.rows import RESERVATION_COLUMNS, chunks, details_row, property_of, reservation_of, resource_of
-from blazar.store.tables import allocations, reservations, resource_capabilities, resource_properties, resources
+from blazar.store.promised import check_capacity, reservations_on
+from blazar.store.rows import chunks, details_row, property_of, resource_of
+from blazar.store.tables import allocations, resource_capabilities, resource_properties, resources
 from blazar.store.transactions import Clash, Transactions
 
 DETAILS = ("attributes", "capacity", "limits", "traits")
@@ -105,13 +106,19 @@ class ResourceStore:
         return self._transactions.write(work)
 
     def change(
-        self, resource_id: int, change: ResourceChange, *, at: datetime, check: ChangeCheck | None = None
+        self,
+        resource_id: int,
+        change: ResourceChange,
+        *,
+        at: datetime,
+        check: ChangeCheck | None = None,
+        details: ResourceDetails | None = None,
     ) -> Resource:
-        """Set or remove (None) capabilities; enable or disable the resource; set its projects.
+        """Set or remove (None) capabilities; enable or disable the resource; set its projects, and its details.
 
-        NotFound; PreconditionFailed if its edits are not those that were asked for.
+        NotFound; PreconditionFailed if its edits are not those that were asked for; Conflict if more is promised of it.
         """
-        columns: dict[str, object] = {}
+        columns: dict[str, object] = {} if details is None else details_row(details)
         if change.disabled is not None:
             columns |= {"disabled": change.disabled, **_disabling_of(change, at)}
         if change.sets_projects:
@@ -123,10 +130,14 @@ class ResourceStore:
             _check_edits(connection, resource_id, change.edits)
             known = resource_queries.capabilities_of(connection, resource_id)
             changed = frozenset(name for name, value in change.capabilities.items() if known.get(name, value) != value)
+            changed |= change.attributes.keys()
             if check is not None and changed:
-                check(changed, _reservations_on(connection, resource_id))
+                check(changed, reservations_on(connection, resource_id))
             resource_queries.set_capabilities(connection, kind, resource_id, change.capabilities, at)
-            return resource_queries.load(connection, kind, resources.c.id == resource_id)[0]
+            (made,) = resource_queries.load(connection, kind, resources.c.id == resource_id)
+            if details is not None:
+                check_capacity(connection, made, at)
+            return made
 
         for _ in range(CLASHES):
             # The same property may be added concurrently; after that it exists.
@@ -357,15 +368,6 @@ def _disabling_columns(disabling: Disabling, *, since: object) -> dict[str, obje
         "disabled_since": since,
         "disabled_until": disabling.until,
     }
-
-
-def _reservations_on(connection: Connection, resource_id: int) -> tuple[Reservation, ...]:
-    """Return the reservations to which a resource is promised."""
-    promised = sa.select(allocations.c.reservation_id).where(
-        allocations.c.resource_id == resource_id, allocations.c.released_at.is_(None)
-    )
-    rows = connection.execute(sa.select(*RESERVATION_COLUMNS).where(reservations.c.id.in_(promised))).all()
-    return tuple(reservation_of(row) for row in rows)
 
 
 def _failures(connection: Connection, ids: Collection[int]) -> Mapping[int, str | None]:

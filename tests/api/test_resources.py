@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from blazar.model.resource_kinds import KindShape
 from blazar.resources.kinds import CompleteKind
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
-from tests.world import World, a_host, addresses, devices, servers, things
+from tests.world import World, a_host, addresses, devices, servers, things, units
 
 VERSION = {"OpenStack-API-Version": "reservation 1.2"}
 MEMBER = {**VERSION, **token()}
@@ -89,6 +90,32 @@ def test_a_thing_with_a_hook_is_registered_and_leased_and_members_never_see_its_
         refused = http.post("/v1/resources/generic", json={**body, "name": "m", **wrong}, headers=VERSION)
         (field,) = wrong
         assert (refused.status_code, refused.json["errors"][0]["pointer"]) == (400, f"/{field}")
+
+
+def test_what_a_registration_has_said_of_a_thing_is_changed(world, http):
+    thing = world.register_thing("microscope-1", capacity=4)
+    url = f"/v1/resources/generic/{thing.external_id}"
+    change = {"attributes": {"capacity": 6, "hook_url": "https://new.example/"}, "properties": {"lens": "40"}}
+    changed = http.put(url, json=change, headers=VERSION)
+    assert changed.status_code == 200, changed.text
+    assert changed.json["resource"]["attributes"] == {"class": "microscope", **change["attributes"]}
+    assert (changed.json["resource"]["capacity"], changed.json["resource"]["properties"]) == (
+        {"UNIT": 6},
+        {"lens": "40"},
+    )
+    world.lease(units(5), start=timedelta(hours=1))
+    refused = http.put(url, json={"attributes": {"capacity": 4}}, headers=VERSION)
+    assert (refused.status_code, refused.json["errors"][0]["code"]) == (409, "reservation.resource_in_use")
+    for wrong in ({"capacity": 0}, {"name": "x"}, {"capacity": [1]}, {"class": None}):
+        refused = http.put(url, json={"attributes": wrong}, headers=VERSION)
+        (field,) = wrong
+        assert (refused.status_code, refused.json["errors"][0]["pointer"]) == (400, f"/attributes/{field}"), (
+            refused.text
+        )
+    assert http.put(url, json={"attributes": {}}, headers=VERSION).status_code == 400
+    late = {**VERSION, "If-Match": '"0.1.m"'}
+    assert http.put(url, json={"attributes": {"capacity": 9}}, headers=late).status_code == 412
+    assert http.put(url, json={"attributes": {"capacity": 9}}, headers=MEMBER).status_code == 403
 
 
 def test_a_misspelt_field_of_a_reservation_of_things_is_refused_and_ids_may_be_asked_for(world, http):

@@ -137,6 +137,7 @@ def change(body: Json, edits: tuple[int, ...] | None) -> ResourceChange:
         sets_projects="authorized_projects" in body,
         disabling=_disabling(body.get("disabled")),
         edits=edits,
+        attributes=body.get("attributes", {}),
     )
 
 

@@ -47,6 +47,24 @@ _KIND = in_path("kind", "the name of a kind, as in GET /v1/resources")
 _ID = in_path("resource_id", "the id of the resource")
 _NAME = in_path("name", "the name of a property")
 _ONE = an_object({"resource": ref("Resource")})
+_CHANGE: Json = {
+    **CHANGE,
+    "description": "an object with properties, attributes, disabled or authorized_projects",
+    "properties": {
+        **CHANGE["properties"],
+        "attributes": {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 50,
+            "additionalProperties": {
+                "type": ["string", "integer", "number", "boolean", "null"],
+                "maxLength": 65535,
+                "description": "a value as at the registration",
+            },
+            "description": 'an object with what the kind lets be changed, such as {"capacity": 8}',
+        },
+    },
+}
 _route = partial(Route, root=Root.V1, since=(1, 2))
 _on_kind = partial(_route, path="/resources/{kind}", parameters=(_KIND,), errors=(404,))
 _on_one = partial(_route, path="/resources/{kind}/{resource_id}", parameters=(_KIND, _ID), errors=(404,))
@@ -168,8 +186,9 @@ ROUTES = (
         rule=rules.PUT,
         body=Body(
             "ResourceUpdate",
-            CHANGE,
+            _CHANGE,
             (
+                {"attributes": {"capacity": 8, "hook_url": "https://lab.example/hook"}},
                 {"properties": {"rack": "r8", "gpu": None}, "authorized_projects": ["physics"]},
                 {"disabled": {"reason": "fan replaced", "until": "2030-12-01T00:00:00Z"}},
                 {"disabled": None},

@@ -25,7 +25,7 @@ from blazar.model.errors import BlazarError, Conflict, InvalidInput, NotFound
 from blazar.model.lease import Json, Reservation
 from blazar.model.paging import Page
 from blazar.model.requests import Disabling, Registration, ResourceChange
-from blazar.model.resource import PropertyValues, Resource, ResourceKind, ResourceProperty, noun
+from blazar.model.resource import PropertyValues, Resource, ResourceDetails, ResourceKind, ResourceProperty, noun
 from blazar.model.resource_kinds import KindList
 from blazar.model.resource_pages import (
     AllocationPage,
@@ -141,16 +141,32 @@ class ResourceService:
     def change(self, kind: ResourceKind, resource_id: str, change: ResourceChange) -> Resource:
         """Set and remove capabilities, disable or enable, set the projects that may use it: all or nothing.
 
-        Conflict if a live reservation on the resource asks for a capability. Its allocations stay.
+        Conflict if a live reservation on the resource asks for a capability or an attribute, or more is promised than
+        there would be. Its allocations stay.
         """
         if replace(change, edits=None) == ResourceChange({}):
             raise InvalidInput("nothing to change: give at least one capability as key and value")
-        _check_keys(self._of(kind), change.capabilities)
+        plain = self._of(kind)
+        _check_keys(plain, change.capabilities)
         resource = self.one(kind, resource_id)
+        details: ResourceDetails | None = None
+        if change.attributes:
+            details = plain.redescribed(resource, change.attributes)
+            differ = {name for name in change.attributes if details.attributes[name] != resource.attributes[name]}
+            # The others are of this moment: a change by somebody else meanwhile is not lost.
+            change = replace(
+                change,
+                attributes={name: details.attributes[name] for name in differ},
+                edits=(resource.edits,) if change.edits is None else change.edits,
+            )
         if change.disabling is not None:
             change = replace(change, disabling=self._dated(change.disabling))
         changed = self._store.change(
-            resource.id, change, at=self._clock.now(), check=partial(self._check_not_required, noun(kind))
+            resource.id,
+            change,
+            at=self._clock.now(),
+            check=partial(self._check_not_required, noun(kind)),
+            details=details,
         )
         if changed.disabled_until is not None:
             self._enabling.wake()

@@ -78,6 +78,8 @@ SHAPE = KindShape(
     public=(DEVICE_TYPE, DEVICE_DRIVER, UID),
     shown=(DEVICE_TYPE, DEVICE_DRIVER, UID),
     named=True,
+    # Not its driver: what a hook has handed over, a hook has to take back.
+    changeable=(HOOK_URL,),
 )
 
 

@@ -63,6 +63,7 @@ SHAPE = KindShape(
     public=(CLASS, CAPACITY),
     shown=(CLASS, CAPACITY),
     named=True,
+    changeable=(CLASS, CAPACITY, HOOK_URL),
 )
 
 

@@ -74,6 +74,12 @@ class _OneOfKind(_OfKind, One):
         add_zone(parser)
         return parser
 
+    def fields(self, kind_name: str, texts: Mapping[str, str]) -> dict[str, Any]:
+        """Return fields of a registration as the kind has them. CommandError."""
+        kind = {each.name: each for each in self.library.kinds()}.get(kind_name)
+        known = kind.registration.get("properties", {}) if kind else {}
+        return {name: _value(name, text, known.get(name, {})) for name, text in texts.items()}
+
     def told(self, resource: RegisteredResource, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
         """Return what is known of a resource."""
         return [SHOWN, self.cells(row(resource), SHOWN, parsed_args)]
@@ -170,11 +176,7 @@ class RegisterResource(_OneOfKind):
         """Register it."""
         times.zone(parsed_args.timezone)
         properties = pairs(parsed_args.property, "--property")
-        texts = pairs(parsed_args.fields, "The field")
-        found = {each.name: each for each in self.library.kinds()}
-        kind = found.get(parsed_args.kind)
-        fields = kind.registration.get("properties", {}) if kind else {}
-        given = {name: _value(name, text, fields.get(name, {})) for name, text in texts.items()}
+        given = self.fields(parsed_args.kind, pairs(parsed_args.fields, "The field"))
         made = self.library.resources(parsed_args.kind).register(given, properties=properties)
         return self.told(made, parsed_args)
 
@@ -207,6 +209,14 @@ class SetResource(_OneOfKind):
             default=[],
             help="property to remove (may be repeated)",
         )
+        parser.add_argument(
+            "--field",
+            metavar="<field>=<value>",
+            action="append",
+            default=[],
+            help="field of its registration that its kind lets be changed, such as capacity=4 of a generic resource "
+            "(may be repeated)",
+        )
         use = parser.add_mutually_exclusive_group()
         use.add_argument("--disable", action="store_true", help="have it take no new leases")
         use.add_argument("--enable", action="store_true", help="have it take leases again")
@@ -226,11 +236,14 @@ class SetResource(_OneOfKind):
 
     def take_action(self, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
         """Change it."""
-        change = self._change(parsed_args)
-        if not change:
+        change, fields = self._change(parsed_args), pairs(parsed_args.field, "--field")
+        if not change and not fields:
             raise exception.CommandError("Nothing to change; give at least one option", code=400)
         resources = self.library.resources(parsed_args.kind)
-        return self.told(resources.change(resources.find(parsed_args.id).id, **change), parsed_args)
+        given = self.fields(parsed_args.kind, fields) if fields else {}
+        found = resources.find(parsed_args.id).id
+        made = resources.change_attributes(found, given, **change) if given else resources.change(found, **change)
+        return self.told(made, parsed_args)
 
     def _change(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
         change: dict[str, Any] = {}

@@ -71,6 +71,17 @@ class Resources(Registered[RegisteredResource]):
         filters["property"] = Repeated(wanted) if wanted else None
         return super().list(fields=fields, limit=limit, **filters)
 
+    def change_attributes(
+        self, resource_id: str, attributes: Mapping[str, Any], *, if_match: str | None = None, **more: Any
+    ) -> RegisteredResource:
+        """Change what the registration has said of a resource, and what ``change`` does besides; return it.
+
+        Only of kinds that let it be changed, such as the capacity of a generic resource. Conflict if more is promised.
+        """
+        headers = {"If-Match": if_match} if if_match else None
+        body = {"attributes": dict(attributes), **more}
+        return self._decoded(self._ask("PUT", self._path(resource_id), body=body, headers=headers))
+
     def refresh(self, resource_id: str) -> RegisteredResource:
         """Have the service read the cloud's data about a resource again, and return it."""
         return self._decoded(self._ask("POST", f"{self._path(resource_id)}/refresh", repeatable=True))

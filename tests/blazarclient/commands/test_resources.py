@@ -144,3 +144,11 @@ def test_an_older_service_is_told_to_be_too_old(run: Run, requests_mock: Any) ->
     code, _, err = run("resource", "list", "telescope")
     assert code != 0
     assert "1.2" in err
+
+
+def test_fields_of_the_registration_are_changed_as_the_kind_has_them(run: Run, telescopes: Any) -> None:
+    code, _, err = run("resource", "set", "telescope", "t-1", "--field", "mirror=6", "--property", "site=tololo")
+    assert (code, err) == (0, "")
+    (request,) = sent(telescopes, "PUT")
+    assert request.json() == {"attributes": {"mirror": 6}, "properties": {"site": "tololo"}}
+    assert run("resource", "set", "telescope", "t-1", "--field", "mirror=large")[0] == 1
