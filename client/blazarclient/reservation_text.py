@@ -25,7 +25,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "virtual:instance": (*_COMMON, "vcpus", "memory_mb", "disk_gb", "amount", "affinity", "resource_properties"),
     "flavor:instance": (*_COMMON, "flavor_id", "amount", "affinity", "resource_properties"),
     "virtual:floatingip": (*_COMMON, "network_id", "amount", "required_floatingips"),
-    NETWORK: (*_COMMON, "network_name", "network_description", "network_properties", "resource_properties"),
+    NETWORK: (*_COMMON, "network_name", "network_description", "network_properties", "resource_properties", "subnet"),
     DEVICE: (*_COMMON, "min", "max", "resource_properties"),
 }
 """Keys by resource type. Reservations of other types are passed on with whatever keys they have."""

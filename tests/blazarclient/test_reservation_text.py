@@ -76,3 +76,18 @@ def test_references_of_a_new_lease_name_others_of_its_reservations(networks, sen
     check_references([network, good])
     with pytest.raises(IncorrectLease, match=sentence):
         check_references([network, read_reservation(f"resource_type=virtual:server,networks={networks}")])
+
+
+def test_servers_with_a_network_of_their_lease_are_written_in_one_line():
+    text = 'resource_type=network,network_name=lab,subnet={"cidr": "10.0.0.0/24"}'
+    assert read_reservation(text)["subnet"] == {"cidr": "10.0.0.0/24"}
+    text = "resource_type=virtual:server,flavor=42,image=7,networks=@0,volumes=@1,floating_ip=@2,amount=2"
+    assert read_reservation(text) == {
+        "resource_type": "virtual:server",
+        "flavor": "42",
+        "image": "7",
+        "networks": [{"reservation": 0}],
+        "volumes": [{"reservation": 1}],
+        "floating_ip": {"reservation": 2},
+        "amount": 2,
+    }

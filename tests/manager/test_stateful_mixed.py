@@ -28,7 +28,19 @@ from blazar.store import tables
 from tests.promises import check_promises
 from tests.tables import new_sqlite
 from tests.uses import TYPES_WITH_USES, using
-from tests.world import World, a_host, a_network, addresses, devices, flavored, instances, things, units, volumes
+from tests.world import (
+    World,
+    a_host,
+    a_network,
+    addresses,
+    devices,
+    flavored,
+    instances,
+    servers,
+    things,
+    units,
+    volumes,
+)
 
 HOSTS = 4
 SIZES = st.sampled_from([1, 3, 8, 16, 31])
@@ -69,6 +81,10 @@ KINDS: Mapping[str, Kind] = {
     "virtual:volume": Kind(
         st.builds(volumes, st.integers(1, 3), size=st.sampled_from([5, 10]), mode=st.sampled_from(["volume", "quota"])),
         changes(amount=AMOUNTS, size=st.sampled_from([5, 10, 15])),
+    ),
+    "virtual:server": Kind(
+        st.builds(servers, AMOUNTS, vcpus=SIZES, affinity=AFFINITIES, user_data=st.sampled_from([None, "IyE="])),
+        changes(amount=AMOUNTS, vcpus=SIZES, affinity=AFFINITIES),
     ),
     "generic": Kind(
         st.one_of(st.builds(things, st.integers(1, 2), st.integers(2, 3)), st.builds(units, AMOUNTS)),
