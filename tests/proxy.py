@@ -25,15 +25,15 @@ class Proxy:
         """How many ends of connections are open: two each."""
         return len(self._open)
 
-    def mend(self) -> None:
-        """Let connections through (again), at the same port."""
+    def mend(self, *, silent: bool = False) -> None:
+        """Let connections through (again), at the same port; ``silent``: take them, and never answer."""
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))
         listener.listen(64)
         self.port = listener.getsockname()[1]
         self._listener = listener
-        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+        threading.Thread(target=self._accept, args=(listener, silent), daemon=True).start()
 
     def cut(self) -> None:
         """Break every connection and refuse new ones, as a server does that is stopped."""
@@ -54,12 +54,16 @@ class Proxy:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket, silent: bool) -> None:
         while True:
             try:
                 near, _ = listener.accept()
             except OSError:
                 return
+            if silent:
+                with self._lock:
+                    self._open.add(near)
+                continue
             try:
                 far = socket.create_connection(self._to, timeout=10)
             except OSError:

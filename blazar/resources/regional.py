@@ -54,9 +54,10 @@ class RegionalType(CompleteType):
 
     def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return the demand after a change, for resources of the reservation's region. InvalidInput if it asks for
-        those of another.
+        those of another; CloudUnavailable if that is not configured any more.
         """
         region = task.reservation.region or self._regions.default
+        self.within(region)
         demand = super().demand_again(task, parameters, known=known)
         if region not in self._regions.allowed(demand.requirement):
             raise InvalidInput(

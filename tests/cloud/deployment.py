@@ -40,6 +40,7 @@ os_auth_port = {keystone.port}
 os_admin_username = blazar
 os_admin_password = {password}
 os_admin_project_name = service
+os_region_name = RegionOne
 
 [manager]
 rpc_topic = {topic}

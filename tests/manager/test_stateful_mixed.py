@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from sqlalchemy.engine import Engine
 
 from blazar.clouds.ports import Flavor
 from blazar.model import resource
@@ -107,7 +108,7 @@ class Mixed(RuleBasedStateMachine):
     def begin(self, shared: list[ReservationRequest]) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.engine = new_sqlite(Path(self.folder.name) / "blazar.sqlite")
-        self.world = World(self.engine, hosts=HOSTS, types=TYPES_WITH_USES)
+        self.world = self.new_world(self.engine)
         self.world.register_addresses(*range(10, 14))
         self.world.register_segments(101, 102, 103)
         self.world.register_pools(1, 2)
@@ -119,6 +120,9 @@ class Mixed(RuleBasedStateMachine):
             self.world.simulated.operators.offer_flavor(flavor)
         for room in shared:
             self.attempt(lambda room=room: self.world.lease(room, hours=9))
+
+    def new_world(self, engine: Engine) -> World:
+        return World(engine, hosts=HOSTS, types=TYPES_WITH_USES)
 
     def teardown(self) -> None:
         if not hasattr(self, "world"):

@@ -53,16 +53,21 @@ def _located(regions: Regions, given: Mapping[str, Any], *, strict: bool) -> Loc
         return Located(None, every, given)
     rest = {name: value for name, value in given.items() if name != REGION}
     asked = given.get(REGION)
+    if asked is not None and asked not in every:
+        raise InvalidInput(
+            f"region is {quoted(asked)}; give one of {', '.join(every)}",
+            code="unknown_reference",
+            pointer="/region",
+            data={"allowed": list(every)},
+        )
+    wanted = parse_requirement(given.get(REQUIREMENT), field=REQUIREMENT)
     if asked is not None:
-        if asked not in every:
+        if REGION in keys(wanted) and asked not in (allowed := regions.allowed(wanted)):
             raise InvalidInput(
-                f"region is {quoted(asked)}; give one of {', '.join(every)}",
-                code="unknown_reference",
+                f"region is {quoted(asked)}, and {REQUIREMENT} allows {', '.join(allowed) or 'none'}; leave one out",
                 pointer="/region",
-                data={"allowed": list(every)},
             )
         return Located(str(asked), (str(asked),), rest)
-    wanted = parse_requirement(given.get(REQUIREMENT), field=REQUIREMENT)
     if REGION not in keys(wanted):
         return Located(None, every, rest)
     regions.check(wanted, REQUIREMENT)

@@ -28,6 +28,7 @@ class TwoRegions(World):
 
     def __init__(self, engine: Engine, *, hosts: int = 2, register: bool = True, **more: Any) -> None:
         clock = ManualClock()
+        self.regions = REGIONS
         self.second = SimulatedCloud(MemoryStorage(of_size(hosts)), clock=clock, faults=Faults(sleep=lambda _: None))
         super().__init__(engine, hosts=hosts, register=False, state=of_size(hosts), clock=clock, **more)
         for number in range(1, hosts + 1) if register else ():
@@ -35,7 +36,7 @@ class TwoRegions(World):
                 self.register_in(region, f"node-{number}")
 
     def another_manager(self, **_: Any) -> ManagerService:
-        clouds = {"R1": self.simulated.cloud, "R2": self.second.cloud}
+        clouds = dict(zip(self.regions, (self.simulated.cloud, self.second.cloud), strict=False))
         made = {
             name: (
                 tuple(make(cloud, self.host_settings) for make in self._types),
@@ -43,13 +44,18 @@ class TwoRegions(World):
             )
             for name, cloud in clouds.items()
         }
-        types, kinds = combined(REGIONS, made)
+        types, kinds = combined(self.regions, made)
         return ManagerService(
             self.store,
             self.clock,
             self.settings,
-            Plugins(types, kinds, self.notifier, self.enforcement, REGIONS),
+            Plugins(types, kinds, self.notifier, self.enforcement, self.regions),
         )
+
+    def configured_for(self, *names: str) -> None:
+        """Go on with a manager that serves these regions, the first of them on the first cloud."""
+        self.regions = Regions(names)
+        self.manager = self.another_manager()
 
     def register_in(self, region: str, name: str) -> Resource:
         return self.manager.resources.register(HOST, Registration({"name": name, "region": region}))
