@@ -23,7 +23,8 @@ NETWORK = "network"
 VOLUME = "virtual:volume"
 SERVER = "virtual:server"
 THINGS = ("device", "generic")
-BESIDE_HOSTS = (ADDRESS, NETWORK, VOLUME, *THINGS)
+STACK = "virtual:stack"
+BESIDE_HOSTS = (ADDRESS, NETWORK, VOLUME, STACK, *THINGS)
 """Types that have nothing on hosts."""
 ZONES = ("az-1", "az-2")
 SETTLED = frozenset({LeaseStatus.ACTIVE, LeaseStatus.PENDING, LeaseStatus.TERMINATED})

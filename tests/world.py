@@ -52,6 +52,7 @@ from blazar.resources.kinds import Uses
 from blazar.resources.networks.kind import NetworkSegments
 from blazar.resources.networks.type import NetworkReservation
 from blazar.resources.servers.type import VirtualServer
+from blazar.resources.stacks.type import VirtualStack
 from blazar.resources.volumes.kind import VolumePools
 from blazar.resources.volumes.type import VirtualVolume
 from blazar.store.store import Store
@@ -96,6 +97,10 @@ def _volumes(cloud: Cloud, settings: HostSettings) -> ResourceType:
     return VirtualVolume(cloud, before_end=settings.before_end)
 
 
+def _stacks(cloud: Cloud, settings: HostSettings) -> ResourceType:
+    return VirtualStack(cloud, before_end=settings.before_end)
+
+
 TYPES = (
     PhysicalHost,
     VirtualInstance,
@@ -106,6 +111,7 @@ TYPES = (
     _things,
     _volumes,
     VirtualServer,
+    _stacks,
 )
 
 

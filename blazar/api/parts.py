@@ -13,7 +13,7 @@ from blazar.api import info, openapi, service
 from blazar.api.availability import routes as availability
 from blazar.api.calendar import routes as calendar
 from blazar.api.feeds import routes as feeds
-from blazar.api.kinds import devices, generic, instances, networks, servers, volumes
+from blazar.api.kinds import devices, generic, instances, networks, servers, stacks, volumes
 from blazar.api.kinds.floating_ips import routes as floating_ips
 from blazar.api.kinds.hosts import routes as hosts
 from blazar.api.leases import routes as leases
@@ -35,6 +35,7 @@ BUILTIN: tuple[Part, ...] = (
     generic.PART,
     volumes.PART,
     servers.PART,
+    stacks.PART,
     resources.PART,
     calendar.PART,
     feeds.PART,

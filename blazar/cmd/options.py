@@ -165,6 +165,7 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
             "generic.plugin",
             "virtual.volume.plugin",
             "virtual.server.plugin",
+            "virtual.stack.plugin",
         ],
         help="Resource types to enable, by entry point name.",
     ),

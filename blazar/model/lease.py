@@ -27,7 +27,10 @@ SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
 }
 """Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""
 
-SECRETS: Mapping[str, tuple[str, ...]] = {"virtual:server": ("user_data", "source_flavor")}
+SECRETS: Mapping[str, tuple[str, ...]] = {
+    "virtual:server": ("user_data", "source_flavor"),
+    "virtual:stack": ("secret",),
+}
 """Parameters that are kept for the start, and are never shown or sent to anybody, by resource type."""
 
 

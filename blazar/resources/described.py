@@ -13,6 +13,7 @@ from blazar.resources.instances.schemas import FLAVOR, VIRTUAL
 from blazar.resources.networks.schema import SCHEMA as NETWORKS
 from blazar.resources.schemas import Schema
 from blazar.resources.servers.schema import SCHEMA as SERVERS
+from blazar.resources.stacks.schema import SCHEMA as STACKS
 from blazar.resources.volumes.schema import SCHEMA as VOLUMES
 
 SCHEMAS: Mapping[str, Schema] = {
@@ -25,6 +26,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "generic": GENERIC,
     "virtual:volume": VOLUMES,
     "virtual:server": SERVERS,
+    "virtual:stack": STACKS,
 }
 """What a request for a reservation of each of our types may have."""
 

@@ -35,7 +35,7 @@ from blazar.clouds.simulated.state import (
     State,
     SubnetState,
 )
-from blazar.clouds.simulated.templates import Expansion, Where, refused
+from blazar.clouds.simulated.templates import EXTERNAL, Expansion, Where, refused
 from blazar.model.errors import Conflict, NotFound
 
 SERVICE_USER = "blazar"
@@ -139,6 +139,8 @@ class SimulatedStacks(SimulatedService):
         """Make a resource, and return it with the reason if that failed."""
         properties, reason = resource.properties, ""
         name = str(properties.get("name") or resource.name)
+        if EXTERNAL in properties:
+            return StackResourceState(resource.name, resource.type, "")
         match resource.type:
             case "OS::Nova::Server":
                 reason = self._boot(state, project_id, id, name, _flavor(state, project_id, properties["flavor"]))
@@ -155,6 +157,8 @@ class SimulatedStacks(SimulatedService):
                 port = properties.get("port_id") or None
                 address = FloatingIpState(id, network.id, "", project_id, str(port) if port else None)
                 state.floating_ips[id] = address
+            case "OS::Neutron::FloatingIPAssociation":
+                state.floating_ips[str(properties["floatingip_id"])].port_id = str(properties["port_id"])
         return StackResourceState(resource.name, resource.type, id, reason)
 
     def _boot(self, state: State, project_id: str, id: str, name: str, flavor: FlavorState) -> str:
@@ -190,6 +194,8 @@ class SimulatedStacks(SimulatedService):
                 state.networks.pop(id, None)
             case "OS::Neutron::Port":
                 state.ports.pop(id, None)
+                for address in state.floating_ips.values():
+                    address.port_id = None if address.port_id == id else address.port_id
             case "OS::Neutron::FloatingIP":
                 state.floating_ips.pop(id, None)
         return ""

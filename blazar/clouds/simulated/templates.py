@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The resources of a template, as the simulated Heat makes them: parameters, groups, and templates among the files.
 
-Of the functions it knows those that most templates have: ``get_param``, ``get_resource``, ``get_attr``, ``get_file``.
+Of the functions it knows those that most templates have: ``get_param``, ``get_resource``, ``get_attr``, ``get_file``,
+``str_replace`` of the whole text.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ _DEFAULTS: Mapping[str, Mapping[str, object]] = {
 }
 _EMPTY = {"size": 0}
 """What properties have whose value only the run tells; the others have null."""
+
+EXTERNAL = "external_id"
+"""The property here of a resource that is there already: a stack neither makes nor deletes it."""
 
 Where = tuple[str, ...]
 """The names of a resource and of those that it is part of."""
@@ -74,6 +78,8 @@ class Expansion:
             shown = {key: _EMPTY.get(key) if value is None else value for key, value in found.items()}
             # A size that was not given is null; one that the run tells is 0.
             shown |= {key: None for key in found if key not in properties}
+            if "external_id" in definition:
+                shown[EXTERNAL] = definition["external_id"]
             yield where, PlannedResource(name, definition["type"], shown, within[-1] if within else "")
 
     def _resolved(self, value: Any, parameters: Mapping[str, object], within: Where) -> Any:
@@ -92,6 +98,9 @@ class Expansion:
                     return None
                 case "get_file":
                     return self.plan.files[argument]
+                case "str_replace":
+                    found = self._resolved(argument, parameters, within)
+                    return found["params"].get(found["template"], found["template"])
         return {key: self._resolved(each, parameters, within) for key, each in value.items()}
 
 

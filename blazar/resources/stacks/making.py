@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the stack of a reservation, and removes it whatever its state."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from blazar.clouds.ports import Cloud, Stack, StackPlan
+from blazar.clouds.ports.stacks import COMPLETE, CREATE, DELETE, FAILED
+from blazar.model.errors import CloudRefused, Conflict, NotFound, RoleMissing
+from blazar.model.lease import Content, ReservationStatus
+from blazar.model.reasons import Cause, ReasonCode
+from blazar.resources.base import Done, NotYet, Progress, Task
+from blazar.resources.floating_ips.registration import BLAZAR, mark
+from blazar.resources.networks.teardown import Teardown
+from blazar.resources.stacks.source import StackSource
+
+LOG = logging.getLogger(__name__)
+
+MOST_TRIES = 3
+"""How often a stack is made, and how often its deletion is tried with nothing gained."""
+
+SOON, LATER = timedelta(seconds=2), timedelta(seconds=15)
+
+_NETWORK = "OS::Neutron::Net"
+_ID, _REASON, _TRIES = "stack_id", "stack_reason", "tries"
+
+
+def plan_of(name: str, source: StackSource, timeout: int | None) -> StackPlan:
+    """Return what Heat makes a stack of."""
+    return StackPlan(name, source.template, source.texts, source.environment, source.parameters, timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is recorded of a reservation: its stack, what has failed of the last one, and how often."""
+
+    id: str | None = None
+    reason: str = ""
+    tries: int = 0
+
+    @classmethod
+    def of(cls, content: Content) -> Record:
+        """Return what a reservation keeps."""
+        id_, tries = content.values.get(_ID), content.values.get(_TRIES)
+        reason = str(content.values.get(_REASON) or "")
+        return cls(id_ if isinstance(id_, str) else None, reason, tries if isinstance(tries, int) else 0)
+
+    @property
+    def content(self) -> Content:
+        """Return it as a reservation keeps and shows it."""
+        tries = {_TRIES: self.tries} if self.tries else {}
+        return Content({_ID: self.id, _REASON: self.reason or None, **tries})
+
+    def failed(self, reason: str) -> Record:
+        """Return it after one more failure."""
+        return replace(self, reason=reason[:1000], tries=self.tries + 1)
+
+
+class StackMaking:
+    """Ensures the stacks of reservations. A stack is known by its recorded id, or else by its tag."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._stacks = cloud.stacks
+        self._teardown = Teardown(cloud.segments)
+
+    def ensure(self, task: Task, plan: Callable[[], StackPlan]) -> Progress:
+        """Ensure that the stack is complete. One that fails is deleted and made again; CloudRefused after some."""
+        record = Record.of(task.reservation.cloud_ids)
+        if task.reservation.status is ReservationStatus.ACTIVE:
+            # What its users have deleted or changed is theirs.
+            return Done()
+        stack = self._found(task, record)
+        if stack is None:
+            return self._made(task, record, plan)
+        record = replace(record, id=stack.id)
+        if (stack.action, stack.state) == (CREATE, COMPLETE):
+            return Done(replace(record, reason="", tries=0).content)
+        if stack.action == CREATE and stack.state != FAILED:
+            return NotYet(SOON, f"stack {stack.id} is being made", cloud_ids=record.content)
+        if stack.action == CREATE:
+            record = record.failed(stack.reason)
+        if stack.action != DELETE or stack.state == FAILED:
+            self._clear(task, stack)
+            self._delete(task, stack)
+        return NotYet(SOON, f"stack {stack.id} has failed and is being deleted: {record.reason}", _WAIT, record.content)
+
+    def as_it_is(self, task: Task) -> Progress:
+        """Return that nothing is to be done."""
+        return Done()
+
+    def remove(self, task: Task) -> Progress:
+        """Ensure that there is no stack of the reservation.
+
+        What keeps one from going is cleared, a few times; then it is left, and reported: its servers, volumes and
+        addresses go with the reservations that they are of.
+        """
+        record = Record.of(task.reservation.cloud_ids)
+        # Tries to make it do not count here.
+        tries = record.tries if record.reason.startswith(_STAYS) else 0
+        record = replace(record, tries=tries)
+        try:
+            stack = self._found(task, record)
+            if stack is None:
+                return Done(replace(record, tries=0, reason="").content)
+            record = replace(record, id=stack.id)
+            if stack.action == DELETE and stack.state != FAILED:
+                return NotYet(SOON, f"stack {stack.id} is being deleted", cloud_ids=record.content)
+            if stack.action == DELETE:
+                record = record.failed(f"{_STAYS}: {stack.reason}")
+                self._clear(task, stack)
+            self._delete(task, stack)
+        except RoleMissing as error:
+            record = record.failed(f"{_STAYS}: {error.message}")
+        if record.tries > MOST_TRIES:
+            LOG.error(
+                "Stack %s of reservation %s in project %s stays; delete it: %s",
+                record.id,
+                task.reservation.id,
+                task.lease.project_id,
+                record.reason,
+            )
+            return Done(record.content)
+        reason = record.reason or "the stack is being deleted"
+        return NotYet(LATER if record.tries else SOON, reason, _WAIT, record.content)
+
+    def _made(self, task: Task, record: Record, plan: Callable[[], StackPlan]) -> NotYet:
+        if record.tries >= MOST_TRIES:
+            raise CloudRefused(f"the stack was made {record.tries} times, and failed: {record.reason}")
+        tags = frozenset({BLAZAR, mark(task.reservation.id)})
+        id_ = self._stacks.create_stack(task.lease.project_id, plan(), tags=tags)
+        return NotYet(SOON, f"stack {id_} is being made", cloud_ids=replace(record, id=id_).content)
+
+    def _found(self, task: Task, record: Record) -> Stack | None:
+        """Return the stack that is there."""
+        project = task.lease.project_id
+        found = None if record.id is None else self._stacks.stack(project, record.id)
+        if found is None:
+            found = next(iter(self._stacks.stacks_with(project, mark(task.reservation.id))), None)
+        # Heat keeps what it has deleted for a while.
+        return None if found is not None and (found.action, found.state) == (DELETE, COMPLETE) else found
+
+    def _delete(self, task: Task, stack: Stack) -> None:
+        with suppress(NotFound):
+            self._stacks.delete_stack(task.lease.project_id, stack.id)
+
+    def _clear(self, task: Task, stack: Stack) -> None:
+        """Clear the networks of a stack of what users have built on them."""
+        if stack.action != DELETE:
+            return
+        for each in self._stacks.stack_resources(task.lease.project_id, stack.id):
+            if each.type == _NETWORK and each.physical_id:
+                with suppress(NotFound, Conflict):
+                    self._teardown.clear(each.physical_id)
+
+
+_STAYS = "it could not be deleted"
+_WAIT = Cause(ReasonCode.RESOURCE_NOT_READY)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of a reservation of a stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blazar.model.errors import InvalidInput
+from blazar.model.lease import Content, Json
+from blazar.resources.actions import BEFORE_END, checked_action
+from blazar.resources.base import Action
+from blazar.resources.parameters import quoted, whole_number
+from blazar.resources.stacks.pricing import AddressPrice, ServerPrice, StackPrice, VolumePrice
+from blazar.resources.stacks.source import ENVIRONMENT, FILES, PARAMETERS, TEMPLATE, StackSource
+
+NAME, TIMEOUT, TAKES, SECRET = "stack_name", "timeout_mins", "takes", "secret"
+MOST_MINUTES = 1440
+HIDDEN = "******"
+"""What is shown in place of a hidden parameter, as Heat does."""
+
+_DOCUMENTS = (TEMPLATE, FILES, ENVIRONMENT, PARAMETERS)
+_SECTIONS = ("parameters", "parameter_defaults")
+_STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,254}")
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What a stack takes: its price, the ids of its flavors, the resource of each address, and the names of key pairs.
+
+    Flavors and addresses are in the order of the price.
+    """
+
+    price: StackPrice
+    flavor_ids: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, values: Any) -> Takes:
+        """Return what a reservation keeps."""
+        price = StackPrice(
+            tuple(ServerPrice(each["flavor"], each["amount"]) for each in values["servers"]),
+            tuple(VolumePrice(each["volume_type"], each["size"], each["amount"]) for each in values["volumes"]),
+            tuple(AddressPrice(each["network_id"], len(each["resources"])) for each in values["addresses"]),
+        )
+        names = tuple(name for each in values["addresses"] for name in each["resources"])
+        flavor_ids = tuple(each["flavor_id"] for each in values["servers"])
+        return cls(price, flavor_ids, names, tuple(values["key_pairs"]))
+
+    @property
+    def values(self) -> Json:
+        """Return it as a reservation keeps and shows it."""
+        left = iter(self.addresses)
+        return {
+            "servers": [
+                {"flavor": each.flavor, "flavor_id": flavor_id, "amount": each.amount}
+                for each, flavor_id in zip(self.price.servers, self.flavor_ids, strict=True)
+            ],
+            "volumes": [
+                {"volume_type": each.volume_type, "size": each.size_gb, "amount": each.amount}
+                for each in self.price.volumes
+            ],
+            "addresses": [
+                {"network_id": each.network, "resources": [next(left) for _ in range(each.amount)]}
+                for each in self.price.addresses
+            ],
+            "key_pairs": list(self.keys),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StackParameters:
+    """The parameters that a reservation keeps; ``values`` are all of them, with what is secret."""
+
+    values: Json
+
+    @classmethod
+    def checked(cls, given: Json, source: StackSource, takes: Takes) -> StackParameters:
+        """Return the parameters of a request; InvalidInput names the field."""
+        name, timeout = given.get(NAME), given.get(TIMEOUT)
+        if name is not None and not (isinstance(name, str) and _STACK_NAME.fullmatch(name)):
+            raise InvalidInput(
+                f"{NAME} is {quoted(name)}; give a letter and up to 254 letters, digits, '_', '.' or '-'",
+                pointer=f"/{NAME}",
+            )
+        if timeout is not None and whole_number(timeout, TIMEOUT, least=1, what="minutes") > MOST_MINUTES:
+            raise InvalidInput(f"{TIMEOUT} is {timeout}; give at most {MOST_MINUTES} minutes", pointer=f"/{TIMEOUT}")
+        action = checked_action({BEFORE_END: "default", **given})
+        if action == Action.MIGRATION:
+            raise InvalidInput(
+                f"{BEFORE_END} is {action!r}, which moves servers of hosts; use 'snapshot', 'notification' or 'none'",
+                pointer=f"/{BEFORE_END}",
+            )
+        shown: dict[str, Any] = {key: given.get(key) for key in _DOCUMENTS}
+        secret: dict[str, Any] = {}
+        hidden = hidden_names(source)
+        for key, parsed in ((PARAMETERS, source.parameters), (ENVIRONMENT, source.environment)):
+            masked = _masked(parsed, hidden, is_environment=key == ENVIRONMENT)
+            if masked != parsed:
+                shown[key], secret[key] = masked, given[key]
+        kept = {NAME: name, TIMEOUT: timeout, BEFORE_END: action, TAKES: takes.values}
+        return cls({**shown, **kept, **({SECRET: secret} if secret else {})})
+
+    @property
+    def source(self) -> StackSource:
+        """Return what the stack is made of."""
+        secret = self.values.get(SECRET)
+        return StackSource.checked({**self.values, **(secret if isinstance(secret, Mapping) else {})})
+
+    @property
+    def takes(self) -> Takes:
+        """Return what the stack takes."""
+        return Takes.of(self.values[TAKES])
+
+    def name(self, reservation_id: str) -> str:
+        """Return the name of the stack."""
+        return str(self.values[NAME] or f"reservation-{reservation_id}")
+
+    @property
+    def timeout(self) -> int | None:
+        """Return after how many minutes Heat gives up; None for its default."""
+        timeout = self.values.get(TIMEOUT)
+        return timeout if isinstance(timeout, int) else None
+
+    @property
+    def action(self) -> str:
+        """Return the action before the end, as given."""
+        return str(self.values[BEFORE_END])
+
+    @classmethod
+    def of(cls, content: Content) -> StackParameters:
+        """Return the parameters that a reservation keeps."""
+        return cls(content.values)
+
+    @property
+    def content(self) -> Content:
+        """Return the parameters as a reservation keeps them."""
+        return Content(self.values)
+
+
+def hidden_names(source: StackSource) -> frozenset[str]:
+    """Return the parameters that the template says are hidden."""
+    parameters = source.template.get("parameters")
+    found = parameters.items() if isinstance(parameters, Mapping) else ()
+    return frozenset(name for name, schema in found if isinstance(schema, Mapping) and schema.get("hidden"))
+
+
+def without_secrets(text: str, source: StackSource) -> str:
+    """Return what Heat says of a template, without the values of hidden parameters."""
+    hidden = hidden_names(source)
+    sections = [source.parameters, *(source.environment.get(name) for name in _SECTIONS)]
+    values = {str(each[name]) for each in sections if isinstance(each, Mapping) for name in hidden & each.keys()}
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, HIDDEN) if value else text
+    return text
+
+
+def _masked(parsed: Json, hidden: frozenset[str], *, is_environment: bool) -> Json:
+    if not is_environment:
+        return {key: HIDDEN if key in hidden else value for key, value in parsed.items()}
+    return {
+        key: _masked(value, hidden, is_environment=False) if key in _SECTIONS and isinstance(value, Mapping) else value
+        for key, value in parsed.items()
+    }

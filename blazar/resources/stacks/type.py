@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""virtual:stack: a stack of Heat, made at the start on what its servers, volumes and addresses have reserved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from oslo_config import cfg
+
+from blazar.clouds.ports import Cloud, StackPlan, StackRefused
+from blazar.clouds.ports.stacks import PlannedResource
+from blazar.model.demand import Demand
+from blazar.model.errors import InvalidInput, NotFound
+from blazar.model.lease import Content, Reservation
+from blazar.model.resource import HOST
+from blazar.resources.actions import BEFORE_END, action_of, with_action
+from blazar.resources.base import Action, Child, Given, Progress, Rank, ResolutionNeeded, Task
+from blazar.resources.floating_ips.registration import mark
+from blazar.resources.hosts.options import HostSettings
+from blazar.resources.parameters import quoted
+from blazar.resources.stacks.catalogue import FLOATING_IP, KEY_PAIR
+from blazar.resources.stacks.making import StackMaking, plan_of
+from blazar.resources.stacks.parameters import StackParameters, Takes, without_secrets
+from blazar.resources.stacks.pricing import AddressPrice, StackPrice, price
+from blazar.resources.stacks.rewriting import Reserved, as_written, check_addresses, for_preview, with_reserved
+from blazar.resources.stacks.schema import SCHEMA
+from blazar.resources.stacks.source import TEMPLATE, StackSource
+
+RESOURCE_TYPE = "virtual:stack"
+_PREVIEW = "blazar-preview"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenStack(Given):
+    """The parameters of a request, checked, with what Heat says that it takes."""
+
+    source: StackSource
+    takes: Takes
+
+
+class VirtualStack:
+    """The resource type ``virtual:stack``."""
+
+    resource_type = RESOURCE_TYPE
+    kind = HOST
+    rank = Rank.ORCHESTRATION
+    schema = SCHEMA
+
+    @classmethod
+    def configured(cls, conf: cfg.ConfigOpts, cloud: Cloud) -> Self:
+        """Return the type as configured; the default action is that of hosts."""
+        return cls(cloud, before_end=HostSettings.configured(conf).before_end)
+
+    def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
+        self._before_end = before_end
+        self._cloud = cloud
+        self._making = StackMaking(cloud)
+
+    def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
+        """Return the request with what the stack takes. InvalidInput, RoleMissing; the template is not run."""
+        if reservation is not None or isinstance(given, GivenStack):
+            return given
+        source = StackSource.checked(given.values)
+        self._cloud.projects.check(project_id)
+        plan = plan_of(_PREVIEW, for_preview(source), None)
+        try:
+            planned = tuple(as_written(each) for each in self._cloud.stacks.preview_stack(project_id, plan))
+        except StackRefused as error:
+            explanation = without_secrets(error.explanation, source)
+            raise InvalidInput(f"{TEMPLATE}: Heat does not take it: {explanation}", pointer=f"/{TEMPLATE}") from None
+        check_addresses(source, planned)
+        return GivenStack(given.values, source, self._takes(planned))
+
+    def parameters(self, given: Given) -> Content:
+        """Return template, files, environment and parameters as they were sent, and what they take. InvalidInput."""
+        if not isinstance(given, GivenStack):
+            # For the sentence about what is wrong, if something is.
+            StackSource.checked(given.values)
+            raise ResolutionNeeded
+        return StackParameters.checked(with_action(given.values), given.source, given.takes).content
+
+    def children(self, parameters: Content) -> tuple[Child, ...]:
+        """Return the servers of each flavor, the quota for volumes of each type and size, and the addresses."""
+        wanted = StackParameters.of(parameters)
+        takes = wanted.takes.price
+        stated = wanted.action
+        simple = stated if stated in ("default", "none", "notification", "") else "notification"
+        return (
+            *(
+                Child(
+                    "flavor:instance",
+                    {
+                        "flavor_id": flavor_id,
+                        "amount": each.amount,
+                        "affinity": None,
+                        BEFORE_END: stated,
+                    },
+                    f"/{TEMPLATE}",
+                )
+                for each, flavor_id in zip(takes.servers, wanted.takes.flavor_ids, strict=True)
+            ),
+            *(
+                Child(
+                    "virtual:volume",
+                    {
+                        "size": each.size_gb,
+                        "amount": each.amount,
+                        "volume_type": each.volume_type,
+                        "mode": "quota",
+                        BEFORE_END: simple,
+                    },
+                    f"/{TEMPLATE}",
+                )
+                for each in takes.volumes
+            ),
+            *(
+                Child(
+                    "virtual:floatingip",
+                    {"network_id": each.network, "amount": each.amount, BEFORE_END: simple},
+                    f"/{TEMPLATE}",
+                )
+                for each in takes.addresses
+            ),
+        )
+
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
+        """Never asked for: what it takes, its children take."""
+        raise NotImplementedError
+
+    def action(self, parameters: Content) -> Action:
+        """Return the action before the end; work is saved by the reservations of servers."""
+        action = action_of(StackParameters.of(parameters).action, self._before_end)
+        return Action.NOTIFICATION if action.saves_work else action
+
+    def start(self, task: Task) -> Progress:
+        """Ensure that the stack is complete, made of what is reserved."""
+        wanted = StackParameters.of(task.reservation.parameters)
+
+        def plan() -> StackPlan:
+            source = with_reserved(wanted.source, self._reserved(task, wanted.takes))
+            return plan_of(wanted.name(task.reservation.id), source, wanted.timeout)
+
+        return self._making.ensure(task, plan)
+
+    def restore(self, task: Task, surplus: tuple[object, ...]) -> Progress:
+        """A change of dates changes nothing in the cloud."""
+        return self._making.as_it_is(task)
+
+    def end(self, task: Task) -> Progress:
+        """Ensure that the stack is gone, whatever its state."""
+        return self._making.remove(task)
+
+    def _takes(self, planned: tuple[PlannedResource, ...]) -> Takes:
+        found = price(planned)
+        if any(not each.volume_type for each in found.volumes):
+            raise InvalidInput(
+                "a volume of the stack has no volume_type; name one of a registered pool, and boot servers from a "
+                "resource of type OS::Cinder::Volume rather than from a volume that Nova makes",
+                pointer=f"/{TEMPLATE}",
+            )
+        if found == StackPrice():
+            raise InvalidInput(
+                "the stack has no servers, volumes or addresses, so there is nothing to reserve; make it without a "
+                "lease",
+                pointer=f"/{TEMPLATE}",
+            )
+        # One network may have several names.
+        by_id: dict[str, list[str]] = {}
+        for each in planned:
+            if each.type == FLOATING_IP:
+                asked = each.properties.get("floating_network") or each.properties.get("floating_network_id")
+                by_id.setdefault(self._network_id(str(asked)), []).append(each.name)
+        addresses = tuple(AddressPrice(network, len(names)) for network, names in sorted(by_id.items()))
+        ordered = tuple(name for _, names in sorted(by_id.items()) for name in names)
+        keys = sorted({str(each.properties.get("name")) for each in planned if each.type == KEY_PAIR})
+        names = self._cloud.compute.flavor_names() if found.servers else {}
+        flavor_ids = tuple(_flavor_id(each.flavor, names) for each in found.servers)
+        return Takes(replace(found, addresses=addresses), flavor_ids, ordered, tuple(keys))
+
+    def _network_id(self, asked: str) -> str:
+        found = self._cloud.network.network(asked)
+        if found is None:
+            raise InvalidInput(
+                f"floating_network is {quoted(asked)}, which is not the id of a network; give its id",
+                pointer=f"/{TEMPLATE}",
+            )
+        return found.id
+
+    def _reserved(self, task: Task, takes: Takes) -> Reserved:
+        """Return what the children have, which are in the order of what the stack takes."""
+        left = list(task.children)
+        flavors = {each.flavor: _id(left.pop(0), "flavor_id") for each in takes.price.servers}
+        del left[: len(takes.price.volumes)]
+        ids: list[str] = []
+        for each in takes.price.addresses:
+            found = self._cloud.network.floating_ips(network_id=each.network, tag=mark(left.pop(0).id))
+            ids += sorted(address.id for address in found)[: each.amount]
+        keys = {name: f"{name[:200]}-{task.reservation.id}" for name in takes.keys}
+        return Reserved(flavors, keys, dict(zip(takes.addresses, ids, strict=True)))
+
+
+def _flavor_id(asked: str, names: Mapping[str, str]) -> str:
+    """Return the id of a flavor that a template names by id or by name; who can use it is checked later."""
+    if asked in names:
+        return asked
+    found = sorted(id_ for id_, name in names.items() if name == asked)
+    if not found:
+        raise NotFound(f"there is no flavor {quoted(asked)}; give another one", pointer=f"/{TEMPLATE}")
+    return found[0]
+
+
+def _id(child: Reservation, key: str) -> str:
+    return str(child.cloud_ids.values[key])
