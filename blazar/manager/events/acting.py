@@ -184,11 +184,12 @@ class Actions:
             result = self._restored(lease, event)
         except SavedStateMissing as error:
             result = Retry(error.reason)
-        if not isinstance(result, Retry) or result.after is not None or event.attempts < LAST_TRIES:
+        if not isinstance(result, Retry) or self._runtime.clock.now() < lease.window.end:
             return result
-        if self._runtime.clock.now() < lease.window.end:
+        if result.after is None and event.attempts < LAST_TRIES:
             return result
-        # The end returns all resources, those from before the change and those of it: it need not wait for the undo.
+        # The end returns all resources, those from before the change and those of it: it need not wait for the undo,
+        # whether that fails or only waits.
         return Finished(error=_not_finished("not undone before the end of the lease", result.reason))
 
     def _restored(self, lease: Lease, event: Event) -> Result:

@@ -13,6 +13,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.results import Finished, Result, Retry
 from blazar.manager.lease import lifecycle
 from blazar.manager.outbox.outbox import Outbox
+from blazar.model.clock import later
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import StaleLease
 from blazar.model.event_reasons import reason_of
@@ -125,6 +126,10 @@ class Recording:
         if event.event_type in RETRIED_AT_THE_END and now < lease.window.end < at:
             # A last attempt at the end itself, so that a long back-off does not delay the end.
             at = lease.window.end
+        elif event.event_type == EventType.BEFORE_END:
+            # What it waits for may take as long as it likes; when the grace is over, the end comes all the same.
+            over = later(lease.window.end, self._runtime.settings.snapshot_grace)
+            at = min(at, over) if now < over else at
         return lifecycle.postpone(lease, event, at=at, reason=result.reason, failed=result.after is None, now=now)
 
     def _notify(self, lease: Lease, event: Event, result: Result) -> None:
