@@ -65,7 +65,8 @@ HARNESS = Harness(
     numbers=("channels",),
     requirement="resource_properties",
     known='["=", "$model", "confocal"]',
-    invalid=(Invalid({"channels": "many"}, "channels"),),
+    invalid=(Invalid({"channels": "many"}, "channels"), Invalid({"samples_from": 7}, "samples_from")),
+    referring={"channels": 1, "samples_from": {"reservation": 0}},
     per_lease={"instrument": 1},
     part=PART,
 )

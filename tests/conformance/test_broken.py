@@ -18,7 +18,7 @@ from blazar.model.errors import CloudUnavailable, InvalidInput, NotFound
 from blazar.model.lease import Content
 from blazar.model.reasons import Cause, ReasonCode
 from blazar.model.requirements import Anything
-from blazar.resources.base import Done, NotYet
+from blazar.resources.base import Done, Given, NotYet
 from blazar.resources.kinds import Polled
 from blazar.testing.conformance import CATALOGUE, Harness, NotConformant, checks, not_applicable
 from tests.conformance.sites import ADDRESSES, HOSTS, INSTANCES
@@ -70,6 +70,14 @@ def with_schema(changed: dict[str, Any]) -> Break:
         site.type.schema = {**site.type.schema, **changed}
 
     return wrong
+
+
+def of_new_requests_only(references):
+    return lambda parameters: tuple(each for each in references(parameters) if isinstance(each.reservation, int))
+
+
+def without_source(parameters):
+    return lambda given: parameters(Given({k: v for k, v in given.values.items() if k != "samples_from"}))
 
 
 def forgets_at_the_end(site, end):
@@ -472,6 +480,30 @@ MISTAKES: list[tuple[Harness, str, Break, str]] = [
     (ADDRESSES, "end_twice_is_as_once", instead("end", forgets_at_the_end), "floating_ips"),
     (HOSTS, "a_resource_is_prepared_once", instead("enter", always_enters, "kind"), "something of node-1 was missing"),
     (HOSTS, "a_resource_that_leaves_is_as_before", instead("leave", never_leaves, "kind"), "after leave the cloud"),
+    (
+        INSTRUMENTS,
+        "every_reference_of_a_request_is_found",
+        instead("references", lambda site, references: lambda parameters: ()),
+        "has the references ..0.., and the type tells",
+    ),
+    (
+        INSTRUMENTS,
+        "references_are_found_again_by_id",
+        instead("references", lambda site, references: of_new_requests_only(references)),
+        "and the type tells",
+    ),
+    (
+        INSTRUMENTS,
+        "what_is_no_reference_is_refused",
+        instead("parameters", lambda site, parameters: without_source(parameters)),
+        "is taken as a reference",
+    ),
+    (
+        INSTRUMENTS,
+        "its_schema_takes_references",
+        with_schema({"properties": {"channels": {"type": "integer"}}}),
+        "the schema refuses it",
+    ),
 ]
 """A type, the check that finds the mistake, the mistake, and words of the sentence."""
 
@@ -503,7 +535,7 @@ def test_what_is_not_for_a_type_is_said_with_what_it_lacks():
         "changed and demand_again, larger of its harness"
     )
     assert "the_end_leaves_nothing" not in left_out
-    assert not_applicable(INSTANCES).keys() == set()
+    assert set(not_applicable(INSTANCES).values()) == {"rank", "references, and referring of its harness"}
 
 
 def test_every_check_says_what_must_hold():

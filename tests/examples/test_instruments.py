@@ -89,6 +89,19 @@ def test_leases_share_an_instrument_while_its_channels_last(world, service):
     assert world.now(first).event(EventType.END).reason is None
 
 
+def test_samples_come_from_another_reservation_of_the_lease(world, service):
+    wanted = ReservationRequest("lab:instrument", {"channels": 1, "samples_from": {"reservation": 1}})
+    lease = world.lease(wanted, channels(1), start=HOUR)
+    analyser, microscope = lease.reservations
+    assert analyser.parameters.values["samples_from"] == {"reservation": microscope.id}
+    granted = []
+    grant = service.grant
+    service.grant = lambda reservation_id, **more: (granted.append(reservation_id), grant(reservation_id, **more))
+    world.run_to(NOON + HOUR)
+    assert granted == [microscope.id, analyser.id]
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -208,7 +221,7 @@ def test_without_routes_of_its_own_it_is_described(client):
     assert instrument["registration"]["properties"].keys() == {"name", "properties", "disabled", "authorized_projects"}
     assert instrument["attributes"] == {"model": {"type": "string"}}
     parameters = instrument["parameters"]["lab:instrument"]["properties"]
-    assert parameters.keys() == {"channels", "resource_properties"}
+    assert parameters.keys() == {"channels", "resource_properties", "samples_from"}
     assert not instrument["has_candidates"]
     none = client.get("/v1/resources/instrument/candidates", headers=MODERN)
     assert (none.status_code, none.json["candidates"]) == (200, [])

@@ -17,6 +17,7 @@ from blazar.testing.conformance import (
     kinds,
     life,
     parameters,
+    references,
     schemas,
     sweeping,
     visible,
@@ -37,6 +38,7 @@ from blazar.testing.conformance.harness import (
 PARTS = (
     parameters,
     schemas,
+    references,
     demands,
     ensures,
     fences,

@@ -12,6 +12,8 @@ from blazar.resources.base import (
     DescribesParameters,
     ListsReservations,
     Prepares,
+    Ranked,
+    Refers,
     Requires,
     SavesWork,
 )
@@ -46,6 +48,7 @@ PREPARES = Need("prepare", lambda t: isinstance(t.site.type, Prepares))
 CHANGES = Need("changed and demand_again", lambda t: isinstance(t.site.type, Changes))
 SCHEMA = Need("schema", lambda t: isinstance(t.site.type, DescribesParameters))
 REQUIRES = Need("requirement", lambda t: isinstance(t.site.type, Requires))
+RANKED = Need("rank", lambda t: isinstance(t.site.type, Ranked))
 SAVES_WORK = Need("before_end", lambda t: isinstance(t.site.type, SavesWork))
 LISTS = Need("reservations_in_cloud", lambda t: isinstance(t.site.type, ListsReservations))
 ENTERS = Need("enter and leave of its kind", lambda t: isinstance(t.site.kind, Enters))
@@ -65,6 +68,10 @@ STRANGERS = Need("strangers of its harness", lambda t: bool(t.harness.strangers)
 LARGER = Need("larger of its harness", lambda t: t.harness.larger is not None)
 SHRINKS = Need("shrinks of its harness", lambda t: t.harness.larger is not None and t.harness.shrinks)
 FIXED = Need("fixed of its harness", lambda t: bool(t.harness.fixed))
+REFERRING = Need(
+    "references, and referring of its harness",
+    lambda t: isinstance(t.site.type, Refers) and t.harness.referring is not None,
+)
 PART = Need(
     "part of its harness",
     lambda t: t.harness.part is not None or any(t.type.resource_type in str(each.reservations) for each in BUILTIN),

@@ -136,6 +136,7 @@ class Harness:
     * ``fixed`` are changes that are refused while the reservation is in use.
     * ``used_at_once``: all that was made counts as in use from the start, as nobody can tell whether it has data.
     * ``per_lease`` is what a lease of ``request`` counts for by the measures of usage enforcement.
+    * ``referring`` is a request that refers to other reservations of its lease, by index.
     * ``part`` has the routes and schemas of another package.
     """
 
@@ -157,6 +158,7 @@ class Harness:
     fixed: tuple[Json, ...] = ()
     used_at_once: bool = False
     per_lease: Json = field(default_factory=dict)
+    referring: Json | None = None
     part: Part | None = None
 
     def __str__(self) -> str:

@@ -50,7 +50,7 @@ LONGEST_SENTENCE = 2_000
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def _refusal(trial: Trial, values: Json, shown: str = "these values") -> BlazarError | None:
+def refusal(trial: Trial, values: Json, shown: str = "these values") -> BlazarError | None:
     """Return the refusal of a request, None if it is taken; anything but a user's mistake is not conformant."""
     try:
         trial.demand(trial.parameters(values))
@@ -68,7 +68,7 @@ def _bug(shown: str, error: Exception) -> NotConformant:
 
 def _must_refuse(trial: Trial, values: Json, field: str) -> None:
     shown = f"{field} = {values[field]!r}"[:60] if field in values else f"{field} left out"
-    error = _refusal(trial, values, shown)
+    error = refusal(trial, values, shown)
     require(error is not None, f"a request with {shown} is taken.")
     if error is not None:
         require(field in error.message, f"the refusal of {shown} does not name it: {error.message[:200]!r}.")
@@ -81,7 +81,7 @@ def _each_replaced(trial: Trial, values: tuple[object, ...]) -> None:
         for value in values:
             changed = {**request, field: value}
             shown = f"{field} = {repr(value)[:40]}"
-            error = _refusal(trial, changed, shown)
+            error = refusal(trial, changed, shown)
             if error is None:
                 json.dumps(trial.parameters(changed).values, allow_nan=False)
                 continue
@@ -207,7 +207,7 @@ def parameters_need_no_call(trial: Trial) -> None:
 @check()
 def an_empty_request_is_refused_or_whole(trial: Trial) -> None:
     """A request without parameters is refused with a sentence, or makes a reservation like any other."""
-    error = _refusal(trial, {})
+    error = refusal(trial, {})
     require(error is None or error.message, "the refusal has no sentence.")
 
 
@@ -222,7 +222,7 @@ def each_missing_parameter_is_named(trial: Trial) -> None:
 def an_unknown_parameter_is_refused_or_left_out(trial: Trial) -> None:
     """A parameter that the type does not know is refused by its name, or is not kept."""
     values = {**trial.harness.request, "no_such_parameter": "x"}
-    error = _refusal(trial, values)
+    error = refusal(trial, values)
     if error is None:
         require("no_such_parameter" not in trial.parameters(values).values, "an unknown parameter is kept and shown.")
     else:
@@ -272,7 +272,7 @@ def what_the_harness_calls_invalid_is_refused(trial: Trial) -> None:
 def a_refusal_points_at_its_field(trial: Trial) -> None:
     """Where a refusal points at a part of the request, it is the field that it names."""
     for each in trial.harness.invalid:
-        error = _refusal(trial, {**trial.harness.request, **each.values})
+        error = refusal(trial, {**trial.harness.request, **each.values})
         pointer = None if error is None else error.pointer
         if error is not None and pointer is not None:
             fits = pointer.startswith("/") and pointer.split("/")[1] in error.message

@@ -7,13 +7,14 @@ from blazar.api.routes import Part
 from blazar.api.shapes import COUNT, TEXT, a_reservation
 from blazar_instruments.type import SCHEMA
 
+_SOURCE = {"type": ["object", "null"], "properties": {"reservation": {"type": "string"}}}
 PART = Part(
     "instruments",
     reservations={
         "InstrumentReservation": a_reservation(
             "lab:instrument",
-            {"channels": COUNT, "resource_properties": TEXT, "instrument": TEXT},
-            {"channels": 2, "resource_properties": "", "instrument": "microscope-1"},
+            {"channels": COUNT, "resource_properties": TEXT, "samples_from": _SOURCE, "instrument": TEXT},
+            {"channels": 2, "resource_properties": "", "samples_from": None, "instrument": "microscope-1"},
         ),
     },
     requests={"lab:instrument": SCHEMA},

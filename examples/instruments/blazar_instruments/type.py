@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resource type ``lab:instrument``: channels of one instrument."""
+"""The resource type ``lab:instrument``: channels of one instrument.
+
+It may get its samples from another reservation of the lease: then it is granted after that one, and taken back before.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,20 @@ from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content
 from blazar.model.requirements import Requirement, keys
 from blazar.model.resource import Resource
-from blazar.resources.base import Done, Given, Progress, Task
+from blazar.resources.base import Done, Given, Progress, Reference, Task
 from blazar.resources.parameters import requirement_of, requirement_text, stored_maybe_text, stored_number, whole_number
-from blazar.resources.schemas import COUNT, REQUIREMENT, a_request
+from blazar.resources.references import reference_of
+from blazar.resources.schemas import COUNT, REQUIREMENT, a_reference, a_request
 from blazar_instruments.kind import CHANNEL, INSTRUMENT
 from blazar_instruments.port import Control, control
 
+RESOURCE_TYPE = "lab:instrument"
 OWN = frozenset({"id", "model"})
 SCHEMA = a_request(
     {
         "channels": {**COUNT, "title": "Channels", "description": "a whole number of channels, at least 1"},
         "resource_properties": REQUIREMENT,
+        "samples_from": {**a_reference(RESOURCE_TYPE), "title": "Samples from"},
     },
     required=("channels",),
     example={"channels": 2, "resource_properties": ["==", "$model", "confocal"]},
@@ -34,15 +40,30 @@ SCHEMA = a_request(
 
 @dataclass(frozen=True, slots=True)
 class InstrumentParameters:
-    """The parameters of a reservation, named as in the API; the properties are a requirement as JSON text."""
+    """The parameters of a reservation, named as in the API; the properties are a requirement as JSON text.
+
+    ``samples_from`` is a reference to the reservation of the instrument that prepares the samples, or None.
+    """
 
     channels: int
     resource_properties: str | None
+    samples_from: object = None
 
     @classmethod
     def of(cls, content: Content) -> InstrumentParameters:
         """Return the parameters that a reservation keeps."""
-        return cls(stored_number(content, "channels"), stored_maybe_text(content, "resource_properties"))
+        return cls(
+            stored_number(content, "channels"),
+            stored_maybe_text(content, "resource_properties"),
+            content.values.get("samples_from"),
+        )
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Return the reference, if there is one. InvalidInput."""
+        if self.samples_from is None:
+            return ()
+        return (reference_of(self.samples_from, "/samples_from", RESOURCE_TYPE),)
 
     @property
     def requirement(self) -> Requirement:
@@ -53,7 +74,7 @@ class InstrumentParameters:
 class LabInstrument:
     """The resource type ``lab:instrument``."""
 
-    resource_type = "lab:instrument"
+    resource_type = RESOURCE_TYPE
     schema = SCHEMA
     kind = INSTRUMENT
 
@@ -71,7 +92,13 @@ class LabInstrument:
             raise InvalidInput("Missing parameter channels (a lab:instrument reservation needs the number of channels)")
         channels = whole_number(given.values["channels"], "channels", least=1, what="a whole number of channels")
         wanted = requirement_text(given.values.get("resource_properties"), "resource_properties")
-        return Content(asdict(InstrumentParameters(channels, wanted)))
+        asked = InstrumentParameters(channels, wanted, given.values.get("samples_from"))
+        _ = asked.references
+        return Content(asdict(asked))
+
+    def references(self, parameters: Content) -> tuple[Reference, ...]:
+        """Return the reservation from which the samples come."""
+        return InstrumentParameters.of(parameters).references
 
     def requirement(self, parameters: Content) -> Requirement:
         """Return what the instrument must have, so that an operator cannot change it meanwhile."""
