@@ -43,6 +43,13 @@ export function NamedInput({ field, value, onChange, others, control, label }: N
       }
     />
   );
+  if (choices.length === 0 && !field.typed) {
+    return (
+      <select {...control} aria-label={label} disabled>
+        <option>add one to the lease first</option>
+      </select>
+    );
+  }
   if (choices.length === 0) return text;
   return (
     <span class="pair">
@@ -79,6 +86,7 @@ export function ListField({ field, value, onChange, others }: NamedProps) {
     onChange(kept.length > 0 ? kept : undefined);
   };
   const one = field.label.toLowerCase();
+  const nameable = field.typed || others.length + field.words.length > 0;
   return (
     <fieldset class="stack">
       <legend>{field.required ? field.label : `${field.label} (optional)`}</legend>
@@ -127,7 +135,8 @@ export function ListField({ field, value, onChange, others }: NamedProps) {
           </button>
         </div>
       ))}
-      {(field.instead.length === 0 || rows.length > 0) && word === null && (
+      {rows.length === 0 && !nameable && <p class="hint">Add some to the lease first.</p>}
+      {nameable && (field.instead.length === 0 || rows.length > 0) && word === null && (
         <button
           type="button"
           class="small quiet"
