@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from blazar.testing.conformance import Check, Harness, checks
+from tests.conformance.regional import REGIONAL
 from tests.conformance.sites import OURS
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "instruments"))
@@ -18,16 +19,22 @@ from harness import HARNESS as INSTRUMENTS
 EVERY = (*OURS, INSTRUMENTS)
 
 
-def cases(*, slow: bool) -> list[object]:
-    return [pytest.param(h, check, id=f"{h}-{check}") for h in EVERY for check in checks(h, slow=slow)]
+def cases(*harnesses: Harness, slow: bool) -> list[object]:
+    return [pytest.param(h, check, id=f"{h}-{check}") for h in harnesses for check in checks(h, slow=slow)]
 
 
-@pytest.mark.parametrize(("harness", "check"), cases(slow=False))
+@pytest.mark.parametrize(("harness", "check"), cases(*EVERY, slow=False))
 def test_a_type_does_what_all_types_must(harness: Harness, check: Check):
     check(harness)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("harness", "check"), cases(slow=True))
+@pytest.mark.parametrize(("harness", "check"), cases(*EVERY, slow=True))
 def test_a_type_does_what_all_types_must_at_every_step(harness: Harness, check: Check):
+    check(harness)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("harness", "check"), cases(*REGIONAL, slow=False))
+def test_a_type_does_in_regions_what_all_types_must(harness: Harness, check: Check):
     check(harness)

@@ -204,6 +204,7 @@ class Trial:
             limits=details.inventory.limits,
             traits=details.inventory.traits,
             label=f"r-{number}",
+            region=found.region,
         )
 
     def _placed(self, demand: Demand, skip: int) -> dict[int, int]:
