@@ -27,6 +27,8 @@ class Proxy:
 
     def mend(self, *, silent: bool = False) -> None:
         """Let connections through (again), at the same port; ``silent``: take them, and never answer."""
+        if self._listener is not None:
+            return
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))

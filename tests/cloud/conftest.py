@@ -22,27 +22,48 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests of this folder: they need the cloud."""
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.cloud)
+    """Mark all tests of this folder: they need the cloud. Those with a deployment of their own come first.
+
+    Two at a time would share a freepool and an entry in the catalog, and the usual one stays until the last test.
+    """
+    places = [place for place, item in enumerate(items) if item.path.is_relative_to(HERE)]
+    ordered = sorted((items[place] for place in places), key=lambda item: "usual" in getattr(item, "fixturenames", ()))
+    for place, item in zip(places, ordered, strict=True):
+        items[place] = item
+        item.add_marker(pytest.mark.cloud)
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """One manager and one API process on PostgreSQL, and three registered hosts."""
+@pytest.fixture(scope="package")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """One manager and one API process on PostgreSQL, and three registered hosts, for one module after the other."""
     folder = tmp_path_factory.mktemp("blazar")
     for url in fresh_database("postgresql", folder):
         with deployed(folder, url) as running:
             yield running
 
 
-@pytest.fixture(params=["postgresql", "mariadb"])
-def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployment]:
-    """Two managers and two API processes on each database server."""
-    for url in fresh_database(request.param, tmp_path):
-        with deployed(tmp_path, url, managers=2, apis=2) as running:
+@pytest.fixture(scope="module")
+def service(usual: Deployment) -> Deployment:
+    """The usual deployment, as if it were new."""
+    usual.renew()
+    return usual
+
+
+@pytest.fixture(scope="module", params=["postgresql", "mariadb"])
+def started_pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """Two managers and two API processes on each database server, for one test after the other."""
+    folder = tmp_path_factory.mktemp("blazar")
+    for url in fresh_database(request.param, folder):
+        with deployed(folder, url, managers=2, apis=2) as running:
             yield running
+
+
+@pytest.fixture
+def pair(started_pair: Deployment) -> Deployment:
+    """Two managers and two API processes on each database server, as if they were new."""
+    started_pair.revive()
+    started_pair.renew()
+    return started_pair
 
 
 @pytest.fixture(scope="module")

@@ -126,6 +126,7 @@ class Deployment:
         self.conf = self.folder / "blazar.conf"
         self.conf.write_text(text + self.more, encoding="utf-8")
         self.access: dict[str, openstack.Access] = {}
+        self.registered: list[dict[str, Any]] = []
 
     # Processes
 
@@ -163,6 +164,14 @@ class Deployment:
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
         self.processes[name].send_signal(how)
         self.processes[name].wait(60)
+
+    def revive(self) -> None:
+        """Start what a test has killed, and mend what it has cut."""
+        self.rabbitmq.mend()
+        for name, process in self.processes.items():
+            if process.poll() is not None:
+                self.start_one(name)
+        self.wait_until_ready()
 
     def stop(self) -> None:
         self.rabbitmq.cut()
@@ -244,6 +253,34 @@ class Deployment:
             self.call("admin", "DELETE", f"/leases/{lease['id']}")
         openstack.eventually(lambda: self.call("admin", "GET", "/leases")["leases"], lambda left: not left)
 
+    def register_hosts(self, number: int) -> None:
+        """Register the first hosts of the cloud."""
+        for name in (f"compute-{which}" for which in range(1, number + 1)):
+            answer = self.call("admin", "POST", "/os-hosts", {"name": name})
+            assert answer.status == 201, answer
+        self.registered = self.hosts()
+
+    def hosts(self) -> list[dict[str, Any]]:
+        """Return what is said of each host, but when."""
+        found = self.call("admin", "GET", "/os-hosts")["hosts"]
+        return [{key: value for key, value in host.items() if key != "updated_at"} for host in found]
+
+    def renew(self) -> None:
+        """Forget all leases and what else was registered, and register the same hosts again if they have changed."""
+        self.forget_leases()
+        for kind in self.call("admin", "GET", "/resources", version="1.2")["kinds"]:
+            if kind["name"] != "host":
+                self._unregister(kind["name"])
+        if self.hosts() != self.registered:
+            self._unregister("host")
+            self.register_hosts(len(self.registered))
+
+    def _unregister(self, kind: str) -> None:
+        path = f"/resources/{kind}"
+        for one in self.call("admin", "GET", path, version="1.2")["resources"]:
+            gone = self.call("admin", "DELETE", f"{path}/{one['id']}", version="1.2")
+            assert gone.status == 204, gone
+
     def reaches(self, lease_id: str, status: str, *, login: str = "demo", patience: float = openstack.PATIENCE) -> Any:
         """Wait until a lease has a status, and return it."""
         return openstack.eventually(
@@ -314,9 +351,7 @@ def deployed(folder: Path, database: str, *, hosts: int = 3, **requests: Any) ->
     with _endpoint(service), _freepool(compute):
         try:
             service.start()
-            for number in range(1, hosts + 1):
-                answer = service.call("admin", "POST", "/os-hosts", {"name": f"compute-{number}"})
-                assert answer.status == 201, answer
+            service.register_hosts(hosts)
             yield service
         finally:
             service.stop()

@@ -9,13 +9,16 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
 from tests import openstack
 from tests.cloud.deployment import Deployment, a_host, in_minutes
-from tests.openstack import HOME, eventually
+from tests.contract.builders import RealBuilder
+from tests.isolation import lease_in
+from tests.openstack import HOME, ExternalNetwork, eventually
 
 OUTAGE = 30.0
 """Seconds."""
@@ -25,14 +28,18 @@ ANSWERS_WITHIN = 35.0
 
 
 @contextlib.contextmanager
-def nova_stopped() -> Iterator[None]:
-    """Nova's API hangs: it takes connections, and answers nothing."""
-    pid = json.loads((HOME / "run" / "nova-api.json").read_text())["pid"]
+def stopped(name: str) -> Iterator[None]:
+    """An API of the cloud hangs: it takes connections, and answers nothing."""
+    pid = json.loads((HOME / "run" / f"{name}.json").read_text())["pid"]
     os.killpg(pid, signal.SIGSTOP)
     try:
         yield
     finally:
         os.killpg(pid, signal.SIGCONT)
+
+
+nova_stopped = partial(stopped, "nova-api")
+neutron_stopped = partial(stopped, "neutron")
 
 
 def owner(pair: Deployment, lease_id: str, event: str) -> str | None:
@@ -174,6 +181,42 @@ def test_a_deletion_while_nova_is_away_answers_and_is_carried_out_later(pair: De
     assert pools() == {f"compute-{number}": ["freepool"] for number in (1, 2, 3)}
 
 
+def test_a_manager_dies_while_neutron_is_away_in_the_start_and_the_end_of_an_address_and_a_network(
+    pair: Deployment, outside: ExternalNetwork, builder: RealBuilder
+):
+    neutron = builder.cloud
+    body = {"floating_network_id": outside.id, "floating_ip_address": "198.51.106.10"}
+    assert pair.call("admin", "POST", "/floatingips", body).status == 201
+    body = {"network_type": "vlan", "physical_network": builder.physical, "segment_id": 1873}
+    assert pair.call("admin", "POST", "/networks", body).status == 201
+    rooms = [
+        {"resource_type": "virtual:floatingip", "network_id": outside.id, "amount": 1},
+        {"resource_type": "network", "network_name": "lab"},
+    ]
+    soon = datetime.now(UTC) + timedelta(seconds=6)
+    dates = {"start_date": f"{soon:%FT%TZ}", "end_date": f"{soon + timedelta(hours=1):%FT%TZ}"}
+    answer = pair.call("demo", "POST", "/leases", {"name": "away", "reservations": rooms, **dates}, root="/v2")
+    assert answer.status == 201, answer
+    lease = lease_in(answer.body)["id"]
+    with neutron_stopped():
+        pair.kill(eventually(lambda: owner(pair, lease, "start_lease")))
+        assert pair.lease(lease)["status"] == "STARTING"
+    reservations = pair.reaches(lease, "ACTIVE")["reservations"]
+    (address,) = neutron.network.floating_ips(network_id=outside.id)
+    (network,) = neutron.segments.segment_networks(id=reservations[1]["network_id"])
+    assert (address.project_id, network.project_id) == (builder.project, builder.project)
+    pair.revive()
+
+    builder.port(network.id, "compute:nova")
+    with neutron_stopped():
+        pair.end(lease)
+        pair.kill(eventually(lambda: owner(pair, lease, "end_lease")))
+    pair.reaches(lease, "TERMINATED")
+    assert neutron.network.floating_ips(network_id=outside.id) == ()
+    assert neutron.segments.segment_networks(id=network.id) == ()
+    eventually(lambda: is_settled(pair))
+
+
 def new_lease(**room: str) -> dict[str, object]:
     return {
         "name": "refused",
@@ -185,8 +228,23 @@ def new_lease(**room: str) -> dict[str, object]:
 
 
 @pytest.fixture(autouse=True)
-def nova_goes_on() -> Iterator[None]:
+def the_cloud_goes_on() -> Iterator[None]:
     """Whatever becomes of a test, the cloud is left running."""
     yield
-    pid = json.loads((HOME / "run" / "nova-api.json").read_text())["pid"]
-    os.killpg(pid, signal.SIGCONT)
+    for name in ("nova-api", "neutron"):
+        pid = json.loads((HOME / "run" / f"{name}.json").read_text())["pid"]
+        os.killpg(pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def outside() -> Iterator[ExternalNetwork]:
+    network = ExternalNetwork(106)
+    yield network
+    network.clean()
+
+
+@pytest.fixture
+def builder() -> Iterator[RealBuilder]:
+    made = RealBuilder()
+    yield made
+    made.clean()
