@@ -38,6 +38,7 @@ def check_at_rest(store: Store, cloud: SimulatedCloud, *, now: datetime, offered
     working = cloud.operators.list_servers()
     live = [lease for lease in leases if lease.status is not LeaseStatus.TERMINATED]
     with cloud.inspect() as state:
+        state.block.remove_gone(now)
         check_cloud(store, state, working, live, offered=offered)
 
 

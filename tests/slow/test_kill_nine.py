@@ -20,6 +20,7 @@ import sqlalchemy as sa
 
 from blazar.clouds.ports import Flavor
 from blazar.clouds.simulated import Durations, Faults, FileStorage, SimulatedCloud, of_size
+from blazar.clouds.simulated.volume_state import PoolState
 from blazar.enforcement import Enforcement, Occasion
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter, StaticToken
@@ -34,10 +35,11 @@ from blazar.model.requests import (
     NOW,
     LeaseChange,
     LeaseRequest,
+    Registration,
     ReservationChange,
     ReservationRequest,
 )
-from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK
+from blazar.model.resource import DEVICE, FLOATING_IP, GENERIC, HOST, NETWORK, VOLUME
 from blazar.resources.floating_ips.registration import mark
 from blazar.resources.hosts.options import HostSettings
 from blazar.store.engine import connect
@@ -63,6 +65,7 @@ from tests.world import (
     thing_request,
     things,
     units,
+    volumes,
 )
 
 pytestmark = pytest.mark.slow
@@ -96,6 +99,8 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: a_network(network_description="work"),
     lambda dice: units(dice.randint(1, 3)) if dice.random() < 0.5 else things(1, dice.randint(1, 2)),
     lambda dice: devices(1, dice.randint(1, 2)),
+    lambda dice: volumes(dice.randint(1, 2), size=dice.choice((2, 4)), before_end=dice.choice(("snapshot", "none"))),
+    lambda dice: volumes(dice.randint(1, 2), size=dice.choice((2, 4)), mode="quota"),
 )
 """What users ask for, type by type."""
 
@@ -106,6 +111,7 @@ GROWTH: dict[str, Callable[[random.Random], dict[str, object]]] = {
     "virtual:floatingip": lambda dice: {"amount": dice.randint(1, 4)},
     "network": lambda dice: {"before_end": dice.choice(("none", "default"))},
     "device": lambda dice: {"max": dice.randint(1, 3)},
+    "virtual:volume": lambda dice: {"amount": dice.randint(1, 4)} if dice.random() < 0.5 else {"size": 5},
     "generic": lambda dice: {"amount": dice.randint(1, 4)} if dice.random() < 0.5 else {"max": dice.randint(1, 3)},
 }
 """What users change, by type."""
@@ -218,7 +224,7 @@ def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
             for network in cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
                 cloud.network_users.port(network.id, "compute:nova")
                 cloud.network_users.router(network.id)
-        case "generic" | "device":
+        case "generic" | "device" | "virtual:volume":
             pass
         case _:
             cloud.users.boot_reserved(reservation.id, project_id="physics", user_id="curie")
@@ -248,6 +254,11 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_nothing_is_lost(po
         first.resources.register(GENERIC, thing_request(f"thing-{number}", capacity=1 + number % 2 * 5))
     for number in range(3):
         first.resources.register(DEVICE, device_request(f"edge-{number}"))
+    for number in (1, 2):
+        pool = PoolState(f"node@disks#{number}", "disks", str(number), 20)
+        simulated(cloud_file).volume_users.add_pool(pool, type_name=f"disks-{number}")
+        given = {"pool": pool.name, "volume_type": f"disks-{number}", "gigabytes": 20}
+        first.resources.register(VOLUME, Registration(given))
     for flavor in OFFERED:
         simulated(cloud_file).operators.offer_flavor(flavor)
     engine.dispose()

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 import yaml
 
+from blazar.clouds.ports.volumes import BACKEND_NAME, POOL_NAME
 from blazar.clouds.simulated.state import FlavorState, HostState, NetworkState, State, SubnetState
+from blazar.clouds.simulated.volume_state import PoolState, VolumeTypeState
 
 FREEPOOL = "freepool"
 
@@ -16,7 +18,8 @@ def of_yaml(text: str) -> State:
     """Return the cloud that a YAML text describes: ``zones``, and ``hosts`` with name, zone and sizes (MiB, GiB).
 
     A host may have ``traits``, ``inventories`` and ``nested`` as well, as in HostState. ``flavors`` are public unless
-    they name ``projects``, with keys as in FlavorState; ``networks`` have keys as in NetworkState.
+    they name ``projects``, with keys as in FlavorState; ``networks`` have keys as in NetworkState. ``pools`` have
+    a name as in Cinder, ``total_gb``, and the private volume ``type`` that leads only there.
     """
     data = yaml.safe_load(text)
     hosts = [
@@ -45,6 +48,12 @@ def of_yaml(text: str) -> State:
     state = _state(hosts, data["zones"], networks)
     flavors = (FlavorState(**{"public": "projects" not in entry, **entry}) for entry in data.get("flavors", []))
     state.flavors.update((flavor.id, flavor) for flavor in flavors)
+    for entry in data.get("pools", ()):
+        backend_name, pool_name = entry["name"].partition("@")[2].split("#")
+        pool = PoolState(entry["name"], backend_name, pool_name, entry["total_gb"])
+        specs = {BACKEND_NAME: pool.backend_name, POOL_NAME: pool.pool_name}
+        state.block.pools.append(pool)
+        state.block.types[entry["type"]] = VolumeTypeState(entry["type"], entry["type"], public=False, specs=specs)
     return state
 
 
