@@ -24,7 +24,6 @@ export const SHOWN_ELSEWHERE: readonly string[] = [
 /** What the title of a reservation says, as in "2 volumes of 100 GiB". */
 const SAID: Readonly<Record<string, readonly string[]>> = {
   network: ["network_name"],
-  generic: ["class"],
   "virtual:volume": ["size"],
 };
 
