@@ -99,6 +99,9 @@ class Expansion:
                 case "get_file":
                     return self.plan.files[argument]
                 case "str_replace":
+                    if isinstance(argument["template"], dict) and "get_resource" in argument["template"]:
+                        # Heat checks a template before there is anything that has an id.
+                        raise refused('"str_replace" template must be a string')
                     found = self._resolved(argument, parameters, within)
                     return found["params"].get(found["template"], found["template"])
         return {key: self._resolved(each, parameters, within) for key, each in value.items()}

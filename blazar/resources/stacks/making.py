@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from blazar.clouds.ports import Cloud, Stack, StackPlan
+from blazar.clouds.ports import Cloud, Stack, StackExists, StackPlan
 from blazar.clouds.ports.stacks import COMPLETE, CREATE, DELETE, FAILED
 from blazar.model.errors import CloudRefused, Conflict, NotFound, RoleMissing
 from blazar.model.lease import Content, ReservationStatus
@@ -132,7 +132,16 @@ class StackMaking:
         if record.tries >= MOST_TRIES:
             raise CloudRefused(f"the stack was made {record.tries} times, and failed: {record.reason}")
         tags = frozenset({BLAZAR, mark(task.reservation.id)})
-        id_ = self._stacks.create_stack(task.lease.project_id, plan(), tags=tags)
+        try:
+            id_ = self._stacks.create_stack(task.lease.project_id, plan(), tags=tags)
+        except StackExists:
+            # That of an earlier lease, or of an earlier try, keeps its name for a moment; any other can be renamed.
+            return NotYet(
+                LATER,
+                "the project has a stack of that name; delete it, or wait",
+                _WAIT,
+                replace(record, id=None).content,
+            )
         return NotYet(SOON, f"stack {id_} is being made", cloud_ids=replace(record, id=id_).content)
 
     def _found(self, task: Task, record: Record) -> Stack | None:

@@ -12,7 +12,8 @@ from blazar.model.errors import InvalidInput
 from blazar.model.lease import Json
 from blazar.resources.parameters import quoted
 from blazar.resources.stacks.catalogue import FLOATING_IP, GROUPS, KEY_PAIR, SERVER, VOLUME
-from blazar.resources.stacks.source import TEMPLATE, StackSource
+from blazar.resources.stacks.documents import values
+from blazar.resources.stacks.source import AT_RUN_TIME, TEMPLATE, StackSource
 
 _ASSOCIATION = "OS::Neutron::FloatingIPAssociation"
 _TYPE_ASKED_FOR = "blazar:volume_type"
@@ -115,7 +116,8 @@ def _mapped(value: Any, names: Mapping[str, str]) -> Any:
     """Return a text with another in its place; a function of a template so that Heat does that."""
     if isinstance(value, str):
         return names.get(value, value)
-    if value is None or not names:
+    if value is None or not names or any(isinstance(e, dict) and e.keys() & AT_RUN_TIME for _, e in values(value)):
+        # A reference to a key pair of the stack leads to its new name by itself, and Heat replaces in no such thing.
         return value
     # Of texts that begin in the same way Heat replaces the longest.
     return {"str_replace": {"template": value, "params": dict(names)}}

@@ -43,7 +43,7 @@ VERSION = "heat_template_version"
 
 _SECTIONS = ("parameters", "parameter_defaults", "resource_registry")
 _TEMPLATES = (".yaml", ".template")
-_AT_RUN_TIME = frozenset({"get_attr", "get_resource"})
+AT_RUN_TIME = frozenset({"get_attr", "get_resource"})
 """Functions whose values Heat knows when the stack runs."""
 
 _SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:(?!:)|\s*//")
@@ -201,7 +201,7 @@ class _Check:
                 pointer=place.document.at(where),
             )
         for bound in ("max_size", "count"):
-            if any(isinstance(e, dict) and e.keys() & _AT_RUN_TIME for _, e in values(properties.get(bound))):
+            if any(isinstance(e, dict) and e.keys() & AT_RUN_TIME for _, e in values(properties.get(bound))):
                 raise InvalidInput(
                     f"{what} cannot be priced: its {bound} is only known when it runs; give a number or a parameter",
                     pointer=place.document.at((*where, bound)),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from blazar.clouds.ports import Flavor
+from blazar.clouds.ports import Flavor, StackPlan
 from blazar.model.errors import InvalidInput, NotEnoughResources, NotFound, RoleMissing
 from blazar.model.lease import EventType, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import ReservationRequest
@@ -229,6 +229,17 @@ def test_a_stack_that_fails_is_made_again_and_its_reason_shown_in_the_end(world)
     assert stacks(world) == []
     world.run_to(NOON + 4 * HOUR)
     at_rest(world)
+
+
+def test_it_waits_for_a_stack_of_its_name_to_go(world):
+    plan = StackPlan("web", template(net=NET))
+    theirs = world.simulated.cloud.stacks.create_stack(PROJECT, plan, tags=frozenset())
+    lease = world.lease(a_stack(WHOLE, stack_name="web"))
+    world.run_to(NOON + MINUTE)
+    assert world.now(lease).status is LeaseStatus.STARTING
+    world.simulated.cloud.stacks.delete_stack(PROJECT, theirs)
+    world.run_to(NOON + 3 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
 
 
 def test_a_port_of_a_user_on_its_network_does_not_keep_it(world):
