@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 
 import pytest
 
+from tests import openstack
 from tests.cloud.deployment import Deployment, in_minutes
+from tests.cloud.test_reserving_volumes import away as away
+from tests.cloud.test_reserving_volumes import storage as storage
+from tests.contract.storage import NAME, THICK, RealStorage
 from tests.contract.test_booting import RealNova
-from tests.openstack import eventually
+from tests.openstack import ExternalNetwork, eventually
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -67,6 +72,74 @@ def test_servers_from_request_to_release(service: Deployment, nova: RealNova):
     service.reaches(lease["id"], "TERMINATED")
     assert [nova.cloud.booting.booted_server(id_) for id_ in reservation["server_ids"]] == [None, None]
     assert nova.cloud.compute.flavor(reservation["id"]) is None
+
+
+@pytest.fixture
+def routed(nova: RealNova):
+    """A network of the project with a router to an external one of this test's own; their ids."""
+    outside, neutron = ExternalNetwork(103), openstack.access("demo").network
+    inside = nova.new_network()
+    subnet = neutron.get("/subnets", params={"network_id": inside})["subnets"][0]["id"]
+    wanted = {"name": "test-servers", "external_gateway_info": {"network_id": outside.id}}
+    assert outside.subnet_id
+    router = neutron.call("POST", "/routers", body={"router": wanted})["router"]["id"]
+    neutron.call("PUT", f"/routers/{router}/add_router_interface", body={"subnet_id": subnet})
+    yield inside, outside.id
+    neutron.call("PUT", f"/routers/{router}/remove_router_interface", body={"subnet_id": subnet})
+    neutron.call("DELETE", f"/routers/{router}")
+    outside.clean()
+
+
+@pytest.fixture
+def registered(service: Deployment, routed: tuple[str, str], storage: RealStorage, away: Callable[[], None]):
+    """A segment, a pool and an address that can be reserved."""
+    away()
+    pool = next(each for each in storage.cloud.volumes.volume_pools() if each.pool_name == THICK)
+    for path, body in (
+        ("/networks", {"network_type": "vlan", "physical_network": "physnet1", "segment_id": 1891}),
+        ("/resources/volume", {"pool": pool.name, "volume_type": NAME, "gigabytes": 5}),
+        ("/floatingips", {"floating_network_id": routed[1], "floating_ip_address": "198.51.103.10"}),
+    ):
+        version = "1.2" if path.startswith("/resources") else "1.0"
+        answer = service.call("admin", "POST", path, body, version=version)
+        assert answer.status == 201, answer
+    yield
+    service.forget_leases()
+    for kind in ("network", "volume", "floatingip"):
+        for each in service.call("admin", "GET", f"/resources/{kind}", version="1.2")["resources"]:
+            service.call("admin", "DELETE", f"/resources/{kind}/{each['id']}", version="1.2")
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_server_has_a_network_a_volume_and_an_address_of_its_lease(
+    service: Deployment, nova: RealNova, storage: RealStorage, routed: tuple[str, str]
+):
+    inside, outside = routed
+    lab = {"resource_type": "network", "network_name": "lab", "subnet": {"cidr": "10.79.0.0/24", "enable_dhcp": False}}
+    tied = {
+        "networks": [{"reservation": 1}, {"uuid": inside}],
+        "volumes": [{"reservation": 2}],
+        "floating_ip": {"reservation": 3},
+    }
+    data = {"resource_type": "virtual:volume", "size": 1, "volume_type": NAME}
+    address = {"resource_type": "virtual:floatingip", "network_id": outside, "amount": 1}
+    lease = service.create(body={"reservations": [room(nova, name="web", **tied), lab, data, address]})
+    now = {each["resource_type"]: each for each in service.reaches(lease["id"], "ACTIVE")["reservations"]}
+    (server_id,) = now["virtual:server"]["server_ids"]
+    (volume_id,) = now["virtual:volume"]["volume_ids"]
+    (volume,) = [storage.cloud.volumes.volume(volume_id)]
+    assert [each.server_id for each in volume.attachments] == [server_id]
+    (given,) = nova.cloud.network.floating_ips(network_id=outside)
+    assert given.attached
+    network = now["network"]["network_id"]
+    assert [each.device_id for each in nova.cloud.segments.ports_on(network)] == [server_id]
+
+    service.end(lease["id"])
+    service.reaches(lease["id"], "TERMINATED")
+    assert nova.cloud.booting.booted_server(server_id) is None
+    assert storage.cloud.volumes.volume(volume_id) is None
+    assert nova.cloud.network.floating_ips(network_id=outside) == ()
+    assert nova.cloud.segments.segment_networks(id=network) == ()
 
 
 def test_what_belongs_to_others_is_refused_and_a_deletion_before_the_start_leaves_nothing(service, nova):
