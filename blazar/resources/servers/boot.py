@@ -102,11 +102,19 @@ class Boot:
             return record, NotYet(RECHECK_LATER, f"server {record.doomed[0]} failed, is deleted and made again")
         if record.building:
             return self._waiting(task, record)
-        # Again, as a manager that was killed may have left them open.
-        self._close(task, wanted)
+        self.close(task)
         if task.reservation.status is ReservationStatus.PENDING and (tying := self._ties.ensure(task, record.ids)):
             return record, tying
         return replace(record, tries=0, looks=0)
+
+    def close(self, task: Task) -> None:
+        """Ensure that nobody can boot with the flavor, and that the key pair is gone.
+
+        Done once more when no server is to be booted: a manager that was killed or stood still may have left them.
+        """
+        self._flavor.take_access(task.reservation.id)
+        if ServerParameters.of(task.reservation.parameters).public_key is not None:
+            self._booting.delete_key(_key_name(task))
 
     def remove(self, task: Task) -> int:
         """Delete the recorded servers, whatever flavor they have by now, and the key pair; return how many are left."""
@@ -191,12 +199,7 @@ class Boot:
                     self._booting.import_key(_key_name(task), wanted.public_key)
             yield
         finally:
-            self._close(task, wanted)
-
-    def _close(self, task: Task, wanted: ServerParameters) -> None:
-        self._flavor.take_access(task.reservation.id)
-        if wanted.public_key is not None:
-            self._booting.delete_key(_key_name(task))
+            self.close(task)
 
 
 def _networks(task: Task, wanted: ServerParameters) -> tuple[str, ...] | str:

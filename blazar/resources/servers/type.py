@@ -165,6 +165,8 @@ class VirtualServer(Instances):
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
         """Ensure capacity and servers from before the change: those that it has booted are deleted."""
+        if task.reservation.status is ReservationStatus.ACTIVE:
+            self._boot.close(task)
         restored = super().restore(task, surplus)
         if not isinstance(restored, Done) or restored.cloud_ids is None:
             return restored
