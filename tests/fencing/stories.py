@@ -11,8 +11,9 @@ from typing import Any
 from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.requests import LeaseChange, ReservationChange, ReservationRequest
 from blazar.model.resource import HOST
+from tests.conformance.sites import PUBLIC_KEY
 from tests.fencing.stage import MINUTE, Stage, Turn
-from tests.world import NOON, a_host, a_network, addresses, devices, flavored, instances, things
+from tests.world import NOON, a_host, a_network, addresses, devices, flavored, instances, servers, things
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,7 @@ ROOMS: dict[str, Callable[..., ReservationRequest]] = {
     "hosts": a_host,
     "instances": lambda amount=2, **more: instances(amount, vcpus=4, **{"affinity": True, **more}),
     "flavors": lambda amount=2, **more: flavored(amount, "small", **{"affinity": True, **more}),
+    "servers": lambda amount=1, **more: servers(amount, **{"vcpus": 4, "public_key": PUBLIC_KEY, **more}),
     "addresses": addresses,
     "networks": a_network,
     "things": things,
@@ -232,6 +234,8 @@ def stories() -> dict[str, Story]:
             ]
             larger = {"vcpus": 6} if kind == "instances" else {"flavor_id": "large"}
             told += [_changed("change before the start", rooms, before_the_start=True, **larger)]
+        elif kind == "servers":
+            told += [_changed("grow", rooms, amount=2)]
         elif kind in HOOKED:
             told += [_changed("grow", rooms, min=2, max=2)]
         elif kind == "addresses":
@@ -242,7 +246,7 @@ def stories() -> dict[str, Story]:
         if kind in ("hosts", "instances", "flavors"):
             saved = lambda rooms=rooms: rooms(before_end="snapshot")  # noqa: E731
             told.append(_event("snapshot", saved, EventType.BEFORE_END, LeaseStatus.ACTIVE))
-        elif kind not in HOOKED:
+        elif kind not in (*HOOKED, "servers"):
             # The next user of the address or segment keeps it from being made once more.
             told = [replace(story, turns=(*story.turns, Turn.GONE)) for story in told]
         found |= {f"{kind}: {story.name}": story for story in told}

@@ -12,7 +12,7 @@ from blazar.model.requests import ReservationRequest
 from blazar.model.resource import KINDS
 from tests.fencing.stage import BESIDE, MINUTE, OFFERED, OTHERS, PAUSE, Photo, Stage, Template, Turn, staged
 from tests.fencing.stories import Story
-from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, check_at_rest
+from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, SERVER, check_at_rest
 from tests.world import NOON, a_host, a_network, addresses, devices, instances, things
 
 
@@ -162,7 +162,7 @@ def check_usable(stage: Stage) -> None:
     """Check that each project with an active lease with room for a server can boot one."""
     for lease in stage.store.leases.of_project(None):
         if lease.status is LeaseStatus.ACTIVE and all(
-            r.resource_type not in (PHYSICAL_HOST, *BESIDE_HOSTS) for r in lease.reservations
+            r.resource_type not in (PHYSICAL_HOST, SERVER, *BESIDE_HOSTS) for r in lease.reservations
         ):
             has = [s for s in stage.cloud.operators.list_servers() if s.project_id == lease.project_id]
             room = sum(a.count for a in stage.store.calendar.of_lease(lease.id))

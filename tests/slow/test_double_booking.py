@@ -39,6 +39,7 @@ from tests.world import (
     devices,
     flavored,
     instances,
+    servers,
     things,
     units,
 )
@@ -61,6 +62,7 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: instances(dice.randint(1, 3), vcpus=dice.choice((4, 8, 15)), affinity=True),
     lambda dice: instances(dice.randint(1, 3), vcpus=dice.choice((4, 8, 15)), affinity=False),
     lambda dice: flavored(dice.randint(1, 3), dice.choice(OFFERED).id, affinity=dice.choice((None, True, False))),
+    lambda dice: servers(dice.randint(1, 3), vcpus=dice.choice((4, 8)), affinity=dice.choice((None, True, False))),
     lambda dice: addresses(dice.randint(1, 3)),
     lambda dice: a_network(),
     lambda dice: devices(1, dice.randint(1, 2)),

@@ -46,6 +46,7 @@ from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
 from blazar.store.store import Store
 from blazar.store.tables import events
+from tests.conformance.sites import PUBLIC_KEY
 from tests.enforcement.conftest import TOKEN, Service, example
 from tests.oracle import check_at_rest
 from tests.uses import TYPES_WITH_USES, OutOfOrder, using
@@ -62,6 +63,7 @@ from tests.world import (
     instances,
     kinds_of,
     segment_request,
+    servers,
     thing_request,
     things,
     units,
@@ -101,6 +103,13 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: devices(1, dice.randint(1, 2)),
     lambda dice: volumes(dice.randint(1, 2), size=dice.choice((2, 4)), before_end=dice.choice(("snapshot", "none"))),
     lambda dice: volumes(dice.randint(1, 2), size=dice.choice((2, 4)), mode="quota"),
+    lambda dice: servers(
+        dice.randint(1, 2),
+        vcpus=dice.randint(1, 4),
+        affinity=dice.choice((None, True, False)),
+        before_end=dice.choice(("snapshot", "none")),
+        public_key=dice.choice((None, PUBLIC_KEY)),
+    ),
 )
 """What users ask for, type by type."""
 
@@ -112,6 +121,7 @@ GROWTH: dict[str, Callable[[random.Random], dict[str, object]]] = {
     "network": lambda dice: {"before_end": dice.choice(("none", "default"))},
     "device": lambda dice: {"max": dice.randint(1, 3)},
     "virtual:volume": lambda dice: {"amount": dice.randint(1, 4)} if dice.random() < 0.5 else {"size": 5},
+    "virtual:server": lambda dice: {"amount": dice.randint(1, 4)},
     "generic": lambda dice: {"amount": dice.randint(1, 4)} if dice.random() < 0.5 else {"max": dice.randint(1, 3)},
 }
 """What users change, by type."""
@@ -133,7 +143,7 @@ def simulated(cloud_file: Path) -> SimulatedCloud:
     slow = timedelta(milliseconds=150)
     storage = FileStorage(cloud_file, of_size(HOSTS))
     return SimulatedCloud(
-        storage, clock=SystemClock(), faults=faults, durations=Durations(deletion=slow, snapshot=slow)
+        storage, clock=SystemClock(), faults=faults, durations=Durations(deletion=slow, snapshot=slow, boot=slow)
     )
 
 
@@ -224,7 +234,7 @@ def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
             for network in cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
                 cloud.network_users.port(network.id, "compute:nova")
                 cloud.network_users.router(network.id)
-        case "generic" | "device" | "virtual:volume":
+        case "generic" | "device" | "virtual:volume" | "virtual:server":
             pass
         case _:
             cloud.users.boot_reserved(reservation.id, project_id="physics", user_id="curie")
