@@ -22,6 +22,9 @@ _DEFAULTS: Mapping[str, Mapping[str, object]] = {
     "OS::Cinder::Volume": {"size": None, "volume_type": None, "name": None},
     "OS::Neutron::FloatingIP": {"floating_network": None, "port_id": None},
 }
+_TEXTS = ("flavor", "key_name", "name")
+"""Properties that are texts in Heat whatever a template has."""
+
 _EMPTY = {"size": 0}
 """What properties have whose value only the run tells; the others have null."""
 
@@ -75,6 +78,7 @@ class Expansion:
             raise refused(f"The Resource Type ({kind}) could not be found.")
         else:
             found = {**_DEFAULTS.get(kind, {}), **self._resolved(properties, parameters, within)}
+            found |= {key: str(found[key]) for key in _TEXTS if isinstance(found.get(key), int)}
             shown = {key: _EMPTY.get(key) if value is None else value for key, value in found.items()}
             # A size that was not given is null; one that the run tells is 0.
             shown |= {key: None for key in found if key not in properties}
@@ -103,7 +107,9 @@ class Expansion:
                         # Heat checks a template before there is anything that has an id.
                         raise refused('"str_replace" template must be a string')
                     found = self._resolved(argument, parameters, within)
-                    return found["params"].get(found["template"], found["template"])
+                    if not isinstance(found["template"], str):
+                        raise refused('"str_replace" template must be a string')
+                    return str(found["params"].get(found["template"], found["template"]))
         return {key: self._resolved(each, parameters, within) for key, each in value.items()}
 
 

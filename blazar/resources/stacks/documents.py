@@ -31,6 +31,9 @@ MOST_VALUES = 20_000
 DEEPEST = 60
 """Maximum values inside each other."""
 
+LARGEST_NUMBER = 10**300
+"""Python turns far larger ones into no text, and JSON's readers into infinity."""
+
 Path = tuple[str | int, ...]
 """Keys and indexes that lead to a value of a document."""
 
@@ -193,7 +196,8 @@ def _problem(value: Any) -> str | None:
         case dict():
             for key in value:
                 if not isinstance(key, str):
-                    return f"has the key {_short(str(key))}, which is no text; put it in quotes"
+                    shown = "that is a long number" if _is_long(key) else _short(str(key))
+                    return f"has the key {shown}, which is no text; put it in quotes"
                 if problem := _problem(key):
                     return problem
         case str():
@@ -205,7 +209,14 @@ def _problem(value: Any) -> str | None:
                 return "has half of a character (a lone surrogate); leave it out"
         case float() if not math.isfinite(value):
             return f"has the number {value}; give a finite one"
+        case int() if _is_long(value):
+            return "has a number of more than 300 digits; give a smaller one, or put it in quotes"
     return None
+
+
+def _is_long(value: object) -> bool:
+    # YAML's hexadecimal and sexagesimal numbers may have any length.
+    return isinstance(value, int) and abs(value) >= LARGEST_NUMBER
 
 
 def _short(text: str | None) -> str:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from blazar.clouds.ports import Cloud, Stack, StackExists, StackPlan
+from blazar.clouds.ports import Cloud, Stack, StackExists, StackPlan, StackRefused
 from blazar.clouds.ports.stacks import COMPLETE, CREATE, DELETE, FAILED
 from blazar.model.errors import CloudRefused, Conflict, NotFound, RoleMissing
 from blazar.model.lease import Content, ReservationStatus
@@ -28,6 +28,9 @@ SOON, LATER = timedelta(seconds=2), timedelta(seconds=15)
 
 _NETWORK = "OS::Neutron::Net"
 _ID, _REASON, _TRIES = "stack_id", "stack_reason", "tries"
+
+Mask = Callable[[str], str]
+"""Returns a sentence of Heat without what is secret."""
 
 
 def plan_of(name: str, source: StackSource, timeout: int | None) -> StackPlan:
@@ -68,7 +71,7 @@ class StackMaking:
         self._stacks = cloud.stacks
         self._teardown = Teardown(cloud.segments)
 
-    def ensure(self, task: Task, plan: Callable[[], StackPlan]) -> Progress:
+    def ensure(self, task: Task, plan: Callable[[], StackPlan], mask: Mask) -> Progress:
         """Ensure that the stack is complete. One that fails is deleted and made again; CloudRefused after some."""
         record = Record.of(task.reservation.cloud_ids)
         if task.reservation.status is ReservationStatus.ACTIVE:
@@ -76,24 +79,28 @@ class StackMaking:
             return Done()
         stack = self._found(task, record)
         if stack is None:
-            return self._made(task, record, plan)
+            return self._made(task, record, plan, mask)
         record = replace(record, id=stack.id)
-        if (stack.action, stack.state) == (CREATE, COMPLETE):
-            return Done(replace(record, reason="", tries=0).content)
-        if stack.action == CREATE and stack.state != FAILED:
+        if stack.action == CREATE and stack.state not in (COMPLETE, FAILED):
             return NotYet(SOON, f"stack {stack.id} is being made", cloud_ids=record.content)
-        if stack.action == CREATE:
-            record = record.failed(stack.reason)
-        if stack.action != DELETE or stack.state == FAILED:
+        if stack.action not in (CREATE, DELETE) or (stack.action, stack.state) == (CREATE, COMPLETE):
+            # An action of another kind is one of its users, who have it already.
+            return Done(Record(stack.id).content)
+        if stack.state == FAILED:
+            record = record.failed(mask(stack.reason))
             self._clear(task, stack)
             self._delete(task, stack)
+        if record.tries >= MOST_TRIES:
+            # What is recorded stays below that, so that a change of the lease leads to one more try.
+            times = "was made {} times, and failed" if stack.action == CREATE else "failed {} times, and stays"
+            raise CloudRefused(f"the stack {times.format(record.tries)}: {record.reason}")
         return NotYet(SOON, f"stack {stack.id} has failed and is being deleted: {record.reason}", _WAIT, record.content)
 
     def as_it_is(self, task: Task) -> Progress:
         """Return that nothing is to be done."""
         return Done()
 
-    def remove(self, task: Task) -> Progress:
+    def remove(self, task: Task, mask: Mask) -> Progress:
         """Ensure that there is no stack of the reservation.
 
         What keeps one from going is cleared, a few times; then it is left, and reported: its servers, volumes and
@@ -111,7 +118,7 @@ class StackMaking:
             if stack.action == DELETE and stack.state != FAILED:
                 return NotYet(SOON, f"stack {stack.id} is being deleted", cloud_ids=record.content)
             if stack.action == DELETE:
-                record = record.failed(f"{_STAYS}: {stack.reason}")
+                record = record.failed(f"{_STAYS}: {mask(stack.reason)}")
                 self._clear(task, stack)
             self._delete(task, stack)
         except RoleMissing as error:
@@ -128,12 +135,12 @@ class StackMaking:
         reason = record.reason or "the stack is being deleted"
         return NotYet(LATER if record.tries else SOON, reason, _WAIT, record.content)
 
-    def _made(self, task: Task, record: Record, plan: Callable[[], StackPlan]) -> NotYet:
-        if record.tries >= MOST_TRIES:
-            raise CloudRefused(f"the stack was made {record.tries} times, and failed: {record.reason}")
+    def _made(self, task: Task, record: Record, plan: Callable[[], StackPlan], mask: Mask) -> NotYet:
         tags = frozenset({BLAZAR, mark(task.reservation.id)})
         try:
             id_ = self._stacks.create_stack(task.lease.project_id, plan(), tags=tags)
+        except StackRefused as error:
+            raise CloudRefused(mask(error.message), cause=error.cause) from None
         except StackExists:
             # That of an earlier lease, or of an earlier try, keeps its name for a moment; any other can be renamed.
             return NotYet(

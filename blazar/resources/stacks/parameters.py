@@ -142,9 +142,12 @@ class StackParameters:
 
 
 def hidden_names(source: StackSource) -> frozenset[str]:
-    """Return the parameters that the template says are hidden."""
-    parameters = source.template.get("parameters")
-    found = parameters.items() if isinstance(parameters, Mapping) else ()
+    """Return the parameters that the template, or one among its files, says are hidden.
+
+    Defaults in an environment are for the templates among the files, too.
+    """
+    sections = [each.get("parameters") for each in (source.template, *source.templates.values())]
+    found = [item for each in sections if isinstance(each, Mapping) for item in each.items()]
     return frozenset(name for name, schema in found if isinstance(schema, Mapping) and schema.get("hidden"))
 
 

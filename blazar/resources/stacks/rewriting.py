@@ -114,13 +114,15 @@ def _with_address(name: str, definition: Json, address_id: str) -> Json:
 
 def _mapped(value: Any, names: Mapping[str, str]) -> Any:
     """Return a text with another in its place; a function of a template so that Heat does that."""
-    if isinstance(value, str):
-        return names.get(value, value)
+    if isinstance(value, str | int):
+        return names.get(str(value), value)
     if value is None or not names or any(isinstance(e, dict) and e.keys() & AT_RUN_TIME for _, e in values(value)):
         # A reference to a key pair of the stack leads to its new name by itself, and Heat replaces in no such thing.
         return value
+    # Heat replaces in texts only, and a parameter may be a number.
+    text = {"str_replace": {"template": "$", "params": {"$": value}}}
     # Of texts that begin in the same way Heat replaces the longest.
-    return {"str_replace": {"template": value, "params": dict(names)}}
+    return {"str_replace": {"template": text, "params": dict(names)}}
 
 
 def _rewritten(source: StackSource, rewrite: Rewrite) -> StackSource:

@@ -21,7 +21,7 @@ from blazar.resources.floating_ips.registration import mark
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.parameters import quoted
 from blazar.resources.stacks.catalogue import FLOATING_IP, KEY_PAIR
-from blazar.resources.stacks.making import StackMaking, plan_of
+from blazar.resources.stacks.making import Mask, StackMaking, plan_of
 from blazar.resources.stacks.parameters import StackParameters, Takes, without_secrets
 from blazar.resources.stacks.pricing import AddressPrice, StackPrice, price
 from blazar.resources.stacks.rewriting import Reserved, as_written, check_addresses, for_preview, with_reserved
@@ -142,7 +142,7 @@ class VirtualStack:
             source = with_reserved(wanted.source, self._reserved(task, wanted.takes))
             return plan_of(wanted.name(task.reservation.id), source, wanted.timeout)
 
-        return self._making.ensure(task, plan)
+        return self._making.ensure(task, plan, _mask(wanted))
 
     def restore(self, task: Task, surplus: tuple[object, ...]) -> Progress:
         """A change of dates changes nothing in the cloud."""
@@ -150,7 +150,7 @@ class VirtualStack:
 
     def end(self, task: Task) -> Progress:
         """Ensure that the stack is gone, whatever its state."""
-        return self._making.remove(task)
+        return self._making.remove(task, _mask(StackParameters.of(task.reservation.parameters)))
 
     def _takes(self, planned: tuple[PlannedResource, ...]) -> Takes:
         found = price(planned)
@@ -199,6 +199,11 @@ class VirtualStack:
             ids += sorted(address.id for address in found)[: each.amount]
         keys = {name: f"{name[:200]}-{task.reservation.id}" for name in takes.keys}
         return Reserved(flavors, keys, dict(zip(takes.addresses, ids, strict=True)))
+
+
+def _mask(wanted: StackParameters) -> Mask:
+    # Read at need only: that checks the whole template again.
+    return lambda text: without_secrets(text, wanted.source) if text else text
 
 
 def _flavor_id(asked: str, names: Mapping[str, str]) -> str:

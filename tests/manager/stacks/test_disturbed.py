@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks that are disturbed: managers that die, users that are quick, a Heat that says what is secret."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from datetime import timedelta
+
+import pytest
+
+from blazar.clouds.ports import Flavor, StackRefused
+from blazar.model.errors import CloudUnavailable, InvalidInput
+from blazar.model.lease import EventType, LeaseStatus
+from tests.manager.stacks.test_life import (
+    FLAVORS,
+    HOUR,
+    MINUTE,
+    WHOLE,
+    a_stack,
+    at_rest,
+    server,
+    servers,
+    stacks,
+    template,
+)
+from tests.manager.test_crashes import dies
+from tests.world import NOON, World
+
+SECRET = template({"word": {"type": "string", "hidden": True}}, one=server(user_data={"get_param": "word"}))
+
+
+@pytest.fixture
+def world(sqlite) -> World:
+    world = World(sqlite)
+    world.register_pools(1)
+    world.register_addresses(100, 101)
+    for flavor in FLAVORS:
+        world.simulated.operators.offer_flavor(flavor)
+    return world
+
+
+@pytest.mark.parametrize("what", ["start", "end"])
+def test_a_manager_killed_at_any_step_another_finishes_it(world, what):
+    for step in itertools.count(1):
+        lease = world.lease(a_stack(template(one=server())), start=HOUR, hours=1)
+        if what == "end":
+            world.run_to(lease.window.start + MINUTE)
+        until = (lease.window.start if what == "start" else lease.window.end) + MINUTE
+        died = dies(world, lambda until=until: world.run_to(until), step, "after")
+        world.run_to(world.clock.now() + 2 * MINUTE)
+        if what == "start":
+            assert (world.now(lease).status, len(stacks(world))) == (LeaseStatus.ACTIVE, 1), step
+            at_rest(world)
+        world.run_to(lease.window.end + 5 * MINUTE)
+        assert stacks(world) == [], step
+        at_rest(world)
+        if not died:
+            break
+    assert step > 8
+
+
+@pytest.mark.parametrize("call", ["create_stack", "stack", "stacks_with", "delete_stack"])
+def test_heat_that_does_not_answer_is_asked_again(world, call):
+    lease = world.lease(a_stack(WHOLE), hours=1)
+    world.faults.fail_after(call, CloudUnavailable("Heat is down"), times=2)
+    world.run_to(NOON + 20 * MINUTE)
+    assert (world.now(lease).status, len(stacks(world))) == (LeaseStatus.ACTIVE, 1)
+    world.faults.fail_before(call, CloudUnavailable("Heat is down"), times=2)
+    world.run_to(NOON + HOUR + 20 * MINUTE)
+    assert (world.now(lease).status, stacks(world)) == (LeaseStatus.TERMINATED, [])
+    world.faults.clear()
+    at_rest(world)
+
+
+def test_a_stack_that_its_users_update_at_once_is_theirs(world):
+    lease = world.lease(a_stack(WHOLE))
+    world.run_to(NOON)
+    with world.simulated.change_state() as state:
+        (made,) = state.stacks.values()
+        made.action, made.over_at = "UPDATE", (NOON + 3 * MINUTE).isoformat()
+    world.run_to(NOON + 5 * MINUTE)
+    assert [each.id for each in stacks(world)] == [made.id]
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
+def test_one_that_cannot_be_deleted_to_be_made_again_is_not_tried_for_ever(world):
+    lease = world.lease(a_stack(WHOLE), start=HOUR, hours=1)
+    world.run_to(NOON + HOUR)
+
+    def stays(name: str = "delete_stack", phase: str = "after") -> None:
+        if (name, phase) == ("delete_stack", "after"):
+            with world.simulated.change_state() as state:
+                (made,) = state.stacks.values()
+                made.reason = "it stays"
+
+    stays()
+    world.faults.on_call = stays
+    world.run_to(NOON + HOUR + 10 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ERROR
+    assert "it stays" in world.now(lease).event(EventType.START).reason
+
+
+def test_one_that_failed_for_good_is_tried_again_after_a_change(world):
+    lease = world.lease(a_stack(WHOLE))
+
+    def turn(*, on: bool) -> None:
+        with world.simulated.change_state() as state:
+            for host in state.hosts.values():
+                host.enabled = on
+
+    turn(on=False)
+    world.run_to(NOON + 10 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.ERROR
+    turn(on=True)
+    world.change(lease, end=NOON + 3 * HOUR)
+    world.run_to(NOON + 20 * MINUTE)
+    assert (world.now(lease).status, len(stacks(world))) == (LeaseStatus.ACTIVE, 1)
+    at_rest(world)
+
+
+def test_what_heat_says_of_a_failure_is_told_without_hidden_parameters(world):
+    lease = world.lease(a_stack(SECRET, parameters={"word": "s3cr3t"}))
+    world.run_to(NOON)
+    with world.simulated.change_state() as state:
+        (made,) = state.stacks.values()
+        made.reason = "user_data s3cr3t is bad"
+    world.run_to(NOON + timedelta(seconds=3))
+    assert world.now(lease).reservations[0].shown["stack_reason"] == "user_data ****** is bad"
+
+
+def test_what_heat_says_against_it_at_the_start_is_told_without_hidden_parameters(world, caplog):
+    lease = world.lease(a_stack(SECRET, parameters={"word": "s3cr3t"}))
+    world.faults.fail_before("create_stack", StackRefused("Heat refused: s3cr3t is bad", "s3cr3t is bad"))
+    world.run_to(NOON + MINUTE)
+    assert world.now(lease).event(EventType.START).reason == "Heat refused: ****** is bad"
+    assert "s3cr3t" not in caplog.text
+
+
+def test_a_default_for_a_hidden_parameter_of_another_template_is_not_shown(world):
+    inner = template({"word": {"type": "string", "hidden": True, "default": ""}}, node=server())
+    lease = world.lease(
+        a_stack(
+            template(nodes={"type": "node.yaml"}),
+            files={"node.yaml": json.dumps(inner)},
+            environment={"parameter_defaults": {"word": "s3cr3t"}},
+        )
+    )
+    assert "s3cr3t" not in json.dumps(dict(lease.reservations[0].shown))
+
+
+def test_flavors_whose_names_are_numbers_are_the_reserved_ones(world):
+    world.simulated.operators.offer_flavor(Flavor("7", "seven", 1, 64, 0, public=True))
+    given = template({"what": {"type": "number"}}, one=server(flavor=7), two=server(flavor={"get_param": "what"}))
+    lease = world.lease(a_stack(given, parameters={"what": 7}))
+    world.run_to(NOON + MINUTE)
+    child = lease.reservations[1].id
+    assert servers(world) == {"one": (child, "ACTIVE"), "two": (child, "ACTIVE")}
+
+
+@pytest.mark.parametrize("number", ["0x" + "f" * 5000, ":".join(["59"] * 3000), "{? 0x" + "f" * 5000 + " : x}"])
+def test_numbers_that_python_cannot_write_are_refused(world, number):
+    text = (
+        "heat_template_version: 2018-08-31\n"
+        f"resources: {{one: {{type: OS::Nova::Server, properties: {{flavor: small, user_data: {number}}}}}}}"
+    )
+    with pytest.raises(InvalidInput, match="more than 300 digits|a long number") as refused:
+        world.lease(a_stack(text))
+    assert refused.value.pointer == "/reservations/0/template"
+
+
+def test_all_changes_of_dates_keep_the_stack(world):
+    lease = world.lease(a_stack(WHOLE), start=HOUR, hours=1)
+    world.change(lease, start=NOON + 2 * HOUR, end=NOON + 4 * HOUR)
+    world.run_to(NOON + 2 * HOUR + MINUTE)
+    (made,) = stacks(world)
+    world.change(lease, end=NOON + 3 * HOUR)
+    world.run_to(NOON + 3 * HOUR - MINUTE)
+    world.change(lease, end=NOON + 5 * HOUR)
+    world.run_to(NOON + 5 * HOUR - MINUTE)
+    assert [each.id for each in stacks(world)] == [made.id]
+    world.run_to(NOON + 5 * HOUR + 2 * MINUTE)
+    assert (world.now(lease).status, stacks(world)) == (LeaseStatus.TERMINATED, [])
+    at_rest(world)
