@@ -180,6 +180,8 @@ def test_servers_that_their_users_deleted_are_not_made_again_unless_asked(world)
     with pytest.raises(Conflict, match="delete 1 of them first"):
         change(world, lease, amount=1)
     world.simulated.compute.delete_server(in_cloud(world)["web-1"].id)
+    world.manager.monitor.run_once()
+    assert (len(ids(world, lease)), world.now(lease).degraded) == (2, False)
     assert change(world, lease, amount=3).status is LeaseStatus.ACTIVE
     assert len(in_cloud(world)) == 2
     assert change(world, lease, amount=2).status is LeaseStatus.ACTIVE
