@@ -19,9 +19,13 @@ from blazar.model.resource import Resource, ResourceKind
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The cloud is in the desired state; ``cloud_ids``, if given, are the cloud ids to store."""
+    """The cloud is in the desired state; ``cloud_ids``, if given, are the cloud ids to store.
+
+    ``left``, by calendar id: on these resources a start that was ``undoable`` has left out what cannot be undone.
+    """
 
     cloud_ids: Content | None = None
+    left: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,10 @@ class Task:
 
     ``shares``, for a type that ``ReadsShares``, returns what other reservations of the project that are in use have of
     resources, by calendar id, at the moment of the call, which costs a statement.
+
+    ``undoable``: this is a change of a reservation in use, which may still be undone. A start that has to do what
+    cannot be undone leaves that out, and says where it has (``Done.left``): it is called again when the change is
+    final.
     """
 
     lease: Lease
@@ -114,6 +122,7 @@ class Task:
     former: tuple[Resource, ...] = ()
     turns: Mapping[int, int] = field(default_factory=dict)
     shares: Shares = field(default=no_shares, compare=False, repr=False)
+    undoable: bool = False
 
     def referent(self, reservation_id: str) -> Reservation:
         """Return the reservation of the lease that a reference names: at a start it is active, with its cloud ids."""

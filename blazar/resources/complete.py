@@ -212,7 +212,7 @@ class CompleteType:
             )
         if not isinstance(value, Done):
             raise TypeError(f"{method} of {self.resource_type} returned {type(value).__name__}, not Done or NotYet")
-        return value if value.cloud_ids is None else Done(self._storable(method, value.cloud_ids))
+        return value if value.cloud_ids is None else replace(value, cloud_ids=self._storable(method, value.cloud_ids))
 
     def _storable(self, method: str, content: object) -> Content:
         if not isinstance(content, Content):

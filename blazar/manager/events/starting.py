@@ -177,7 +177,7 @@ def start_in_use(runtime: Runtime, task: Task, held: Collection[int] = ()) -> St
 
     Resources left out before that have not recovered stay left out. Unusable if a resource that the reservation has
     not ``held`` cannot be assigned, Conflict if one after the other fails; they are marked as failed, so that they are
-    not chosen the next time.
+    not chosen the next time. Where something was left because it cannot be undone, a resource counts as not assigned.
     """
     kind = runtime.type_of(task.reservation)
     out = task.reservation.unassigned & frozenset(r.id for r in task.resources if r.failure)
@@ -190,7 +190,7 @@ def start_in_use(runtime: Runtime, task: Task, held: Collection[int] = ()) -> St
                 raise
             out |= error.reasons.keys()
             continue
-        return StartedInUse(out, done.cloud_ids)
+        return StartedInUse(out | done.left, done.cloud_ids)
     raise Conflict(f"several resources of reservation {task.reservation.id} failed during the exchange; retry later")
 
 

@@ -5,7 +5,8 @@ A change that only affects the calendar is one transaction. A change that also n
 gets more hosts, one that has not started another flavor), or that an enforcement service must accept, is booked first,
 with the lease UPDATING and an event with the saved state; if the cloud or the service fails, or the manager dies, the
 saved state is restored. Meanwhile the lease holds both its old and its new resources, so that no other lease can take
-those that completing or undoing the change needs.
+those that completing or undoing the change needs. What cannot be undone, as the growth of a volume, is done when the
+change is final: until then the reservation lacks it, and healing sees to that.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from blazar.manager.events.starting import StartedInUse, start_in_use
 from blazar.manager.health.healing import Healing
 from blazar.manager.lease import lifecycle
 from blazar.manager.lease.booking import Booking
+from blazar.manager.lease.flags import change_notification, derived, lacking
 from blazar.manager.lease.ordering import in_order
 from blazar.manager.lease.references import waits_at_start
 from blazar.manager.outbox.enforcing import EnforcementCheck
@@ -34,7 +36,7 @@ from blazar.manager.requests.change_decisions import Asked, Change, ChangeDecisi
 from blazar.manager.requests.preparing import prepared
 from blazar.model.demand import Allocation, Plan
 from blazar.model.errors import Conflict, Contention, pointing_at
-from blazar.model.lease import Lease
+from blazar.model.lease import Lease, ReservationStatus
 from blazar.model.requests import Actor, LeaseChange
 from blazar.model.usage import OutboxMessage
 from blazar.resources.base import Given, ResolutionNeeded, Task, Unusable, UsageNeeded
@@ -119,10 +121,15 @@ class Updates:
 
         Busy if other work on the lease is in progress.
         """
-        lease = self._changed(lease_id, change)
-        # The change may have replaced missing resources.
-        seen = lease.degraded and self._healing.heal_once(lease_id, in_use=False)
-        return self._runtime.store.leases.one(lease_id) if seen else lease
+        with scope(limit=self._runtime.settings.request_limit):
+            return self._completed(self._changed(lease_id, change))
+
+    def _completed(self, lease: Lease) -> Lease:
+        """Heal a lease that has changed, as far as that can be done at once; return it as it is then."""
+        # The change may have replaced missing resources, or left something to do.
+        left = any(r.unassigned - r.failed and r.status is ReservationStatus.ACTIVE for r in lease.reservations)
+        seen = lease.degraded and self._healing.heal_once(lease.id, in_use=left, at_once=left)
+        return self._runtime.store.leases.one(lease.id) if seen or left else lease
 
     def preview(self, lease_id: str, change: LeaseChange) -> tuple[Lease, tuple[Allocation, ...]]:
         """Return what a dry run of a change would make of a lease, and of what it holds. The errors of ``update``."""
@@ -145,6 +152,8 @@ class Updates:
             if found.draft.warning_off:
                 self._runtime.notifier.notify(WARNING_OFF, saved)
             self._runtime.notifier.notify(UPDATED, saved)
+            if (flags := change_notification(found.lease, saved)) is not None:
+                self._runtime.notifier.notify(flags, saved)
         return saved
 
     def question(self, lease: Lease, change: LeaseChange) -> ChangeQuestion:
@@ -225,12 +234,24 @@ class Updates:
         tasks = {task.reservation.id: task for task in self._runtime.tasks(wanted, found.plan.allocations)}
         for id_ in in_order(waits_at_start(self._runtime, wanted)):
             if id_ in found.new:
-                task = replace(tasks[id_], lease=wanted)
+                task = replace(tasks[id_], lease=wanted, undoable=True)
                 started = self._assign(task)
                 if started.cloud_ids is not None:
                     assigned = replace(task.reservation, cloud_ids=started.cloud_ids)
                     wanted = lifecycle.with_cloud_ids(wanted, [assigned])
+                if new := started.unassigned - task.reservation.unassigned:
+                    wanted = self._lacking(wanted, id_, new)
         return wanted
+
+    def _lacking(self, lease: Lease, reservation_id: str, left: frozenset[int]) -> Lease:
+        """Return the lease with resources of a reservation recorded as not, or not completely, assigned."""
+        now = self._runtime.clock.now()
+        lacks = [
+            lacking(replace(r, unassigned=r.unassigned | left), now)
+            for r in lease.reservations
+            if r.id == reservation_id
+        ]
+        return derived(lifecycle.with_reservations(lease, lacks))
 
     def _assign(self, task: Task) -> StartedInUse:
         """Assign the resources of a reservation, without those that were left out before and have not recovered."""
@@ -262,6 +283,8 @@ def settled(updating: Lease, wanted: Lease, event_id: str, now: datetime) -> Lea
     theirs = {e.id: e for e in wanted.events if e.id != event_id}
     known = {e.id for e in updating.events}
     events = (*(theirs.get(e.id, e) for e in updating.events), *(e for e in wanted.events if e.id not in known))
-    changed = replace(updating, name=wanted.name, window=wanted.window, reservations=wanted.reservations, events=events)
+    changed = derived(
+        replace(updating, name=wanted.name, window=wanted.window, reservations=wanted.reservations, events=events)
+    )
     event = next(e for e in events if e.id == event_id)
     return lifecycle.settle(changed, event, now=now)

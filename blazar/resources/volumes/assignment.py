@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from blazar.clouds.ports import Volume, VolumeQuota, Volumes
@@ -36,6 +36,16 @@ QUOTA_PAUSE = timedelta(minutes=5)
 
 AT_ONCE = timedelta(seconds=1)
 
+READY = ("available", "in-use")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What is recorded when a pool has its volumes of a reservation, and whether all have grown to its size."""
+
+    record: Record
+    all_grown: bool = True
+
 
 class VolumeAssignment:
     """Ensures the volumes of reservations."""
@@ -43,12 +53,12 @@ class VolumeAssignment:
     def __init__(self, volumes: Volumes) -> None:
         self._volumes = volumes
 
-    def ensure(self, task: Task, resource: Resource, record: Record, first: int) -> Record | NotYet:
+    def ensure(self, task: Task, resource: Resource, record: Record, first: int) -> Made | NotYet:
         """Ensure that a pool has its volumes of the reservation; return what is recorded then.
 
         Cinder takes a moment to make a volume, so that each new id is recorded before the next one is made. ``first``
         is the number of its first volume. Of a reservation in use, what users have deleted is not made again: an
-        empty volume is not what they had. Unusable, CloudRefused.
+        empty volume is not what they had. No volume grows while that may have to be undone. Unusable, CloudRefused.
         """
         wanted = VolumeParameters.of(task.reservation.parameters)
         count = task.counts[resource.id]
@@ -73,17 +83,22 @@ class VolumeAssignment:
                 return NotYet(AT_ONCE, f"volume {made.id} is {made.status}", cloud_ids=record.content)
             mine.append(made)
         record = record.with_made(resource.id, count)
-        for each in mine:
-            if each.status in ("creating", "downloading", "extending"):
-                return NotYet(RECHECK_SOON, f"volume {each.id} is {each.status}", cloud_ids=record.content)
-            if each.size_gb < wanted.size:
-                if each.status.startswith("error"):
-                    raise CloudRefused(f"volume {each.id} is {each.status}, and cannot grow")
-                if each.status not in ("available", "in-use"):
-                    return NotYet(RECHECK_LATER, f"volume {each.id} is {each.status}", cloud_ids=record.content)
-                self._volumes.extend_volume(each.id, wanted.size)
-                return NotYet(RECHECK_SOON, f"volume {each.id} grows to {wanted.size} GiB", cloud_ids=record.content)
-        return record
+        # One that cannot grow now does not keep the others from it.
+        mine.sort(key=lambda each: each.status not in READY)
+        if waits := [w for each in mine if (w := self._settled(each, wanted.size, grow=not task.undoable)) is not None]:
+            return replace(min(waits, key=lambda wait: wait.after), cloud_ids=record.content)
+        return Made(record, all_grown=all(each.size_gb >= wanted.size for each in mine))
+
+    def _settled(self, volume: Volume, size: int, *, grow: bool) -> NotYet | None:
+        """Return what is waited for until a volume can be used, and has grown if it is to; None if nothing is."""
+        if volume.status in ("creating", "downloading", "extending"):
+            return NotYet(RECHECK_SOON, f"volume {volume.id} is {volume.status}")
+        if volume.size_gb >= size or not grow:
+            return None
+        if volume.status not in READY:
+            raise CloudRefused(f"volume {volume.id} is {volume.status}, and cannot grow")
+        self._volumes.extend_volume(volume.id, size)
+        return NotYet(RECHECK_SOON, f"volume {volume.id} grows to {size} GiB")
 
     def existing(self, task: Task, resource: Resource) -> tuple[Volume, ...]:
         """Return the volumes of a reservation on a pool."""

@@ -166,16 +166,18 @@ class VirtualVolume:
         """Ensure that the project may use the pools' types, has a quota for them, and its volumes."""
         wanted = VolumeParameters.of(task.reservation.parameters)
         record = replace(Record.of(task.reservation.cloud_ids), types=types_of(task.resources))
-        first = 1
+        first, left = 1, set[int]()
         for resource in task.resources:
             self._quotas.give(task, resource, wanted.each.times(task.counts[resource.id]))
             if wanted.makes_volumes:
                 made = self._assignment.ensure(task, resource, record, first)
                 if isinstance(made, NotYet):
                     return made
-                record = made
+                record = made.record
                 first += task.counts[resource.id]
-        return Done(replace(record, tries=0).content)
+                if not made.all_grown:
+                    left.add(resource.id)
+        return Done(replace(record, tries=0).content, frozenset(left))
 
     def before_end(self, task: Task) -> Progress:
         """Ensure an image or a backup of each of its volumes, if the reservation says so."""
@@ -187,7 +189,7 @@ class VirtualVolume:
         return self._saving.ensure(task, found, action, name=name[:120], since=asked_at(task))
 
     def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
-        """Ensure quotas from before a change, and delete what it has made on other pools; volumes that grew stay so."""
+        """Ensure quotas from before a change, and delete what it has made; none has grown for it yet."""
         if task.reservation.status is not ReservationStatus.ACTIVE:
             return Done()
         wanted = VolumeParameters.of(task.reservation.parameters)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Volumes grow only when the booking of their new size is final: they cannot shrink, so that could not be undone."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, NotEnoughResources
+from blazar.model.lease import Lease, LeaseStatus
+from blazar.resources.volumes.registration import GIGABYTES
+from tests.oracle import check_at_rest
+from tests.world import NOON, PROJECT, World, volumes
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+
+
+class Died(BaseException):
+    """The manager process is killed."""
+
+
+@pytest.fixture
+def world(sqlite) -> World:
+    world = World(sqlite, register=False)
+    world.register_pools(1)
+    return world
+
+
+def grown(world: World) -> list[int]:
+    """Return the sizes of the volumes."""
+    with world.simulated.inspect() as state:
+        return sorted(v.size_gb for v in state.block.volumes.values())
+
+
+def in_use(world: World) -> Lease:
+    """Return a lease with two volumes of 10 GiB, in use on a pool of 30."""
+    lease = world.lease(volumes(2, size=10), hours=8)
+    world.run_to(NOON)
+    assert grown(world) == [10, 10]
+    return lease
+
+
+def fail_from(world: World, name: str, error: BaseException, number: int) -> None:
+    """Let each call of this name fail, from this one on."""
+    before = world.faults.calls[name]
+
+    def hook(called: str, phase: str) -> None:
+        if (called, phase) == (name, "before") and world.faults.calls[name] - before >= number:
+            raise error
+
+    world.faults.on_call = hook
+
+
+def never_promised_twice(world: World) -> None:
+    """What is in use is promised: the rest of the pool, and no more, can be promised to others."""
+    booked = world.store.calendar.of_lease(world.store.leases.of_project(None)[0].id)
+    promised = sum(a.amounts.get(GIGABYTES) for a in booked if a.amounts)
+    assert sum(grown(world)) <= promised
+    with pytest.raises(NotEnoughResources):
+        world.lease(volumes(1, size=30 - promised + 1))
+
+
+def heal(world: World) -> None:
+    """Let time pass in which managers see to what leases lack."""
+    world.run_to(world.clock.now() + 15 * MINUTE)
+    world.manager.monitor.heal(at_once=True)
+
+
+@pytest.mark.parametrize(
+    "error", [CloudUnavailable("Cinder failed with 503"), CloudRefused("the project may have no more GiB")]
+)
+def test_what_has_grown_stays_promised_and_the_rest_grows_later(world, error):
+    lease = in_use(world)
+    fail_from(world, "extend_volume", error, 2)
+    changed = world.resize(lease, size=12)
+    # The change is made, and says that something of it is missing.
+    assert (changed.status, changed.reservations[0].parameters.values["size"]) == (LeaseStatus.ACTIVE, 12)
+    assert (changed.degraded, changed.reservations[0].missing_resources) == (True, True)
+    assert grown(world) == [10, 12]
+    never_promised_twice(world)
+    world.faults.clear()
+    heal(world)
+    assert grown(world) == [12, 12]
+    assert not world.now(lease).degraded
+    check_at_rest(world.store, world.simulated, now=world.clock.now())
+
+
+def test_a_growth_without_faults_is_complete_when_the_change_is_answered(world):
+    lease = in_use(world)
+    changed = world.resize(lease, size=15)
+    assert (grown(world), changed.degraded, changed.reservations[0].missing_resources) == ([15, 15], False, False)
+    assert changed == world.now(lease)
+    check_at_rest(world.store, world.simulated, now=world.clock.now())
+
+
+def test_a_quota_that_refuses_the_growth_is_tried_again_when_it_is_raised(world):
+    lease = in_use(world)
+    world.simulated.volume_users.limit(PROJECT, gigabytes=22)
+    world.resize(lease, size=12)
+    assert grown(world) == [10, 12]
+    heal(world)
+    assert (grown(world), world.now(lease).degraded) == ([10, 12], True)
+    never_promised_twice(world)
+    world.simulated.volume_users.limit(PROJECT, gigabytes=-1)
+    heal(world)
+    assert (grown(world), world.now(lease).degraded) == ([12, 12], False)
+
+
+def test_one_volume_that_cannot_grow_does_not_keep_the_others_from_it(world):
+    lease = in_use(world)
+    with world.simulated.change_state() as state:
+        bad = next(iter(state.block.volumes.values()))
+        bad.offered = True
+    world.resize(lease, size=12)
+    assert grown(world) == [10, 12]
+    never_promised_twice(world)
+
+
+def test_each_change_tries_the_growth_again(world):
+    lease = in_use(world)
+    world.simulated.volume_users.limit(PROJECT, gigabytes=22)
+    world.resize(lease, size=12)
+    world.simulated.volume_users.limit(PROJECT, gigabytes=-1)
+    changed = world.change(lease, end=NOON + 9 * HOUR)
+    assert (grown(world), changed.degraded) == ([12, 12], False)
+
+
+def test_a_change_that_is_undone_has_grown_nothing(world):
+    lease = in_use(world)
+    fail_from(world, "create_volume", CloudUnavailable("Cinder failed with 503"), 1)
+    with pytest.raises(BlazarError):
+        world.resize(lease, size=10, amount=3)
+    with pytest.raises(NotEnoughResources):
+        world.resize(lease, size=11, amount=3)
+    lease = world.resize(lease, size=10)
+    world.faults.clear()
+    assert (grown(world), world.now(lease).reservations[0].parameters.values["size"]) == ([10, 10], 10)
+    check_at_rest(world.store, world.simulated, now=world.clock.now())
+
+
+@pytest.mark.parametrize("call", ["set_volume_quota", "extend_volume", "volumes_of_type"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_manager_that_dies_leaves_nothing_in_use_that_is_not_promised(world, call, number):
+    lease = in_use(world)
+    fail_from(world, call, Died(), number)
+    with suppress(Died):
+        world.resize(lease, size=12)
+    world.faults.clear()
+    assert sum(grown(world)) <= 24
+    for _ in range(3):
+        heal(world)
+    size = world.now(lease).reservations[0].parameters.values["size"]
+    assert (grown(world), world.now(lease).degraded) == ([size, size], False)
+    never_promised_twice(world)
+    check_at_rest(world.store, world.simulated, now=world.clock.now())
+
+
+def test_a_lease_whose_volumes_cannot_grow_ends_clean(world):
+    lease = in_use(world)
+    fail_from(world, "extend_volume", CloudUnavailable("Cinder failed with 503"), 2)
+    world.resize(lease, size=12)
+    world.run_to(NOON + 9 * HOUR)
+    assert (world.now(lease).status, grown(world)) == (LeaseStatus.TERMINATED, [])
