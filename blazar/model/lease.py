@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -24,6 +24,7 @@ SHOWN_IDS: Mapping[str, tuple[str, ...]] = {
     "network": ("network_id",),
     "virtual:volume": ("volume_ids", "volume_types", "image_ids", "backup_ids"),
     "virtual:server": (*_OF_INSTANCES, "server_ids"),
+    "virtual:stack": ("stack_id", "stack_reason"),
 }
 """Cloud ids that users of a reservation need to know, by resource type; of types of other packages, all of them."""
 
@@ -256,8 +257,24 @@ class Lease:
 
     @property
     def asked_for(self) -> tuple[Reservation, ...]:
-        """Return the reservations that a user asked for: those that are no part of another."""
-        return tuple(r for r in self.reservations if r.parent is None)
+        """Return the reservations that a user asked for: those that are no part of another.
+
+        What one is made of lacks, or got instead of something else, it lacks or got itself.
+        """
+        parts = [r for r in self.reservations if r.parent is not None]
+        if not parts:
+            return self.reservations
+        missing = {r.parent for r in parts if r.missing_resources}
+        changed = {r.parent for r in parts if r.resources_changed}
+        return tuple(
+            replace(
+                r,
+                missing_resources=r.missing_resources or r.id in missing,
+                resources_changed=r.resources_changed or r.id in changed,
+            )
+            for r in self.reservations
+            if r.parent is None
+        )
 
     def children(self, reservation_id: str) -> tuple[Reservation, ...]:
         """Return the reservations that are part of another, in their order."""

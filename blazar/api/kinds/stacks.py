@@ -26,6 +26,8 @@ _RESERVATION = a_reservation(
         "timeout_mins": {"type": ["integer", "null"]},
         "takes": {**_TAKES, "description": "what of it is reserved"},
         "before_end": BEFORE_END,
+        "stack_id": {**TEXT_OR_NULL, "description": "as soon as it is being made"},
+        "stack_reason": {**TEXT_OR_NULL, "description": "why it failed, as Heat says"},
     },
     {
         "template": "heat_template_version: 2018-08-31",
@@ -41,6 +43,8 @@ _RESERVATION = a_reservation(
             "key_pairs": [],
         },
         "before_end": "default",
+        "stack_id": "0f3c2d3e-1111-4222-8333-444455556666",
+        "stack_reason": None,
     },
 )
 RESERVATIONS: Json = {"StackReservation": _RESERVATION}

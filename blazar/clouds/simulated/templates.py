@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -22,6 +23,9 @@ _DEFAULTS: Mapping[str, Mapping[str, object]] = {
     "OS::Cinder::Volume": {"size": None, "volume_type": None, "name": None},
     "OS::Neutron::FloatingIP": {"floating_network": None, "port_id": None},
 }
+_MOST = 1000
+"""Maximum resources of a stack, as in Heat."""
+
 _TEXTS = ("flavor", "key_name", "name")
 """Properties that are texts in Heat whatever a template has."""
 
@@ -46,7 +50,14 @@ class Expansion:
         """Return all resources with where they are; StackRefused."""
         given = {**_section(self.plan, "parameters"), **self.plan.parameters}
         defaults = _section(self.plan, "parameter_defaults")
-        return tuple(self._of_template(self.plan.template, {**defaults, **given}, ()))
+        try:
+            found = tuple(islice(self._of_template(self.plan.template, {**defaults, **given}, ()), _MOST + 1))
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            # Heat checks each value, and says what is wrong with it; here, that something is.
+            raise refused(f"It cannot be read ({type(error).__name__}).") from error
+        if len(found) > _MOST:
+            raise refused("Maximum resources per stack exceeded.")
+        return found
 
     def _of_template(
         self, template: Mapping[str, Any], given: Mapping[str, object], where: Where

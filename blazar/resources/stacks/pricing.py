@@ -59,7 +59,7 @@ def price(planned: Iterable[PlannedResource]) -> StackPrice:
     servers: Counter[str] = Counter()
     volumes: Counter[tuple[str, int]] = Counter()
     addresses: Counter[str] = Counter()
-    keys = frozenset(r.properties.get("name") for r in resources if r.type == KEY_PAIR)
+    keys = [r.properties.get("name") for r in resources if r.type == KEY_PAIR]
     for resource in resources:
         match resource.type:
             case t if t == SERVER:
@@ -102,7 +102,7 @@ def _disks(server: PlannedResource) -> list[tuple[str, int]]:
     return made
 
 
-def _check_key(server: PlannedResource, keys: frozenset[object]) -> None:
+def _check_key(server: PlannedResource, keys: Sequence[object]) -> None:
     name = server.properties.get("key_name")
     # Empty for a key pair of the same stack that has no name yet.
     if name in (None, "") or name in keys:

@@ -78,7 +78,10 @@ def with_reserved(source: StackSource, reserved: Reserved) -> StackSource:
     found = _rewritten(source, put)
     resources = dict(found.template["resources"])  # type: ignore[call-overload]
     for name, address_id in reserved.addresses.items():
-        resources |= _with_address(name, resources[name], address_id)
+        attached = f"{name}_attached"
+        while attached in found.template["resources"]:  # type: ignore[operator]
+            attached += "_"
+        resources |= _with_address(name, resources[name], address_id, attached)
     return replace(found, template={**found.template, "resources": resources})
 
 
@@ -97,7 +100,7 @@ def check_addresses(source: StackSource, planned: tuple[PlannedResource, ...]) -
             )
 
 
-def _with_address(name: str, definition: Json, address_id: str) -> Json:
+def _with_address(name: str, definition: Json, address_id: str, attached_name: str) -> Json:
     """Return the resources that make a reserved address of a resource, and attach it as that would."""
     properties = definition.get("properties")
     assert isinstance(properties, Mapping)
@@ -108,7 +111,7 @@ def _with_address(name: str, definition: Json, address_id: str) -> Json:
         after = {"depends_on": definition["depends_on"]} if "depends_on" in definition else {}
         fixed = {"fixed_ip_address": properties["fixed_ip_address"]} if "fixed_ip_address" in properties else {}
         attached = {"floatingip_id": address_id, "port_id": properties["port_id"], **fixed}
-        made[f"{name}_attached"] = {"type": _ASSOCIATION, "properties": attached, **common, **after}
+        made[attached_name] = {"type": _ASSOCIATION, "properties": attached, **common, **after}
     return made
 
 

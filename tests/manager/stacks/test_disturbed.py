@@ -16,8 +16,10 @@ from tests.manager.stacks.test_life import (
     FLAVORS,
     HOUR,
     MINUTE,
+    NET,
     WHOLE,
     a_stack,
+    address,
     at_rest,
     server,
     servers,
@@ -182,3 +184,36 @@ def test_all_changes_of_dates_keep_the_stack(world):
     world.run_to(NOON + 5 * HOUR + 2 * MINUTE)
     assert (world.now(lease).status, stacks(world)) == (LeaseStatus.TERMINATED, [])
     at_rest(world)
+
+
+def test_a_resource_with_the_name_of_what_attaches_an_address_stays(world):
+    port = {"type": "OS::Neutron::Port", "properties": {"network": {"get_resource": "outside_attached"}}}
+    outside = address(port_id={"get_resource": "port"})
+    lease = world.lease(a_stack(template(one=server(), outside_attached=NET, port=port, outside=outside)))
+    world.run_to(NOON + MINUTE)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    (made,) = stacks(world)
+    assert {each.type for each in made.resources if each.name.startswith("outside_attached")} == {
+        "OS::Neutron::Net",
+        "OS::Neutron::FloatingIPAssociation",
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        template(one=server(key_name=["mine"])),
+        template(one={"type": "OS::Nova::Server", "properties": [1]}),
+        template(one=server(flavor={"get_param": []})),
+        template(one=server(flavor={"str_replace": 5})),
+        {**template(one=server()), "parameters": []},
+        {**template(one=server()), "parameters": {"word": None}},
+        template(many={"type": "OS::Heat::ResourceGroup", "properties": {"count": "x", "resource_def": server()}}),
+        template(many={"type": "OS::Heat::ResourceGroup", "properties": {"count": 10**9, "resource_def": server()}}),
+    ],
+)
+def test_templates_of_strange_shapes_are_refused(world, given):
+    with pytest.raises(InvalidInput) as refused:
+        world.lease(a_stack(given))
+    assert refused.value.pointer.startswith("/reservations/0/template")
+    assert world.store.leases.of_project(None) == ()
