@@ -99,6 +99,7 @@ class Photo:
     addresses: dict[str, tuple[str, str | None]]
     networks: dict[str, frozenset[str]]
     things: dict[str, dict[str, int]]
+    volumes: dict[str, tuple[int, str]]
 
 
 class Stage:
@@ -162,7 +163,7 @@ class Stage:
                     for network in self.cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
                         self.cloud.network_users.port(network.id, "compute:nova")
                         self.cloud.network_users.router(network.id)
-                case "generic" | "device":
+                case "generic" | "device" | "virtual:volume":
                     pass
                 case _:
                     with suppress(BlazarError):
@@ -190,8 +191,13 @@ class Stage:
                 if n.project_id in projects
             }
             users = {id_: {r: n for r, n in thing.users.items() if r in ids} for id_, thing in state.things.items()}
+            now = self.clock.now()
+            volumes = {
+                v.id: (v.size_gb, v.status(now)) for v in state.block.volumes.values() if v.project_id in projects
+            }
         addresses = {a: (p, port) for a, (p, port) in found.items() if p in projects}
-        return Photo(servers, hosts, access, addresses, networks, {id_: had for id_, had in users.items() if had})
+        things = {id_: had for id_, had in users.items() if had}
+        return Photo(servers, hosts, access, addresses, networks, things, volumes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +225,7 @@ def template(folder: Path) -> Template:
     world = World(engine, hosts=3, state=of_size(4), settings=SETTINGS)
     world.register_addresses(10, 11)
     world.register_segments(101, 102)
+    world.register_pools(1)
     for name in ("microscope-1", "microscope-2"):
         world.register_thing(name)
     for name in ("edge-1", "edge-2"):

@@ -13,7 +13,7 @@ from blazar.model.requests import LeaseChange, ReservationChange, ReservationReq
 from blazar.model.resource import HOST
 from tests.conformance.sites import PUBLIC_KEY
 from tests.fencing.stage import MINUTE, Stage, Turn
-from tests.world import NOON, a_host, a_network, addresses, devices, flavored, instances, servers, things
+from tests.world import NOON, a_host, a_network, addresses, devices, flavored, instances, servers, things, volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +198,7 @@ ROOMS: dict[str, Callable[..., ReservationRequest]] = {
     "networks": a_network,
     "things": things,
     "devices": devices,
+    "volumes": lambda amount=2, **more: volumes(amount, **{"size": 5, **more}),
 }
 """A reservation of every type, by a name for the tests."""
 
@@ -238,6 +239,9 @@ def stories() -> dict[str, Story]:
             told += [_changed("grow", rooms, amount=2)]
         elif kind in HOOKED:
             told += [_changed("grow", rooms, min=2, max=2)]
+        elif kind == "volumes":
+            # Before the start nothing of them is in the cloud.
+            told = [*told[1:3], _changed("grow", rooms, amount=3, size=6)]
         elif kind == "addresses":
             told += [
                 _changed("grow", rooms, amount=2),
@@ -246,7 +250,7 @@ def stories() -> dict[str, Story]:
         if kind in ("hosts", "instances", "flavors"):
             saved = lambda rooms=rooms: rooms(before_end="snapshot")  # noqa: E731
             told.append(_event("snapshot", saved, EventType.BEFORE_END, LeaseStatus.ACTIVE))
-        elif kind not in (*HOOKED, "servers"):
+        elif kind not in (*HOOKED, "servers", "volumes"):
             # The next user of the address or segment keeps it from being made once more.
             told = [replace(story, turns=(*story.turns, Turn.GONE)) for story in told]
         found |= {f"{kind}: {story.name}": story for story in told}

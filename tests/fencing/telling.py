@@ -12,8 +12,8 @@ from blazar.model.requests import ReservationRequest
 from blazar.model.resource import KINDS
 from tests.fencing.stage import BESIDE, MINUTE, OFFERED, OTHERS, PAUSE, Photo, Stage, Template, Turn, staged
 from tests.fencing.stories import Story
-from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, SERVER, check_at_rest
-from tests.world import NOON, a_host, a_network, addresses, devices, instances, things
+from tests.oracle import ADDRESS, BESIDE_HOSTS, NETWORK, PHYSICAL_HOST, SERVER, VOLUME, check_at_rest
+from tests.world import NOON, a_host, a_network, addresses, devices, instances, things, volumes
 
 
 def next_rooms(story: Story, cross: bool) -> list[ReservationRequest]:
@@ -23,6 +23,8 @@ def next_rooms(story: Story, cross: bool) -> list[ReservationRequest]:
         return [addresses(2)]
     if kind == NETWORK:
         return [a_network(), a_network()]
+    if kind == VOLUME:
+        return [volumes(3, size=10)]
     if kind == "generic":
         return [things(2)]
     if kind == "device":

@@ -42,6 +42,7 @@ from tests.world import (
     servers,
     things,
     units,
+    volumes,
 )
 
 pytestmark = pytest.mark.slow
@@ -68,6 +69,7 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: devices(1, dice.randint(1, 2)),
     lambda dice: things(1, dice.randint(1, 2)),
     lambda dice: units(dice.randint(1, 3)),
+    lambda dice: volumes(dice.randint(1, 2), size=dice.choice((5, 10)), mode=dice.choice(("volume", "quota"))),
 )
 """What the processes ask for when all types race for the same hosts and addresses: a line or more a type."""
 
@@ -115,6 +117,7 @@ def racers(database_url: str, tmp_path: Path) -> Iterator[tuple[World, list[Conn
         world.register_device(f"edge-{number}")
     for number, capacity in enumerate((1, 1, 4)):
         world.register_thing(f"microscope-{number}", capacity=capacity)
+    world.register_pools(1, 2, gigabytes=15)
     for flavor in OFFERED:
         world.simulated.operators.offer_flavor(flavor)
     world.engine.dispose()
@@ -268,7 +271,7 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
 
 
 def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None:
-    """Those who lost a race have left nothing behind, and nobody has an address, network or thing before its start."""
+    """Those who lost a race have left nothing behind, and nobody has anything but what is on hosts before its start."""
     everything = [r for lease in leases for r in lease.reservations]
     on_hosts = [r for r in everything if r.resource_type not in BESIDE_HOSTS]
     servers = [r for r in on_hosts if r.resource_type != "physical:host"]
@@ -286,3 +289,5 @@ def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None
         assert state.floating_ips == {}
         assert not any(network.network_type for network in state.networks.values())
         assert not any(thing.users for thing in state.things.values())
+        assert not state.block.volumes
+        assert not any(each.projects for each in state.block.types.values())

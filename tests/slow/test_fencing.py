@@ -27,10 +27,10 @@ pytestmark = pytest.mark.slow
 EVERY = int(os.environ.get("BLAZAR_FENCE_EVERY", "2"))
 
 TURNS = [(name, turn) for name, story in STORIES.items() for turn in story.turns]
-ALONE = ("addresses", *HOOKED)
+ALONE = ("addresses", "volumes", *HOOKED)
 """Types that share their resources with no other type."""
-LIKE_INSTANCES = ("flavors", "servers")
-"""Types that go the way of instances, for whose stories fewer points do."""
+SPARSE = ("flavors", "servers", "volumes")
+"""Types for whose stories fewer points do: they go the way of instances, or make many calls of one kind."""
 CROSSING = [
     (name, turn) for name, turn in TURNS if turn is not Turn.TAKEN_OVER and not name.startswith((*ALONE, "servers"))
 ]
@@ -45,7 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Template]:
 
 @pytest.mark.parametrize(("name", "turn"), TURNS, ids=str)
 def test_a_manager_that_stood_still_touches_no_other_lease_and_leaves_nothing_behind(made, name, turn):
-    told, wrong = walk(STORIES[name], made, turn, every=EVERY * (3 if name.startswith(LIKE_INSTANCES) else 1))
+    told, wrong = walk(STORIES[name], made, turn, every=EVERY * (3 if name.startswith(SPARSE) else 1))
     assert not wrong, f"{len(wrong)} of {told} points:\n" + "\n".join(wrong)
 
 
@@ -68,6 +68,7 @@ def test_a_manager_that_is_asked_to_end_during_a_slow_call_finishes_alone(a_worl
     world = a_world(settings=HASTY, clock=SystemClock())
     world.register_addresses(10, 11)
     world.register_segments(101)
+    world.register_pools(1)
     world.simulated.operators.offer_flavor(OFFERED[0])
     for name in ("microscope-1", "microscope-2", "microscope-3"):
         world.register_thing(name)
@@ -111,5 +112,5 @@ def test_a_manager_that_is_asked_to_end_during_a_slow_call_finishes_alone(a_worl
 
 
 def test_there_are_more_than_a_thousand_such_points(made):
-    mine = [(name, turn) for name, turn in TURNS if not name.startswith(LIKE_INSTANCES)]
+    mine = [(name, turn) for name, turn in TURNS if not name.startswith(SPARSE)]
     assert sum(2 * len(calls_of(STORIES[name], staged(made), turn)) for name, turn in mine) >= 1000

@@ -11,6 +11,7 @@ change is final: until then the reservation lacks it, and healing sees to that.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -35,11 +36,13 @@ from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.requests.change_decisions import Asked, Change, ChangeDecisions, ChangeQuestion, Unchanged
 from blazar.manager.requests.preparing import prepared
 from blazar.model.demand import Allocation, Plan
-from blazar.model.errors import Conflict, Contention, pointing_at
+from blazar.model.errors import BlazarError, Conflict, Contention, pointing_at
 from blazar.model.lease import Lease, ReservationStatus
 from blazar.model.requests import Actor, LeaseChange
 from blazar.model.usage import OutboxMessage
 from blazar.resources.base import Given, ResolutionNeeded, Task, Unusable, UsageNeeded
+
+LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -129,7 +132,14 @@ class Updates:
         # The change may have replaced missing resources, or left something to do.
         left = any(r.unassigned - r.failed and r.status is ReservationStatus.ACTIVE for r in lease.reservations)
         seen = lease.degraded and self._healing.heal_once(lease.id, in_use=left, at_once=left)
-        return self._runtime.store.leases.one(lease.id) if seen or left else lease
+        if not seen and not left:
+            return lease
+        try:
+            return self._runtime.store.leases.one(lease.id)
+        except BlazarError as error:
+            # The change was made, whatever is known of what came after it.
+            LOG.warning("Lease %s was changed, and cannot be read again: %s", lease.id, error.message)
+            return lease
 
     def preview(self, lease_id: str, change: LeaseChange) -> tuple[Lease, tuple[Allocation, ...]]:
         """Return what a dry run of a change would make of a lease, and of what it holds. The errors of ``update``."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, NotEnoughResources
+from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, NotEnoughResources, StoreUnavailable
 from blazar.model.lease import Lease, LeaseStatus
 from blazar.resources.volumes.registration import GIGABYTES
 from tests.oracle import check_at_rest
@@ -163,3 +163,18 @@ def test_a_lease_whose_volumes_cannot_grow_ends_clean(world):
     world.resize(lease, size=12)
     world.run_to(NOON + 9 * HOUR)
     assert (world.now(lease).status, grown(world)) == (LeaseStatus.TERMINATED, [])
+
+
+def test_a_change_that_is_made_is_not_refused_if_nothing_is_known_of_the_growth(world, monkeypatch):
+    lease = in_use(world)
+    leases, one = world.store.leases, world.store.leases.one
+
+    def away(*args, **more):
+        raise StoreUnavailable("the database does not answer")
+
+    # From the first growth on.
+    world.faults.on_call = lambda called, _: called == "extend_volume" and monkeypatch.setattr(leases, "one", away)
+    changed = world.resize(lease, size=12)
+    monkeypatch.setattr(leases, "one", one)
+    assert changed.reservations[0].parameters.values["size"] == 12
+    assert world.now(lease).reservations[0].parameters.values["size"] == 12
