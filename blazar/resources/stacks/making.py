@@ -26,8 +26,11 @@ MOST_TRIES = 3
 
 SOON, LATER = timedelta(seconds=2), timedelta(seconds=15)
 
+MOST_LOOKS = 75
+"""How often Heat is asked for a stack that is being deleted, ever more slowly: twenty minutes."""
+
 _NETWORK = "OS::Neutron::Net"
-_ID, _REASON, _TRIES = "stack_id", "stack_reason", "tries"
+_ID, _REASON, _TRIES, _LOOKS = "stack_id", "stack_reason", "tries", "looks"
 
 Mask = Callable[[str], str]
 """Returns a sentence of Heat without what is secret."""
@@ -40,28 +43,36 @@ def plan_of(name: str, source: StackSource, timeout: int | None) -> StackPlan:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is recorded of a reservation: its stack, what has failed of the last one, and how often."""
+    """What is recorded of a reservation: its stack, what has failed of the last one, and how often.
+
+    ``looks`` is how often it was looked at while it was being deleted.
+    """
 
     id: str | None = None
     reason: str = ""
     tries: int = 0
+    looks: int = 0
 
     @classmethod
     def of(cls, content: Content) -> Record:
         """Return what a reservation keeps."""
-        id_, tries = content.values.get(_ID), content.values.get(_TRIES)
-        reason = str(content.values.get(_REASON) or "")
-        return cls(id_ if isinstance(id_, str) else None, reason, tries if isinstance(tries, int) else 0)
+        id_, tries, looks = (content.values.get(key) for key in (_ID, _TRIES, _LOOKS))
+        return cls(
+            id_ if isinstance(id_, str) else None,
+            str(content.values.get(_REASON) or ""),
+            tries if isinstance(tries, int) else 0,
+            looks if isinstance(looks, int) else 0,
+        )
 
     @property
     def content(self) -> Content:
         """Return it as a reservation keeps and shows it."""
-        tries = {_TRIES: self.tries} if self.tries else {}
-        return Content({_ID: self.id, _REASON: self.reason or None, **tries})
+        counts = {key: count for key, count in ((_TRIES, self.tries), (_LOOKS, self.looks)) if count}
+        return Content({_ID: self.id, _REASON: self.reason or None, **counts})
 
     def failed(self, reason: str) -> Record:
         """Return it after one more failure."""
-        return replace(self, reason=reason[:1000], tries=self.tries + 1)
+        return replace(self, reason=reason[:1000], tries=self.tries + 1, looks=0)
 
 
 class StackMaking:
@@ -113,12 +124,15 @@ class StackMaking:
         try:
             stack = self._found(task, record)
             if stack is None:
-                return Done(replace(record, tries=0, reason="").content)
+                return Done(Record(record.id).content)
             record = replace(record, id=stack.id)
-            if stack.action == DELETE and stack.state != FAILED:
-                return NotYet(SOON, f"stack {stack.id} is being deleted", cloud_ids=record.content)
+            if stack.action == DELETE and stack.state != FAILED and record.looks < MOST_LOOKS:
+                pause = SOON * min(15, 1 + record.looks // 5)
+                seen = replace(record, looks=record.looks + 1)
+                return NotYet(pause, f"stack {stack.id} is being deleted", cloud_ids=seen.content)
             if stack.action == DELETE:
-                record = record.failed(f"{_STAYS}: {mask(stack.reason)}")
+                # One that was left halfway by a Heat that died has no reason, and stays so until it is told again.
+                record = record.failed(f"{_STAYS}: {mask(stack.reason) or 'it is being deleted for too long'}")
                 self._clear(task, stack)
             self._delete(task, stack)
         except RoleMissing as error:

@@ -103,6 +103,20 @@ def test_one_that_cannot_be_deleted_to_be_made_again_is_not_tried_for_ever(world
     assert "it stays" in world.now(lease).event(EventType.START).reason
 
 
+def test_one_whose_deletion_never_ends_does_not_keep_the_hosts(world, caplog):
+    lease = world.lease(a_stack(WHOLE), hours=1)
+    world.run_to(NOON + MINUTE)
+    world.simulated.durations.stack = timedelta(days=9)
+    world.run_to(NOON + HOUR + 10 * MINUTE)
+    assert world.now(lease).status is LeaseStatus.TERMINATING
+    world.run_to(NOON + 3 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert world.store.calendar.of_lease(lease.id) == ()
+    assert "stays; delete it" in caplog.text
+    # It was told again.
+    assert world.faults.calls["delete_stack"] == 5
+
+
 def test_one_that_failed_for_good_is_tried_again_after_a_change(world):
     lease = world.lease(a_stack(WHOLE))
 
