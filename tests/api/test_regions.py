@@ -159,3 +159,16 @@ def test_allocations_of_a_host_of_a_further_region_are_shown_by_its_id(two, http
     host = two.store.resources.by_ids({held.resource_id})[held.resource_id].external_id
     shown = http.get(f"/v1/os-hosts/{host}/allocation", headers=at("1.0", OPERATOR)).json["allocation"]
     assert (shown["resource_id"], len(shown["reservations"])) == (host, 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "version"), [("/v1/os-hosts", "1.0"), ("/v1/os-hosts", "1.1"), ("/v2/os-hosts", "1.0")]
+)
+def test_the_number_of_a_host_is_taken_in_every_form_that_json_has_for_it(sqlite, http_of, url, version):
+    two = TwoRegions(sqlite, register=False)
+    made = http_of(two).post(
+        url, data='{"id": 1.0}', headers={**at(version, OPERATOR), "Content-Type": "application/json"}
+    )
+    assert made.status_code == 201, made.text
+    (host,) = two.manager.resources.all("host")
+    assert host.external_id == "1"
