@@ -45,6 +45,8 @@ CHECKS = [
 ]
 REFUSED = {"PUT /v1/os-hosts/{host_id}/allocation", "PUT /v1/devices/{device_id}/allocation"}
 """The reservation of their examples is not on the host or device that is there."""
+ON_THINGS = {"PUT /v1/resources/{kind}/{resource_id}"}
+"""The capacity and the hook of a host cannot be changed, those of a generic resource can."""
 NOT_FOUND = {"GET /openapi.json"}
 """The document is read from there; it is not asked for once more."""
 
@@ -86,10 +88,16 @@ class Fuzzed:
             "cn12.example": "node-4",
             "88889999-aaaa-4bbb-8ccc-ddddeeeeffff": "public",
         }
+        thing = world.register_thing(capabilities=more)
+        self._things = {"kind": thing.kind, "resource_id": thing.external_id}
         names = {"lease_id": lease.id, "floating_ip_id": address.external_id, "host_id": "3", "name": "rack"}
         names |= {"kind": "host", "resource_id": "3", "network_id": segment.external_id}
         names |= {"device_id": device.external_id}
         return {**names, "feed_id": feed["id"], "secret": feed["url"].rpartition("/")[2].removesuffix(".ics")}
+
+    def paths(self, label: str, names: Mapping[str, str]) -> Mapping[str, str]:
+        """Return what stands in the path of an operation: hosts, or what has all that its examples change."""
+        return {**names, **self._things} if label in ON_THINGS else names
 
     def examples(self, label: str, version: str) -> list[Any]:
         """Return the bodies that the document gives as examples of an operation in a version."""
@@ -146,7 +154,7 @@ def test_every_operation_does_what_its_examples_ask(fuzzed, version):
         if operation.label not in served:
             continue
         found.add(operation.label)
-        names = fuzzed.start_over()
+        names = fuzzed.paths(operation.label, fuzzed.start_over())
         paths = {each.name: names[each.name] for each in operation.path_parameters}
         for body in fuzzed.examples(operation.label, version) or [None]:
             more = {} if body is None else {"body": body, "media_type": "application/json"}
