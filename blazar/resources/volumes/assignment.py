@@ -21,7 +21,7 @@ from blazar.resources.actions import RECHECK_LATER, RECHECK_SOON
 from blazar.resources.base import NotYet, Task, Unusable
 from blazar.resources.parameters import may_be_reservation
 from blazar.resources.volumes.parameters import VolumeParameters
-from blazar.resources.volumes.quotas import first_excess, type_id_of
+from blazar.resources.volumes.quotas import exceeds, first_excess, type_id_of
 from blazar.resources.volumes.record import Record
 from blazar.resources.volumes.registration import TYPE
 
@@ -74,11 +74,11 @@ class VolumeAssignment:
         # Fewer than were asked for at first may have been kept.
         given = max(len(mine), min(record.made.get(resource.id, 0), count) if in_use else 0)
         while given < count:
-            made = self._made(task, resource, wanted, wanted.named(task.reservation.id, first + given))
+            made = self._made(task, resource, wanted, wanted.named(task.reservation.id, first + given), there)
             if isinstance(made, NotYet):
                 return replace(made, cloud_ids=record.content)
             given += 1
-            record = record.with_volumes([made.id]).with_made(resource.id, given)
+            record, there = record.with_volumes([made.id]).with_made(resource.id, given), (*there, made)
             if made.status != "available":
                 return NotYet(AT_ONCE, f"volume {made.id} is {made.status}", cloud_ids=record.content)
             mine.append(made)
@@ -143,7 +143,10 @@ class VolumeAssignment:
                 found[volume_id] = volume
         return tuple(found.values())
 
-    def _made(self, task: Task, resource: Resource, wanted: VolumeParameters, name: str) -> Volume | NotYet:
+    def _made(
+        self, task: Task, resource: Resource, wanted: VolumeParameters, name: str, there: Iterable[Volume]
+    ) -> Volume | NotYet:
+        """Make a volume; ``there``: the volumes that the project had of the type before."""
         try:
             return self._volumes.create_volume(
                 project_id=task.lease.project_id,
@@ -158,7 +161,19 @@ class VolumeAssignment:
         except CloudRefused as error:
             if error.cause.code is not ReasonCode.QUOTA_EXCEEDED:
                 raise
+            if self._is_ours_to_mend(task, resource, wanted.size, there):
+                return NotYet(RECHECK_SOON, f"volumes of a former reservation are still there ({error.message})")
             return NotYet(QUOTA_PAUSE, f"the project may have no more volumes ({error.message})", error.cause)
+
+    def _is_ours_to_mend(self, task: Task, resource: Resource, size: int, there: Iterable[Volume]) -> bool:
+        """Return whether a volume exceeds the quota of its type by volumes of reservations alone.
+
+        Those of a reservation that has ended are there until they are deleted; or else another manager has just set
+        the quota, and is about to look at it again. Nobody but us can mend either.
+        """
+        quota = self._volumes.volume_quota(task.lease.project_id, str(resource.attributes[TYPE]))
+        ours = [each.size_gb for each in there if each.ours]
+        return exceeds(VolumeQuota(sum(ours) + size, len(ours) + 1), quota)
 
     def _again(self, resource: Resource, failed: Volume, record: Record) -> NotYet:
         """Delete a volume that has failed while it was made; Unusable if several have."""

@@ -103,6 +103,17 @@ def test_two_leases_of_a_project_that_touch_share_one_quota_without_a_gap(world)
         assert state.block.quotas[PROJECT]["gigabytes_disks-1"] == 15
 
 
+def test_a_lease_starts_as_soon_as_the_volumes_of_the_projects_former_lease_are_gone(world):
+    world.simulated.durations.deletion = timedelta(seconds=20)
+    world.lease(volumes(1, size=10), hours=1)
+    second = world.lease(volumes(1, size=15), start=HOUR, hours=1)
+    world.run_to(NOON + HOUR + timedelta(seconds=10))
+    assert "former reservation" in world.now(second).event(EventType.START).reason
+    world.run_to(NOON + HOUR + timedelta(seconds=30))
+    assert world.now(second).status is LeaseStatus.ACTIVE
+    check_at_rest(world.store, world.simulated, now=world.clock.now())
+
+
 def test_a_thin_pool_is_promised_as_often_as_its_ratio_allows(world):
     pool = PoolState("node@disks#2", "disks", "2", 20, ratio=2.0)
     world.simulated.volume_users.add_pool(pool, type_name="disks-2")
