@@ -48,7 +48,8 @@ def test_the_kinds_say_what_they_are_and_how_a_resource_is_registered(http):
     found = {each["name"]: each for each in get(http, "", headers=MEMBER).json["kinds"]}
     assert found.keys() == {"host", "floatingip", "network", "device", "generic", "volume"}
     host, address = found["host"], found["floatingip"]
-    assert host["resource_types"] == ["flavor:instance", "physical:host", "virtual:instance", "virtual:server"]
+    on_hosts = ["flavor:instance", "physical:host", "virtual:instance", "virtual:server", "virtual:stack"]
+    assert host["resource_types"] == on_hosts
     assert (host["has_candidates"], address["has_candidates"]) == (True, False)
     assert (address["noun"], address["nouns"]) == ("floating IP", "floating IPs")
     general = {"properties", "disabled", "authorized_projects"}
