@@ -11,7 +11,8 @@ from typing import ClassVar, Protocol, Self
 from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
-from blazar.model.demand import Affinity, Demand
+from blazar.model.amounts import Amounts
+from blazar.model.demand import Affinity, Demand, TraitRequirements
 from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.lease import Content, Json, ReservationStatus
 from blazar.model.requirements import Requirement, matches
@@ -22,8 +23,11 @@ from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, U
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.reservation_flavor import Template
 from blazar.resources.instances.reserved_capacity import ReservedCapacity
-from blazar.resources.parameters import by_service, quoted, whole_number
+from blazar.resources.parameters import by_service, check_known, quoted, whole_number
 from blazar.resources.snapshots import Snapshots
+
+REQUIREMENTS = ("resource_properties",)
+"""The parameters that say what a host must have."""
 
 _AFFINITIES = {None: Affinity.ANY, True: Affinity.TOGETHER, False: Affinity.APART}
 _POLICIES = {None: None, True: "affinity", False: "anti-affinity"}
@@ -53,6 +57,14 @@ class InstanceParameters(Protocol):
     @property
     def requirement(self) -> Requirement:
         """What a host must have."""
+
+    @property
+    def per_instance(self) -> Amounts:
+        """What one server takes of its host."""
+
+    @property
+    def traits(self) -> TraitRequirements:
+        """The traits that a host must have, or must not."""
 
 
 class Instances(ABC):
@@ -91,14 +103,25 @@ class Instances(ABC):
         """Return the parameters after a change."""
 
     @abstractmethod
-    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
-        """Return what a reservation demands of the calendar."""
-
-    @abstractmethod
     def template(self, parameters: Content) -> Template:
         """Return the template of the reservation's servers."""
 
     # What is the same
+
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
+        """Return a demand for ``amount`` servers on hosts that meet the requirement."""
+        wanted = self.read(parameters)
+        requirement = wanted.requirement
+        check_known(requirement, known, REQUIREMENTS)
+        return Demand(
+            kind=self.kind,
+            min_count=wanted.amount,
+            max_count=wanted.amount,
+            requirement=requirement,
+            per_instance=wanted.per_instance,
+            affinity=affinity_of(wanted.affinity),
+            traits=wanted.traits,
+        )
 
     def requirement(self, parameters: Content) -> Requirement:
         """Return what a host must have."""

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from blazar.clouds.ports import Cloud, Flavor
-from blazar.model.demand import Demand
+from blazar.model.amounts import Amounts
+from blazar.model.demand import TraitRequirements
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content, Json, Reservation
 from blazar.model.requirements import Anything, Requirement, parse_requirement
@@ -15,7 +16,6 @@ from blazar.resources.base import Given, ResolutionNeeded
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import (
     Instances,
-    affinity_of,
     checked_affinity,
     checked_amount,
     checked_before_end,
@@ -98,6 +98,16 @@ class FlavorInstanceParameters:
         """Return that any host will do: what the flavor needs are amounts and traits."""
         return Anything()
 
+    @property
+    def per_instance(self) -> Amounts:
+        """Return what one server takes of its host."""
+        return per_instance_of(self.flavor)
+
+    @property
+    def traits(self) -> TraitRequirements:
+        """Return the traits that the flavor requires or forbids."""
+        return traits_of(self.flavor)
+
 
 @dataclass(frozen=True, slots=True)
 class GivenFlavor(Given):
@@ -162,19 +172,6 @@ class FlavorInstance(Instances):
             raise _no_choice_of_hosts()
         source = text_of(_flavor_of(change)) if "flavor_id" in change.values else before.resource_properties
         return FlavorInstanceParameters.checked(updated(asdict(before), change), source).content
-
-    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
-        """Return a demand for ``amount`` servers of the flavor, on hosts with its required traits."""
-        wanted = self.read(parameters)
-        flavor = wanted.flavor
-        return Demand(
-            kind=self.kind,
-            min_count=wanted.amount,
-            max_count=wanted.amount,
-            per_instance=per_instance_of(flavor),
-            affinity=affinity_of(wanted.affinity),
-            traits=traits_of(flavor),
-        )
 
     def template(self, parameters: Content) -> Template:
         """Return a template of the flavor, including its extra specs."""

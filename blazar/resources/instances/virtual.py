@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from blazar.model.amounts import Amounts
-from blazar.model.demand import Demand
+from blazar.model.demand import TraitRequirements
 from blazar.model.errors import InvalidInput
 from blazar.model.lease import Content, Json
 from blazar.model.requirements import Requirement
 from blazar.resources.actions import BEFORE_END, updated, with_action
 from blazar.resources.base import Given
 from blazar.resources.instances.common import (
+    REQUIREMENTS,
     Instances,
-    affinity_of,
     checked_affinity,
     checked_amount,
     checked_before_end,
@@ -25,7 +25,6 @@ from blazar.resources.instances.common import (
 from blazar.resources.instances.reservation_flavor import Template
 from blazar.resources.instances.schemas import VIRTUAL
 from blazar.resources.parameters import (
-    check_known,
     requirement_of,
     requirement_text,
     stored_maybe_text,
@@ -36,7 +35,6 @@ from blazar.resources.parameters import (
 
 RESOURCE_TYPE = "virtual:instance"
 
-REQUIREMENTS = ("resource_properties",)
 SIZES: Mapping[str, tuple[int, str]] = {
     "vcpus": (1, "the VCPUs of a server, a whole number"),
     "memory_mb": (1, "the memory of a server in MiB, a whole number"),
@@ -96,6 +94,11 @@ class VirtualInstanceParameters:
         """Return what one server takes of its host."""
         return Amounts.of({"VCPU": self.vcpus, "MEMORY_MB": self.memory_mb, "DISK_GB": self.disk_gb})
 
+    @property
+    def traits(self) -> TraitRequirements:
+        """Return that no traits are needed."""
+        return TraitRequirements()
+
 
 class VirtualInstance(Instances):
     """The resource type ``virtual:instance``."""
@@ -123,20 +126,6 @@ class VirtualInstance(Instances):
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
         return VirtualInstanceParameters.checked(updated(asdict(self.read(current)), change)).content
-
-    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
-        """Return a demand for ``amount`` servers of the size, on hosts that meet the requirement."""
-        wanted = self.read(parameters)
-        requirement = wanted.requirement
-        check_known(requirement, known, REQUIREMENTS)
-        return Demand(
-            kind=self.kind,
-            min_count=wanted.amount,
-            max_count=wanted.amount,
-            requirement=requirement,
-            per_instance=wanted.per_instance,
-            affinity=affinity_of(wanted.affinity),
-        )
 
     def template(self, parameters: Content) -> Template:
         """Return a template of the size."""

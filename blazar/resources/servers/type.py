@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from blazar.clouds.ports import BootImage, Cloud
-from blazar.model.demand import Demand
 from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.lease import Content, Json, Reservation, ReservationStatus
 from blazar.model.reasons import ReasonCode
@@ -16,11 +15,11 @@ from blazar.resources.actions import BEFORE_END, RECHECK_SOON, deleting, updated
 from blazar.resources.aggregates.freepool import NotInFreepool
 from blazar.resources.base import Done, Given, NotYet, Progress, Reference, ResolutionNeeded, Task, Unusable
 from blazar.resources.hosts.options import HostSettings
-from blazar.resources.instances.common import Instances, affinity_of, policy_of
+from blazar.resources.instances.common import REQUIREMENTS, Instances, policy_of
 from blazar.resources.instances.flavors import text_of
 from blazar.resources.instances.reservation_flavor import Template, template_of
-from blazar.resources.instances.virtual import REQUIREMENTS, SIZES
-from blazar.resources.parameters import by_service, check_known
+from blazar.resources.instances.virtual import SIZES
+from blazar.resources.parameters import by_service
 from blazar.resources.servers.boot import Boot, Record
 from blazar.resources.servers.checks import ResolvedServers, ServerChecks
 from blazar.resources.servers.parameters import DEFAULTS, FLAVOR, IMAGE, KEY_NAME, PUBLIC_KEY, ServerParameters, plain
@@ -106,21 +105,6 @@ class VirtualServer(Instances):
     def references(self, parameters: Content) -> tuple[Reference, ...]:
         """Return the networks, volumes and addresses of the same lease that the servers get."""
         return self.read(parameters).references
-
-    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
-        """Return a demand for ``amount`` servers of the flavor or the sizes, on hosts that meet the requirement."""
-        wanted = self.read(parameters)
-        requirement = wanted.requirement
-        check_known(requirement, known, REQUIREMENTS)
-        return Demand(
-            kind=self.kind,
-            min_count=wanted.amount,
-            max_count=wanted.amount,
-            requirement=requirement,
-            per_instance=wanted.per_instance,
-            affinity=affinity_of(wanted.affinity),
-            traits=wanted.traits,
-        )
 
     def template(self, parameters: Content) -> Template:
         """Return a template of the flavor, or of the sizes."""
