@@ -10,7 +10,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow soak test-cloud test-one cloud cloud-down lint format web test-web coverage bench changelog db-revision sample-config client-manual clean
+.PHONY: help run demo test test-slow soak test-cloud test-one cloud cloud-down lint format web test-web coverage bench simulate changelog db-revision sample-config client-manual clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,14 +38,25 @@ TWO := -n 2 --dist worksteal
 test: $(BIN)/.dev ## the fast tests (5 minutes)
 	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" $(ARGS)
 
+# What a change most likely breaks is tried with each change; with FULL=1 everything is, with all cases, as each night.
+FULL ?=
+CHOSEN := $(if $(FULL),, and not nightly)
+SIZES := $(if $(FULL),\
+	BLAZAR_CASES=$${BLAZAR_CASES:-10000} BLAZAR_FENCE_EVERY=$${BLAZAR_FENCE_EVERY:-1} \
+	BLAZAR_KILLS=$${BLAZAR_KILLS:-220} BLAZAR_TRIALS=$${BLAZAR_TRIALS:-70} \
+	BLAZAR_ROUNDS=$${BLAZAR_ROUNDS:-50} BLAZAR_LIVES=$${BLAZAR_LIVES:-200},\
+	BLAZAR_CASES=$${BLAZAR_CASES:-1000} BLAZAR_FENCE_EVERY=$${BLAZAR_FENCE_EVERY:-10} \
+	BLAZAR_KILLS=$${BLAZAR_KILLS:-100} BLAZAR_TRIALS=$${BLAZAR_TRIALS:-40} \
+	BLAZAR_ROUNDS=$${BLAZAR_ROUNDS:-20} BLAZAR_LIVES=$${BLAZAR_LIVES:-50})
+
 # Tests that compute, or use one program of their own, run in parallel; tests that race, kill and measure run alone.
 SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/enforcement tests/unit \
 	$(filter-out %/test_upstream_client.py,$(wildcard tests/client/test_*.py)) \
 	tests/examples tests/house tests/conformance tests/slow/test_wheel.py \
 	tests/api/test_schemathesis.py tests/cmd/test_versions.py
-SLOW = BLAZAR_CASES=$${BLAZAR_CASES:-10000} $(BIN)/python -m pytest -q -m "slow and not cloud" --timeout 1500 --durations 15
+SLOW = $(SIZES) $(BIN)/python -m pytest -q -m "slow and not cloud$(CHOSEN)" --timeout 1500 --durations 15
 
-test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, ten thousand cases, the upstream client and dashboard
+test-slow: $(BIN)/.dev ## the slow tests: races, kill -9, a thousand cases, the upstream client and dashboard; FULL=1 all
 	$(SLOW) $(TWO) $(SIDE_BY_SIDE) $(ARGS)
 	$(SLOW) $(SIDE_BY_SIDE:%=--ignore %) tests $(ARGS)
 
@@ -64,10 +75,10 @@ cloud: ## a real OpenStack on this machine (Debian 12, root; about 100 s the fir
 cloud-down: ## stop it, keep its data
 	$(CLOUD) cloud/down
 
-test-cloud: $(BIN)/.dev cloud ## the tests that need the real OpenStack
+test-cloud: $(BIN)/.dev cloud ## the tests that need the real OpenStack, a story for each type; FULL=1 all
 	$(CLOUD_PYTHON) -m pip install --quiet --disable-pip-version-check pytest
 	$(CLOUD_PYTHON) -m pytest -q -p no:cacheprovider --confcutdir=tests/nova tests/nova
-	$(BIN)/python -m pytest -q -m cloud --timeout 900 --durations 10 $(ARGS)
+	$(BIN)/python -m pytest -q -m "cloud$(CHOSEN)" --timeout 900 --durations 10 $(ARGS)
 
 test-one: $(BIN)/.dev ## one file or test: make test-one t=tests/unit/test_dates.py
 	$(BIN)/python -m pytest -q $(t) $(ARGS)
@@ -104,6 +115,9 @@ changelog: $(BIN)/.dev ## show what the next release brings, of the files in cha
 
 bench: $(BIN)/.dev ## measure; ARGS="--json --hosts 10,1000 --leases 0,10000"
 	$(BIN)/python -m bench $(ARGS)
+
+simulate: $(BIN)/.dev ## weeks of a virtual cloud with a waiting list; ARGS="--days 60 --seeds 5 --svg docs/waiting.svg"
+	$(BIN)/python -m bench.waiting $(ARGS)
 
 db-revision: $(BIN)/.dev ## a new migration: make db-revision m="what it does"
 	@rm -f /tmp/blazar-revision.sqlite && url=sqlite:////tmp/blazar-revision.sqlite && \

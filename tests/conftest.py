@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -30,6 +31,13 @@ SERVERS = {"postgresql": (POSTGRESQL, "postgres"), "mariadb": (MARIADB, "mysql")
 
 settings.register_profile("blazar", deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 settings.load_profile("blazar")
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over what stays until the end: eleven thousand tests, and all modules."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def missing(what: str, error: object) -> None:

@@ -251,6 +251,7 @@ def test_the_same_scenario_with_each_client_says_the_same(service, network, logi
         assert our == their
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("program", "login"),
     [("blazar", "an application credential in variables"), ("openstack", "a password in clouds.yaml")],
@@ -260,6 +261,7 @@ def test_other_logins_see_the_same(service, logins, program, login):
     assert [ours.types(*words) for words in LOOKS] == [theirs.types(*words) for words in LOOKS]
 
 
+@pytest.mark.nightly
 def test_our_command_reads_clouds_yaml_as_openstack_does(service, logins):
     variables = User(PROGRAMS, "blazar", logins["a password in variables"]).types(*LOOKS[0])
     assert not variables.failed

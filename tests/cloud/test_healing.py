@@ -66,6 +66,7 @@ def flags(lease: dict) -> tuple[bool, bool, bool]:
     return reservation["missing_resources"], reservation["resources_changed"], lease["degraded"]
 
 
+@pytest.mark.nightly
 def test_leases_on_a_host_that_dies_are_healed_and_say_what_is_missing_until_it_is_back(service: Deployment):
     # First, as hosts that nobody uses before or after come first; the others follow it.
     later = {"start_date": in_minutes(70), "end_date": in_minutes(90)}

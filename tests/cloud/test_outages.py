@@ -92,6 +92,7 @@ def test_a_manager_dies_in_a_start_and_in_an_end(pair: Deployment):
     eventually(lambda: is_settled(pair))
 
 
+@pytest.mark.nightly
 def test_the_message_bus_is_away_for_half_a_minute(pair: Deployment):
     due, ends = pair.book(("compute-1", 15, 600), ("compute-2", 2, 18))
     pair.reaches(ends, "ACTIVE")
@@ -169,6 +170,7 @@ def test_nova_is_away_for_half_a_minute_during_a_start(pair: Deployment):
     assert pair.create(host="compute-3")["status"] == "PENDING"
 
 
+@pytest.mark.nightly
 def test_a_deletion_while_nova_is_away_answers_and_is_carried_out_later(pair: Deployment):
     (lease,) = pair.book(("compute-1", 1, 600))
     pair.reaches(lease, "ACTIVE")
@@ -181,6 +183,7 @@ def test_a_deletion_while_nova_is_away_answers_and_is_carried_out_later(pair: De
     assert pools() == {f"compute-{number}": ["freepool"] for number in (1, 2, 3)}
 
 
+@pytest.mark.nightly
 def test_a_manager_dies_while_neutron_is_away_in_the_start_and_the_end_of_an_address_and_a_network(
     pair: Deployment, outside: ExternalNetwork, builder: RealBuilder
 ):

@@ -199,6 +199,7 @@ def test_a_wrong_password_is_said_in_a_sentence_and_the_name_stays(
     expect(account(page, "alt_demo")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_the_leases_of_a_project_are_seen_only_there(
     service: Deployment, curie: Login, sign_in: SignIn, refusals: set[int]
 ):
@@ -218,6 +219,7 @@ def test_the_leases_of_a_project_are_seen_only_there(
     expect(page.get_by_role("heading", name="There is no such lease")).to_be_visible(timeout=8_000)
 
 
+@pytest.mark.nightly
 def test_what_is_typed_for_a_project_is_not_booked_in_another(
     service: Deployment, curie: Login, sign_in: SignIn, refusals: set[int]
 ):
@@ -239,6 +241,7 @@ def test_what_is_typed_for_a_project_is_not_booked_in_another(
     assert (names_of(service, "curie"), names_of(service, "demo")) == (["for alt_demo"], [])
 
 
+@pytest.mark.nightly
 def test_an_application_credential_signs_in_for_its_one_project(
     service: Deployment, curie: Login, page_of: Callable[..., Page], refusals: set[int]
 ):
@@ -263,6 +266,7 @@ def test_an_application_credential_signs_in_for_its_one_project(
         assert not any(is_valid(token) for token in tokens)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("how", ["expired", "revoked"])
 def test_who_signs_in_again_finds_all_that_was_typed(service: Deployment, curie: Login, sign_in: SignIn, how: str):
     page = sign_in(curie)
@@ -288,6 +292,7 @@ def test_who_signs_in_again_finds_all_that_was_typed(service: Deployment, curie:
     assert names_of(service, "curie") == ["typed before"]
 
 
+@pytest.mark.nightly
 def test_a_session_that_ends_soon_says_so(curie: Login, sign_in: SignIn):
     page = sign_in(curie)
     keep_until(page, datetime.now(UTC) + timedelta(minutes=4))
@@ -330,6 +335,7 @@ def test_a_sign_out_ends_the_tokens_at_keystone_and_the_session_in_all_tabs(
     assert page.context.cookies() == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["127.0.0.1", "evil.test"])
 def test_pages_of_others_can_neither_act_nor_read_nor_frame(
     service: Deployment, curie: Login, sign_in: SignIn, complaints: Complaints, name: str
@@ -359,6 +365,7 @@ def test_pages_of_others_can_neither_act_nor_read_nor_frame(
     expect(account(page, "alt_demo")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_no_token_and_no_password_is_in_a_script_an_address_or_a_log(
     service: Deployment, curie: Login, page_of: Callable[..., Page], refusals: set[int], compute: Compute
 ):
@@ -394,6 +401,7 @@ def test_no_token_and_no_password_is_in_a_script_an_address_or_a_log(
         assert [text.count(secret) for text in logs] == [0, 0, 0]
 
 
+@pytest.mark.nightly
 def test_an_operator_sees_the_leases_of_all_with_their_owners(service: Deployment, curie: Login, sign_in: SignIn):
     service.create("curie", name="of curie")
     service.create("demo", name="of demo")

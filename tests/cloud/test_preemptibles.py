@@ -53,6 +53,7 @@ def test_a_preemptible_server_goes_when_a_lease_starts_on_its_host(service, oper
     assert closed(compute) == set()
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_not_preemptible_stops_its_host_alone_and_stays(service, operator, compute, spot):
     stray = operator.boot("stray", forced="compute-2")
     beside = operator.boot("beside", flavor_id=spot, forced="compute-2")
@@ -74,6 +75,7 @@ def test_a_server_that_is_not_preemptible_stops_its_host_alone_and_stays(service
     assert pool(compute, reservation) == {"compute-1", "compute-2", "compute-3"}
 
 
+@pytest.mark.nightly
 def test_slots_have_room_whatever_preemptible_servers_were_there(service, operator, compute, spot):
     """A host has 16 VCPUs; four of four take all of it."""
     spots = [operator.boot(f"spot-{n}", flavor_id=spot, forced="compute-1") for n in range(4)]
@@ -95,6 +97,7 @@ def test_slots_have_room_whatever_preemptible_servers_were_there(service, operat
     assert {server["status"] for server in booted} == {"ACTIVE"}
 
 
+@pytest.mark.nightly
 def test_a_user_gets_hosts_of_the_freepool_until_they_are_needed(service, mine, compute, spot):
     conf = openstack.HOME / "etc" / "nova" / "scheduler.conf"
     if ALLOWED not in conf.read_text(encoding="utf-8"):

@@ -110,6 +110,7 @@ def test_addresses_from_registration_to_release_with_the_clients_that_everybody_
     cloud.network.delete_floating_ip(theirs.id)
 
 
+@pytest.mark.nightly
 def test_an_active_reservation_grows_and_shrinks_and_keeps_what_is_attached(
     service: Deployment, cloud, outside: ExternalNetwork
 ):
@@ -137,6 +138,7 @@ def test_an_active_reservation_grows_and_shrinks_and_keeps_what_is_attached(
     eventually(lambda: held(cloud, outside), lambda left: left == {})
 
 
+@pytest.mark.nightly
 def test_a_pending_lease_that_is_deleted_leaves_the_address_of_another_project_alone(
     service: Deployment, cloud, outside: ExternalNetwork
 ):
@@ -152,6 +154,7 @@ def test_a_pending_lease_that_is_deleted_leaves_the_address_of_another_project_a
     assert before[10].project_id == openstack.access("alt_demo").session.get_project_id()
 
 
+@pytest.mark.nightly
 def test_a_host_and_an_address_of_one_lease_start_together(service: Deployment, cloud, outside: ExternalNetwork):
     register(service, outside, 10)
     lease = service.create(body={"reservations": [a_host(), addresses(outside, 1)]})

@@ -84,6 +84,7 @@ def test_servers_of_a_flavor_from_request_to_release_with_the_clients_that_every
     assert set(cloud.compute.aggregate("freepool").hosts) == set(HOSTS)
 
 
+@pytest.mark.nightly
 def test_amounts_go_up_and_down_before_the_start_and_after_it(service: Deployment, cloud, mine):
     lease = service.create(body={"reservations": [servers_of(mine.flavor_id("tiny"), 2)], **LATER})
     reservation = lease["reservations"][0]["id"]
@@ -120,6 +121,7 @@ def test_amounts_go_up_and_down_before_the_start_and_after_it(service: Deploymen
     assert mine.boot("late", flavor_id=reservation)["status"] == "ERROR"
 
 
+@pytest.mark.nightly
 def test_servers_go_where_the_traits_of_their_flavor_are(service: Deployment, cloud, mine, a_flavor):
     trait = f"CUSTOM_{uuid.uuid4().hex.upper()}"
     flavor_id = a_flavor(projects=[project_of("demo")], extra_specs={f"trait:{trait}": "required"}, rxtx_factor=2.0)
@@ -143,6 +145,7 @@ def test_servers_go_where_the_traits_of_their_flavor_are(service: Deployment, cl
         providers.clean()
 
 
+@pytest.mark.nightly
 def test_no_class_of_a_host_is_promised_twice(service: Deployment, mine):
     large = mine.flavor_id("large")
     lease = service.create(body={"reservations": [servers_of(large, 6)]})

@@ -58,6 +58,7 @@ def test_a_lease_from_request_to_release_with_the_clients_that_everybody_has(ser
     assert json.loads(service.blazar("demo", "lease-list", "-f", "json")) == []
 
 
+@pytest.mark.nightly
 def test_a_full_cloud_boots_nothing_on_hosts_that_can_be_reserved(service: Deployment, theirs):
     compute = openstack.admin_compute()
     # The flavor takes so much that the one open host holds two of them.
@@ -67,6 +68,7 @@ def test_a_full_cloud_boots_nothing_on_hosts_that_can_be_reserved(service: Deplo
     assert all(not compute.servers_on(host) for host in ("compute-1", "compute-2", "compute-3"))
 
 
+@pytest.mark.nightly
 def test_a_snapshot_is_an_image_of_the_project_before_its_server_goes(service: Deployment, mine):
     lease = service.create(host="compute-1", before_end="snapshot")
     lease = service.reaches(lease["id"], "ACTIVE")
@@ -82,6 +84,7 @@ def test_a_snapshot_is_an_image_of_the_project_before_its_server_goes(service: D
     assert shown["owner"] == mine.show_project()
 
 
+@pytest.mark.nightly
 def test_migration_moves_servers_out_and_they_live_on(service: Deployment, mine, compute):
     lease = service.create(host="compute-1", before_end_action="migration")
     lease = service.reaches(lease["id"], "ACTIVE")
@@ -99,6 +102,7 @@ def test_migration_moves_servers_out_and_they_live_on(service: Deployment, mine,
     assert compute.aggregate(reservation) is None
 
 
+@pytest.mark.nightly
 def test_the_end_deletes_servers_in_every_state(service: Deployment, mine, compute):
     lease = service.create(host="compute-3")
     lease = service.reaches(lease["id"], "ACTIVE")
@@ -123,6 +127,7 @@ def test_the_end_deletes_servers_in_every_state(service: Deployment, mine, compu
     assert "compute-3" in pool(compute, "freepool")
 
 
+@pytest.mark.nightly
 def test_a_deletion_answers_at_once_and_finishes_in_the_background(service: Deployment, mine, compute):
     lease = service.create(host="compute-1")
     lease = service.reaches(lease["id"], "ACTIVE")
@@ -136,6 +141,7 @@ def test_a_deletion_answers_at_once_and_finishes_in_the_background(service: Depl
     assert compute.servers_on("compute-1") == ()
 
 
+@pytest.mark.nightly
 def test_hosts_that_follow_each_other_wait_for_the_last_server(service: Deployment, mine):
     first = service.create(host="compute-1", body={"end_date": in_minutes(2)})
     second = service.create(

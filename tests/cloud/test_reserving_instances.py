@@ -79,6 +79,7 @@ def test_instances_from_request_to_release_with_the_clients_that_everybody_has(s
     assert set(cloud.compute.aggregate("freepool").hosts) == set(HOSTS)
 
 
+@pytest.mark.nightly
 def test_instances_together_are_on_one_host_and_shelved_and_locked_ones_end_as_well(service: Deployment, cloud, mine):
     lease = service.reaches(create(service, instances(3, affinity=True, before_end="snapshot"))["id"], "ACTIVE")
     reservation = lease["reservations"][0]
@@ -96,6 +97,7 @@ def test_instances_together_are_on_one_host_and_shelved_and_locked_ones_end_as_w
     assert {"reserved_s1", "reserved_s2"} <= {image["Name"] for image in images}
 
 
+@pytest.mark.nightly
 def test_amounts_go_up_and_down_while_a_lease_is_active(service: Deployment, cloud, mine):
     lease = service.reaches(create(service, instances(1))["id"], "ACTIVE")
     reservation = lease["reservations"][0]["id"]
@@ -118,6 +120,7 @@ def test_amounts_go_up_and_down_while_a_lease_is_active(service: Deployment, clo
     assert mine.boot("late", flavor_id=reservation)["status"] == "ERROR"
 
 
+@pytest.mark.nightly
 def test_a_pending_reservation_gets_another_flavor_and_leaves_nothing_when_deleted(service: Deployment, cloud):
     dates = {"start_date": "2040-01-01 10:00", "end_date": "2040-01-01 12:00"}
     lease = service.create(body={"reservations": [instances(2, affinity=True)], **dates})
@@ -134,6 +137,7 @@ def test_a_pending_reservation_gets_another_flavor_and_leaves_nothing_when_delet
     nothing_is_left(cloud, reservation["id"])
 
 
+@pytest.mark.nightly
 def test_hosts_and_instances_share_the_cloud_but_no_host(service: Deployment, cloud):
     lease = create(service, instances(2), a_host(2, 2))
     lease = service.reaches(lease["id"], "ACTIVE")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from blazar.resources.base import ResourceType
+from blazar.resources.complete import check_form
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,7 +47,8 @@ def test_the_filter_does_not_need_the_service():
 
 def test_every_make_target_that_the_pages_name_exists():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    pages = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "CONTRIBUTING.md", ".ci/run"))
+    names = ("README.md", "CONTRIBUTING.md", ".ci/run", ".ci/nightly")
+    pages = "".join((ROOT / page).read_text(encoding="utf-8") for page in names)
     named = set(re.findall(r"`?make ([a-z][a-z-]+)\b", pages)) | set(re.findall(r"^step ([a-z-]+)", pages, re.M))
     assert {"run", "test", "lint", "bench"} <= named
     assert named <= targets
@@ -102,8 +104,9 @@ def test_entry_points_lead_somewhere():
 def test_every_resource_type_offers_all_that_the_life_cycle_asks_of_one():
     entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
     asked = [name for name in vars(ResourceType) if not name.startswith("_")]
-    assert {"demand", "start", "end"} <= set(asked)
+    assert {"parameters", "start", "end"} <= set(asked)
     for target in entry_points["blazar.resource.plugins"].values():
         module, _, name = target.partition(":")
         offered = getattr(__import__(module, fromlist=[name]), name)
         assert [each for each in asked if not hasattr(offered, each)] == [], target
+        check_form(offered)

@@ -10,10 +10,19 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from blazar.manager.lease import lifecycle
+from blazar.manager.lease import immediate, lifecycle
 from blazar.manager.lease.timetable import changed_events, rearmed
 from blazar.manager.requests.updates import settled
-from blazar.model.lease import Event, EventStatus, EventType, Lease, LeaseStatus, Reservation, ReservationStatus
+from blazar.model.lease import (
+    Event,
+    EventStatus,
+    EventType,
+    Lease,
+    LeaseKind,
+    LeaseStatus,
+    Reservation,
+    ReservationStatus,
+)
 from blazar.model.reasons import ReasonCode, reason
 from blazar.model.window import Window
 from tests.world import NOON
@@ -40,7 +49,7 @@ Next = tuple[Lease, Lease | None]
 """A lease, and what it is to be when its change is finished, if the manager that makes it is alive."""
 
 
-def created(before_end: bool) -> Lease:
+def created(before_end: bool, kind: LeaseKind) -> Lease:
     window = Window(NOON + HOUR, NOON + 3 * HOUR)
     times = {EventType.START: window.start, EventType.END: window.end}
     times |= {EventType.BEFORE_END: NOON + 2 * HOUR} if before_end else {}
@@ -48,7 +57,9 @@ def created(before_end: bool) -> Lease:
     creation = Event("create", EventType.CREATE, NOON, EventStatus.UNDONE, NOON)
     parts = [Reservation(f"r{n}", "x", "x", ReservationStatus.PENDING, NOON) for n in range(2)]
     lease = Lease("l", "n", "u", "p", window, LeaseStatus.CREATING, NOON)
-    lease = replace(lease, reservations=tuple(parts), events=(*events, creation))
+    if kind is LeaseKind.IMMEDIATE:
+        events.append(immediate.refusal_event(HOUR + 2 * STEP, NOON))
+    lease = replace(lease, reservations=tuple(parts), events=(*events, creation), kind=kind)
     return lifecycle.claim(lease, creation, token="first", now=NOON, until=NOON + STEP)
 
 
@@ -59,6 +70,9 @@ def looked_at(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
             return lifecycle.with_event(lease, replace(event, due_at=None)), wanted
         case lifecycle.Wait(until, _):
             return lifecycle.postpone(lease, event, at=until, reason=WHY, failed=False, now=now), wanted
+    if event.event_type == EventType.IMMEDIATE_BY or immediate.is_late(lease, event, now):
+        after = immediate.decided(lease, now=now)
+        return (immediate.refused(after, now=now) if after.is_undecided else after), wanted
     claimed = lifecycle.claim(lease, event, token="next", now=now, until=now + STEP)
     if event.event_type == EventType.START and lease.window.end <= now:
         ours = next(e for e in claimed.events if e.id == event.id)
@@ -91,7 +105,7 @@ def worked_on(lease: Lease, event: Event, now: datetime, wanted: Lease | None) -
                 parts = [lifecycle.with_status(r, s, now) for r, s in pairs if r.status is ReservationStatus.PENDING]
                 after = lifecycle.with_reservations(lease, parts)
                 error = WHY if any(r.status is ERROR for r in after.reservations) else None
-                yield lifecycle.settle(after, event, now=now, error=error), wanted
+                yield immediate.decided(lifecycle.settle(after, event, now=now, error=error), now=now), wanted
         case EventType.END | EventType.CLEAN_UP:
             parts = [lifecycle.with_status(r, DELETED, now) for r in lease.reservations]
             yield lifecycle.settle(lifecycle.with_reservations(lease, parts), event, now=now), wanted
@@ -107,7 +121,7 @@ def asked_for(lease: Lease, now: datetime, wanted: Lease | None) -> Iterator[Nex
     if lease.deleted_at is not None or lease.status is LeaseStatus.TERMINATED:
         yield lifecycle.begin_clean_up(lease, event_id="clean", now=now), wanted
         return
-    if lease.status not in lifecycle.STABLE or lifecycle.live_claim(lease, now) is not None:
+    if lease.status not in lifecycle.STABLE or lease.is_undecided or lifecycle.live_claim(lease, now) is not None:
         return
     for end in {lease.window.end, NOON + 4 * HOUR}:
         for newly_set in (False, True):
@@ -139,6 +153,7 @@ def check(lease: Lease, now: datetime) -> None:
     assert sum(bool(e.claimed_by and e.due_at is not None and e.due_at > now) for e in lease.events) <= 1
     if lease.deleted_at is None:
         assert due.issuperset(NEEDS[lease.status])
+        assert not lease.is_undecided or lease.status is LeaseStatus.DELETING or EventType.IMMEDIATE_BY in due
     for event in lease.events:
         assert (event.reason is None) == (event.cause is None)
         # A request's event that is being undone keeps the reason of the request, and is not late for that.
@@ -170,10 +185,11 @@ def sketch(lease: Lease, now: datetime, wanted: Lease | None) -> object:
     )
 
 
-@pytest.mark.parametrize("most", [4000, pytest.param(10**6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [4000, pytest.param(10**6, marks=(pytest.mark.slow, pytest.mark.nightly))])
 @pytest.mark.parametrize("before_end", [False, True])
-def test_whatever_happens_in_whatever_order_a_lease_goes_on(before_end, most):
-    first = created(before_end)
+@pytest.mark.parametrize("kind", LeaseKind)
+def test_whatever_happens_in_whatever_order_a_lease_goes_on(kind, before_end, most):
+    first = created(before_end, kind)
     waiting: deque[tuple[Lease, datetime, Lease | None]] = deque([(first, NOON, None)])
     seen = {sketch(first, NOON, None)}
     while waiting and len(seen) < most:

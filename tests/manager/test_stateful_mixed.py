@@ -38,6 +38,7 @@ from tests.world import (
     flavored,
     instances,
     servers,
+    stacks,
     things,
     units,
     volumes,
@@ -86,6 +87,17 @@ KINDS: Mapping[str, Kind] = {
     "virtual:server": Kind(
         st.builds(servers, AMOUNTS, vcpus=SIZES, affinity=AFFINITIES, user_data=st.sampled_from([None, "IyE="])),
         changes(amount=AMOUNTS, vcpus=SIZES, affinity=AFFINITIES),
+    ),
+    "virtual:stack": Kind(
+        st.builds(
+            lambda flavors, disks, outside, more: stacks(*flavors, disks=disks, outside=outside, **more),
+            st.lists(FLAVORS, min_size=1, max_size=3),
+            st.integers(0, 2),
+            st.integers(0, 1),
+            changes(before_end=st.sampled_from(["none", "snapshot"])),
+        ),
+        # Only dates of it change: this is refused.
+        changes(before_end=st.just("notification")),
     ),
     "generic": Kind(
         st.one_of(st.builds(things, st.integers(1, 2), st.integers(2, 3)), st.builds(units, AMOUNTS)),
@@ -136,6 +148,8 @@ class Mixed(RuleBasedStateMachine):
             assert not any(thing.users for thing in state.things.values())
             assert not state.block.volumes
             assert not any(each.projects for each in state.block.types.values())
+            assert all(stack.is_gone(self.world.clock.now()) for stack in state.stacks.values())
+            assert not state.floating_ips
         assert self.world.pool() == {f"node-{number}" for number in range(1, HOSTS + 1)}
         assert self.world.reservation_aggregates() == []
         assert self.world.simulated.network_users.calls.segment_networks(tag="blazar") == ()
@@ -160,7 +174,8 @@ class Mixed(RuleBasedStateMachine):
     @rule(lease=leases, data=st.data(), longer=st.one_of(st.none(), SHIFTS))
     def reshape(self, lease: str, data: st.DataObject, longer: timedelta | None) -> None:
         now = self.world.now_of(lease)
-        wanted = tuple(ReservationChange(r.id, data.draw(KINDS[r.resource_type].changes)) for r in now.reservations)
+        mine = [r for r in now.reservations if r.parent is None]
+        wanted = tuple(ReservationChange(r.id, data.draw(KINDS[r.resource_type].changes)) for r in mine)
         self.change(lease, reservations=wanted, end=None if longer is None else now.window.end + longer)
 
     @rule(lease=leases)

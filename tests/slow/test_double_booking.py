@@ -6,6 +6,7 @@ is ever promised twice.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +29,7 @@ from blazar.model.resource import HOST
 from blazar.resources.instances.reservation_flavor import flavor_name, resource_class
 from blazar.store.engine import connect
 from blazar.store.migrate import upgrade
-from tests.oracle import BESIDE_HOSTS
+from tests.oracle import BESIDE_HOSTS, STACK
 from tests.promises import check_promises
 from tests.world import (
     NOON,
@@ -40,6 +42,7 @@ from tests.world import (
     flavored,
     instances,
     servers,
+    stacks,
     things,
     units,
     volumes,
@@ -47,7 +50,7 @@ from tests.world import (
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 50
+ROUNDS = int(os.environ.get("BLAZAR_ROUNDS", "50"))
 PROCESSES = 16
 HOSTS = 4
 HOUR = timedelta(hours=1)
@@ -70,6 +73,11 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
     lambda dice: things(1, dice.randint(1, 2)),
     lambda dice: units(dice.randint(1, 3)),
     lambda dice: volumes(dice.randint(1, 2), size=dice.choice((5, 10)), mode=dice.choice(("volume", "quota"))),
+    lambda dice: stacks(
+        *(dice.choice(OFFERED).id for _ in range(dice.randint(1, 3))),
+        disks=dice.randint(0, 1),
+        outside=dice.randint(0, 2),
+    ),
 )
 """What the processes ask for when all types race for the same hosts and addresses: a line or more a type."""
 
@@ -80,9 +88,13 @@ def a_world(url: str, cloud_file: Path, *, register: bool = False) -> World:
     return World(connect(url), hosts=HOSTS, clock=clock, cloud=cloud, register=register)
 
 
-def racer(url: str, cloud_file: Path, barrier: object, pipe: Connection) -> None:
+def racer(url: str, cloud_file: Path, barrier: Any, pipe: Connection) -> None:
     """Do, on every word from the test, one thing at the same moment as everybody else."""
-    world = a_world(url, cloud_file)
+    race(a_world(url, cloud_file), barrier, pipe)
+
+
+def race(world: World, barrier: Any, pipe: Connection) -> None:
+    """Do that with this world."""
     while (order := pipe.recv()) is not None:
         kind, argument = order
         barrier.wait()
@@ -260,6 +272,10 @@ def one_mixed_round(world: World, pipes: list[Connection], start: datetime, dice
         held = Counter(a.reservation_id for a in world.store.calendar.of_lease(one.id) for _ in range(a.count))
         for reservation in one.reservations:
             wanted = reservation.parameters.values
+            if reservation.resource_type == STACK:
+                made_of = {each.resource_type for each in one.children(reservation.id)}
+                assert (held[reservation.id], "flavor:instance" in made_of) == (0, True), one
+                continue
             amount = wanted.get("amount", 1)
             least, most = wanted.get("min", amount), wanted.get("max", amount)
             assert least <= held[reservation.id] <= most, one
@@ -290,4 +306,5 @@ def only_theirs_is_in_the_cloud(world: World, leases: tuple[Lease, ...]) -> None
         assert not any(network.network_type for network in state.networks.values())
         assert not any(thing.users for thing in state.things.values())
         assert not state.block.volumes
+        assert not state.stacks
         assert not any(each.projects for each in state.block.types.values())

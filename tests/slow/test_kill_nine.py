@@ -30,7 +30,7 @@ from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.clock import SystemClock
 from blazar.model.errors import BlazarError
-from blazar.model.lease import EventStatus, EventType, Lease, LeaseStatus, Reservation
+from blazar.model.lease import EndReason, EventStatus, EventType, Lease, LeaseKind, LeaseStatus, Reservation
 from blazar.model.requests import (
     NOW,
     LeaseChange,
@@ -64,6 +64,7 @@ from tests.world import (
     kinds_of,
     segment_request,
     servers,
+    stacks,
     thing_request,
     things,
     units,
@@ -110,6 +111,12 @@ ROOMS: tuple[Callable[[random.Random], ReservationRequest], ...] = (
         before_end=dice.choice(("snapshot", "none")),
         public_key=dice.choice((None, PUBLIC_KEY)),
     ),
+    lambda dice: stacks(
+        *(dice.choice(OFFERED).id for _ in range(dice.randint(1, 2))),
+        disks=dice.randint(0, 1),
+        outside=dice.randint(0, 1),
+        before_end=dice.choice(("snapshot", "none")),
+    ),
 )
 """What users ask for, type by type."""
 
@@ -122,6 +129,7 @@ GROWTH: dict[str, Callable[[random.Random], dict[str, object]]] = {
     "device": lambda dice: {"max": dice.randint(1, 3)},
     "virtual:volume": lambda dice: {"amount": dice.randint(1, 4)} if dice.random() < 0.5 else {"size": 5},
     "virtual:server": lambda dice: {"amount": dice.randint(1, 4)},
+    "virtual:stack": lambda dice: {},
     "generic": lambda dice: {"amount": dice.randint(1, 4)} if dice.random() < 0.5 else {"max": dice.randint(1, 3)},
 }
 """What users change, by type."""
@@ -133,6 +141,7 @@ SETTINGS = Settings(
     longest_sleep=timedelta(milliseconds=300),
     outbox_claim=timedelta(seconds=1),
     outbox_settling=timedelta(seconds=2),
+    immediate_timeout=timedelta(seconds=8),
     starters=4,
     enders=4,
 )
@@ -143,7 +152,10 @@ def simulated(cloud_file: Path) -> SimulatedCloud:
     slow = timedelta(milliseconds=150)
     storage = FileStorage(cloud_file, of_size(HOSTS))
     return SimulatedCloud(
-        storage, clock=SystemClock(), faults=faults, durations=Durations(deletion=slow, snapshot=slow, boot=slow)
+        storage,
+        clock=SystemClock(),
+        faults=faults,
+        durations=Durations(deletion=slow, snapshot=slow, boot=slow, stack=slow),
     )
 
 
@@ -204,13 +216,18 @@ def one_wish(manager: ManagerService, cloud: SimulatedCloud, dice: random.Random
         # Shorter than an hour, so that the warning, with snapshots, comes at the start.
         end = now + timedelta(minutes=dice.randint(2, 50))
         rooms = tuple(dice.choice(ROOMS)(dice) for _ in range(dice.choice((1, 1, 2, 3))))
-        manager.leases.create(LeaseRequest("a lease", "curie", "physics", NOW, end, reservations=using(rooms)))
+        kind = dice.choice((LeaseKind.SCHEDULED, LeaseKind.SCHEDULED, LeaseKind.IMMEDIATE))
+        asked = LeaseRequest("a lease", "curie", "physics", NOW, end, reservations=using(rooms), kind=kind)
+        manager.leases.create(asked)
     elif wish < 0.42 and active:
-        for reservation in dice.choice(active).reservations:
+        # The servers of a stack are its own.
+        for reservation in (r for r in dice.choice(active).reservations if r.parent is None):
             make_use_of(cloud, reservation)
     elif wish < 0.60 and active:
         lease = dice.choice(active)
-        growth = tuple(ReservationChange(r.id, GROWTH[r.resource_type](dice)) for r in lease.reservations)
+        growth = tuple(
+            ReservationChange(r.id, GROWTH[r.resource_type](dice)) for r in lease.reservations if r.parent is None
+        )
         manager.leases.update(lease.id, LeaseChange(reservations=growth))
     elif wish < 0.92 and active:
         manager.leases.update(dice.choice(active).id, LeaseChange(end=NOW))
@@ -234,7 +251,7 @@ def make_use_of(cloud: SimulatedCloud, reservation: Reservation) -> None:
             for network in cloud.network_users.calls.segment_networks(tag=mark(reservation.id)):
                 cloud.network_users.port(network.id, "compute:nova")
                 cloud.network_users.router(network.id)
-        case "generic" | "device" | "virtual:volume" | "virtual:server":
+        case "generic" | "device" | "virtual:volume" | "virtual:server" | "virtual:stack":
             pass
         case _:
             cloud.users.boot_reserved(reservation.id, project_id="physics", user_id="curie")
@@ -340,6 +357,11 @@ def check(store: Store, cloud: SimulatedCloud, leases: tuple[Lease, ...]) -> Non
         if lease.status is LeaseStatus.TERMINATED:
             assert lease.event(EventType.END).status is EventStatus.DONE
         assert not any(OutOfOrder.__name__ in (event.reason or "") for event in lease.events)
+    for lease in (*leases, *store.leases.past()):
+        # Handed over, or refused, or deleted before that.
+        kept = store.leases.one(lease.id, including_deleted=True)
+        assert not kept.is_undecided or kept.end_reason is EndReason.DELETED
+        assert kept.end_reason is not EndReason.REFUSED or kept.deleted_at is not None
     check_at_rest(store, cloud, now=datetime.now(UTC), offered=OFFERED)
 
 

@@ -12,7 +12,9 @@ from tests.soak.run import soak
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize(("database", "minutes"), [("postgresql", 2), ("mariadb", 1)])
+@pytest.mark.parametrize(
+    ("database", "minutes"), [pytest.param("postgresql", 2, marks=pytest.mark.nightly), ("mariadb", 1)]
+)
 def test_nothing_is_found_while_managers_are_killed_and_stopped(database, minutes):
     seed = os.environ.get("BLAZAR_SEED")
     report = soak(minutes, database=database, seed=None if seed is None else int(seed))
