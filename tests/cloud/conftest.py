@@ -49,7 +49,7 @@ def service(usual: Deployment) -> Deployment:
     return usual
 
 
-@pytest.fixture(scope="module", params=["postgresql", "mariadb"])
+@pytest.fixture(scope="module", params=["postgresql", pytest.param("mariadb", marks=pytest.mark.nightly)])
 def started_pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """Two managers and two API processes on each database server, for one test after the other."""
     folder = tmp_path_factory.mktemp("blazar")

@@ -249,9 +249,15 @@ class Deployment:
 
     def forget_leases(self) -> None:
         """Delete all leases of everybody, and wait until they are gone."""
-        for lease in self.call("admin", "GET", "/leases")["leases"]:
-            self.call("admin", "DELETE", f"/leases/{lease['id']}")
-        openstack.eventually(lambda: self.call("admin", "GET", "/leases")["leases"], lambda left: not left)
+
+        def left() -> list[Any]:
+            found = list(self.call("admin", "GET", "/leases")["leases"])
+            for lease in found:
+                # One that is being started may be refused; it is asked again.
+                self.call("admin", "DELETE", f"/leases/{lease['id']}")
+            return found
+
+        openstack.eventually(left, lambda leases: not leases)
 
     def register_hosts(self, number: int) -> None:
         """Register the first hosts of the cloud."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -17,20 +18,28 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests import openstack
-from tests.cloud.deployment import Deployment, deployed
+from tests.cloud.deployment import Answer, Deployment, deployed
 from tests.conftest import fresh_database
+from tests.openstack import eventually
 from tests.proxy import Proxy
 
 SECOND = "RegionTwo"
-SERVICES = ("compute", "placement", "network", "image", "block-storage")
+SERVICES = ("compute", "placement", "network", "image", "block-storage", "orchestration")
 CONF = f"\n[cloud]\nregions = RegionOne, {SECOND}\n"
+BURST = 64
+"""Requests at one time: twice as many as a manager has threads, four times as many as a blazar-api."""
 LATE = 5.0
 """Seconds after which a start or an end in a region that works is not punctual."""
 
 
 @contextmanager
-def second_region() -> Iterator[list[Proxy]]:
-    """A region in the catalog whose endpoints lead through proxies; gone afterwards, whatever happens."""
+def second_region(
+    services: Collection[str] = SERVICES, *, plain: Collection[str] = (), make: Callable[[str, int], Proxy] = Proxy
+) -> Iterator[list[Proxy]]:
+    """A region in the catalog whose endpoints lead through proxies; gone afterwards, whatever happens.
+
+    Services that are ``plain`` have their endpoints as they are.
+    """
     ask = openstack.identity
     forget_second()
     proxies: dict[int, Proxy] = {}
@@ -38,14 +47,15 @@ def second_region() -> Iterator[list[Proxy]]:
         ask("POST", "/regions", {"region": {"id": SECOND}})
         types = {each["id"]: each["type"] for each in ask("GET", "/services")["services"]}
         for known in ask("GET", "/endpoints?region_id=RegionOne")["endpoints"]:
-            if types[known["service_id"]] not in SERVICES:
+            if types[known["service_id"]] not in (*services, *plain):
                 continue
             url = urlsplit(known["url"])
             port = url.port or 80
-            if port not in proxies:
-                proxies[port] = Proxy(url.hostname or "127.0.0.1", port)
-            made = {key: known[key] for key in ("service_id", "interface")}
-            made |= {"region_id": SECOND, "url": known["url"].replace(f":{port}", f":{proxies[port].port}")}
+            made = {key: known[key] for key in ("service_id", "interface", "url")} | {"region_id": SECOND}
+            if types[known["service_id"]] in services:
+                if port not in proxies:
+                    proxies[port] = make(url.hostname or "127.0.0.1", port)
+                made["url"] = known["url"].replace(f":{port}", f":{proxies[port].port}")
             ask("POST", "/endpoints", {"endpoint": made})
         yield list(proxies.values())
     finally:
@@ -97,11 +107,14 @@ def test_while_a_region_is_down_the_other_is_punctual_and_it_catches_up(two: tup
         proxy.cut()
     try:
         service.reaches(here, "ACTIVE")
-        longest = 0.0
-        while service.lease(here)["status"] == "ACTIVE":
-            answer = service.call("demo", "GET", "/leases")
-            longest = max(longest, answer.took)
-            time.sleep(0.2)
+        lists: list[Answer] = []
+
+        def status_after_a_list() -> str:
+            lists.append(service.call("demo", "GET", "/leases"))
+            return str(service.lease(here)["status"])
+
+        eventually(status_after_a_list, lambda status: status != "ACTIVE")
+        longest = max(each.took for each in lists)
         service.reaches(here, "TERMINATED")
         assert service.lease(there)["status"] in ("PENDING", "STARTING")
         began = time.monotonic()
@@ -127,11 +140,60 @@ def test_while_a_region_is_down_the_other_is_punctual_and_it_catches_up(two: tup
         service.reaches(one, "TERMINATED")
 
 
+@pytest.mark.nightly
+def test_a_burst_of_requests_on_a_region_that_begins_to_hang_keeps_no_others_waiting(
+    two: tuple[Deployment, list[Proxy]],
+):
+    service, proxies = two
+    here, there = service.book(("compute-1", 6, 16), ("compute-3", 6, 3600))
+
+    def find(region: str) -> Answer:
+        """Ask for a host that is not there, for which Nova of that region is asked."""
+        return service.call("admin", "POST", "/os-hosts", {"name": "nobody", "region": region})
+
+    assert find("RegionOne").status == find(SECOND).status == 404
+    for proxy in proxies:
+        proxy.cut()
+        proxy.mend(silent=True)
+    try:
+        with ThreadPoolExecutor(BURST) as threads:
+            burst = [threads.submit(find, SECOND) for _ in range(BURST)]
+            other = [service.call("demo", "GET", "/leases"), find("RegionOne")]
+            another = service.create(host="compute-2")["id"]
+
+            def status_after_two_more() -> str:
+                other.extend([service.call("demo", "GET", "/leases"), find("RegionOne")])
+                return str(service.lease(here)["status"])
+
+            eventually(status_after_two_more, lambda status: status == "TERMINATED")
+            answers = [each.result() for each in burst]
+        assert {each.status for each in other} == {200, 404}
+        assert {each.status for each in answers} == {503}, {str(each.body) for each in answers}
+        longest, slow = max(each.took for each in other), sum(each.took > LATE for each in answers)
+        late = [lateness(service, here, event) for event in ("start_lease", "end_lease")]
+        service.reaches(another, "ACTIVE")
+        print(
+            f"start and end late by {late} s; the longest of {len(other)} other requests took {longest:.1f} s; "
+            f"{slow} of {BURST} that hung took more than {LATE:.0f} s"
+        )
+        assert max(late) <= LATE
+        assert longest < LATE
+        assert slow <= BURST / 4
+    finally:
+        for proxy in proxies:
+            proxy.cut()
+            proxy.mend()
+    service.reaches(there, "ACTIVE")
+    for one in (there, another):
+        service.end(one)
+        service.reaches(one, "TERMINATED")
+
+
 def test_each_region_is_checked(two: tuple[Deployment, list[Proxy]]):
     service, _ = two
     command = [sys.executable, "-m", "blazar.cmd.status", "--config-file", str(service.conf), "upgrade", "check"]
     rows = [
         row.split() for row in subprocess.run(command, capture_output=True, text=True, timeout=120).stdout.splitlines()
     ]
-    for name in ("Nova", "Freepool", "Placement", "Neutron", "Cinder"):
+    for name in ("Nova", "Freepool", "Placement", "Neutron", "Cinder", "Glance", "Heat"):
         assert [row[1:] for row in rows if row[0] == name] == [["Success", "RegionOne"], ["Success", SECOND]], rows

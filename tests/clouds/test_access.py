@@ -34,7 +34,7 @@ PLACEMENT = "http://placement.test"
 REFUSED = requests.ConnectionError(MaxRetryError(None, NOVA, NewConnectionError(None, "Connection refused")))
 CLOSED = requests.ConnectionError(ProtocolError("Connection aborted.", RemoteDisconnected("without response")))
 
-PLACEMENT_VERSIONS = {
+V1 = {
     "versions": [
         {
             "id": "v1.0",
@@ -141,7 +141,7 @@ def test_proxies_of_the_environment_are_used_for_those_that_they_are_for(web, mo
     monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
     monkeypatch.setenv("no_proxy", "placement.test,keystone.test")
     web.get(f"{NOVA}/servers/1", json={})
-    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/", json=V1)
     web.get(f"{PLACEMENT}/resource_classes", json={})
     access = an_access()
     for _ in range(2):
@@ -214,7 +214,7 @@ def test_region_and_interface_are_those_of_the_configuration(web, wishes, where)
 
 
 def test_of_many_hosts_only_what_has_changed_is_read_again(web):
-    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/", json=V1)
 
     def listed(**generations):
         providers = [
@@ -241,7 +241,7 @@ def test_of_many_hosts_only_what_has_changed_is_read_again(web):
 
 
 def test_a_provider_that_goes_while_it_is_read_leaves_its_host_out(web):
-    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/", json=V1)
     gone = {"name": "a", "uuid": "a", "root_provider_uuid": "a", "generation": 1}
     web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": [gone]})
     web.get(f"{PLACEMENT}/resource_providers/a/inventories", status_code=404, json={})
@@ -250,7 +250,7 @@ def test_a_provider_that_goes_while_it_is_read_leaves_its_host_out(web):
 
 def test_one_login_serves_many_calls(web):
     web.get(f"{NOVA}/servers/1", json={})
-    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/", json=V1)
     web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": []})
     access = an_access()
     placement = OpenStackPlacement(access)
@@ -274,8 +274,8 @@ def test_every_service_is_called_in_the_region_of_the_configuration(web, service
             here = f"http://{kind}.{name.lower()}.test/v2"
             offered.add_standard_endpoints(public=here, internal=here, admin=here, region=name)
     web.post(f"{KEYSTONE}/auth/tokens", json=token, headers={"X-Subject-Token": "t"})
-    glance = {"versions": [{"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": ""}]}]}
-    web.get(requests_mock.ANY, json=PLACEMENT_VERSIONS if service == "placement" else glance)
+    v2 = {"versions": [{"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": ""}]}]}
+    web.get(requests_mock.ANY, json=V1 if service in ("orchestration", "placement") else v2)
     web.get(KEYSTONE, json=fixture.V3Discovery(KEYSTONE))
     called = []
     access = an_access(region=region, interfaces={})
@@ -293,7 +293,7 @@ def test_every_service_is_called_in_the_region_of_the_configuration(web, service
 
 def test_nobodys_trust_is_needed_or_made(web):
     web.get(f"{NOVA}/servers/1", json={})
-    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/", json=V1)
     web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": []})
     access = an_access()
     access.compute.get("/servers/1")
@@ -446,14 +446,14 @@ def test_an_answer_that_is_no_json_is_told_of(web, nova):
 
 def test_a_concurrent_update_in_placement_is_tried_again(web):
     conflict = {"errors": [{"status": 409, "code": "placement.concurrent_update", "detail": "generation"}]}
-    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/", json=V1)
     web.put(f"{PLACEMENT}/x", [{"status_code": 409, "json": conflict}, {"json": {"ok": True}}])
     assert an_access().placement.call("PUT", "/x", body={}) == {"ok": True}
 
 
 def provider_that(web, *answers, inventories=None):
     """A reservation provider of one host whose inventories are written with these answers."""
-    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/", json=V1)
     web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": [{"name": "blazar_h", "uuid": "u"}]})
     path = f"{PLACEMENT}/resource_providers/u/inventories"
     web.get(path, json={"inventories": inventories or {}, "resource_provider_generation": 7})
@@ -539,7 +539,7 @@ def test_a_name_that_only_begins_alike_is_not_taken_for_a_host(web):
 
 
 def test_a_resource_provider_is_found_by_its_exact_name(web):
-    web.get(f"{PLACEMENT}/", json=PLACEMENT_VERSIONS)
+    web.get(f"{PLACEMENT}/", json=V1)
     web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": [{"name": "blazar_node-10", "uuid": "x"}]})
     assert OpenStackPlacement(an_access()).reservation_provider("node-1") is None
 

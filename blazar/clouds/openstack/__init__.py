@@ -3,41 +3,17 @@
 
 from __future__ import annotations
 
-from blazar.clouds.openstack.access import Access, Credentials
-from blazar.clouds.openstack.aggregates import OpenStackAggregates
-from blazar.clouds.openstack.booting import OpenStackBooting
-from blazar.clouds.openstack.flavors import OpenStackFlavors
-from blazar.clouds.openstack.network import OpenStackNetwork
-from blazar.clouds.openstack.placement import OpenStackPlacement
-from blazar.clouds.openstack.projects import OpenStackProjects
-from blazar.clouds.openstack.segments import OpenStackSegments
-from blazar.clouds.openstack.servers import OpenStackServers
-from blazar.clouds.openstack.stacks import OpenStackStacks
-from blazar.clouds.openstack.volumes import OpenStackVolumes
-from blazar.clouds.ports import Cloud, Hooks, NoHooks
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from blazar.clouds.openstack.cloud import Access, Credentials, OpenStackCompute, open_cloud
 
 __all__ = ["Access", "Credentials", "OpenStackCompute", "open_cloud"]
 
 
-class OpenStackCompute(OpenStackAggregates, OpenStackServers, OpenStackFlavors):
-    """Implements the compute port, by its roles."""
-
-    def __init__(self, access: Access, *, az_aware: bool = True) -> None:
-        OpenStackAggregates.__init__(self, access, az_aware=az_aware)
-        OpenStackServers.__init__(self, access)
-        OpenStackFlavors.__init__(self, access)
-
-
-def open_cloud(access: Access, *, az_aware: bool = True, hooks: Hooks | None = None) -> Cloud:
-    """Return a ``Cloud`` of OpenStack adapters, without calling any service; by default no ``hooks`` are called."""
-    return Cloud(
-        compute=OpenStackCompute(access, az_aware=az_aware),
-        placement=OpenStackPlacement(access),
-        network=OpenStackNetwork(access),
-        segments=OpenStackSegments(access),
-        projects=OpenStackProjects(access),
-        volumes=OpenStackVolumes(access),
-        stacks=OpenStackStacks(access),
-        booting=OpenStackBooting(access),
-        hooks=hooks or NoHooks(),
-    )
+def __getattr__(name: str) -> object:
+    """Import the adapters when one of them is used: who reads only the options of this package has no openstacksdk."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.cloud"), name)

@@ -7,7 +7,6 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +21,8 @@ from requests.adapters import HTTPAdapter
 
 from blazar import __version__
 from blazar.clouds.openstack.breaker import PATIENCE, Breaker
+from blazar.clouds.openstack.bulkhead import Bulkhead
+from blazar.clouds.openstack.credentials import Credentials
 from blazar.clouds.openstack.in_project import InProject, ProjectLogin
 from blazar.clouds.openstack.service import Service, brief
 from blazar.model.errors import CloudRefused, CloudUnavailable
@@ -38,26 +39,6 @@ POOL = 256
 """Connections to one service that stay open: as many as a manager has threads that may call concurrently.
 
 Further ones are closed after one call each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """The service user and the endpoints of the cloud.
-
-    ``auth`` is any keystoneauth plugin for the service user; ``interfaces`` names the interface in the catalog to use
-    for each service. ``verify`` is False, True, or the path of a bundle of certificates.
-    """
-
-    auth: BaseIdentityPlugin
-    region: str | None = None
-    interfaces: Mapping[str, str] = field(default_factory=dict)
-    compute_service: str = "compute"
-    identity_service: str = "identity"
-    verify: bool | str = True
-    cert: str | tuple[str, str] | None = None
-    timeout: float = 20.0
-    """Seconds that a call may take to connect, and again to answer."""
-    attempts: int = 3
 
 
 class _Transport(requests.Session):
@@ -89,6 +70,7 @@ class Access:
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
         self._transport = _Transport()
+        self._where = f" of {credentials.region}" if credentials.region else ""
         self._breakers: dict[str, Breaker] = {}
         for scheme in ("http://", "https://"):
             self._transport.mount(scheme, HTTPAdapter(pool_maxsize=POOL))
@@ -99,6 +81,7 @@ class Access:
         self.image = self._service("Glance", lambda: connection.image)
         self.network = self._service("Neutron", lambda: connection.network)
         self.volume = self._service("Cinder", lambda: connection.block_storage)
+        self.orchestration = self._service("Heat", lambda: connection.orchestration)
         self._auth_url = getattr(credentials.auth, "auth_url", None)
         self._projects: OrderedDict[str, InProject] = OrderedDict()
         self._lock = threading.Lock()
@@ -191,9 +174,14 @@ class Access:
         credentials = self._credentials
         breaker = self._breakers.get(name)
         if breaker is None:
-            where = f" of {credentials.region}" if credentials.region else ""
-            patience = min(PATIENCE, credentials.timeout)
-            breaker = self._breakers.setdefault(name, Breaker(f"{name}{where}", patience=patience))
+            breaker = self._breakers.setdefault(
+                name,
+                Breaker(
+                    f"{name}{self._where}",
+                    patience=min(PATIENCE, credentials.timeout),
+                    bulkhead=Bulkhead(f"{name}{self._where}", credentials.region or ""),
+                ),
+            )
         return Service(name, proxy, timeout=credentials.timeout, attempts=credentials.attempts, breaker=breaker)
 
 

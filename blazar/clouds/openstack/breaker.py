@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from blazar.clouds.openstack.bulkhead import Bulkhead, has_idle_threads
 from blazar.model.clock import monotonic
 from blazar.model.errors import CloudUnavailable
 
@@ -20,7 +21,9 @@ PAUSE = 5.0
 """Seconds until the next call is made, to see whether the service is back."""
 
 WAITING = 8
-"""Calls that may wait at a time for a service that has been silent for longer than its ``patience``."""
+"""Calls that may wait at a time for a service that has been silent for longer than its ``patience``.
+
+More may while at least half of the threads that make them are idle: it may be slow."""
 
 PATIENCE = 5.0
 
@@ -42,11 +45,19 @@ class Breaker:
 
     After ``FAILURES`` calls in a row that got no answer within ``patience`` seconds, calls are refused; every ``PAUSE``
     seconds one is let through, and an answer ends that. What fails at once, as a connection that is refused, costs no
-    thread and does not count.
+    thread and does not count. ``bulkhead`` bounds the calls in progress at any time.
     """
 
-    def __init__(self, name: str, *, patience: float = PATIENCE, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        patience: float = PATIENCE,
+        bulkhead: Bulkhead | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._name = name
+        self._bulkhead = bulkhead or Bulkhead(name)
         self._patience = patience
         self._clock = clock
         self._lock = threading.Lock()
@@ -59,11 +70,14 @@ class Breaker:
     @contextmanager
     def call(self) -> Iterator[Call]:
         """Make a call within this, and note its answer. CloudUnavailable, and no call, if it would wait in vain."""
-        call = Call(self._enter())
-        try:
-            yield call
-        finally:
-            self._leave(call)
+        with self._bulkhead.place():
+            call = Call(self._enter())
+            try:
+                yield call
+            finally:
+                if call.is_answered:
+                    self._bulkhead.answered()
+                self._leave(call)
 
     def _enter(self) -> float:
         with self._lock:
@@ -74,7 +88,7 @@ class Breaker:
                     raise CloudUnavailable(f"{self._name} has not answered for {silent:.0f} s; it is asked again soon")
                 # This one looks whether it is back; until it knows, others are refused.
                 self._ask_at = now + PAUSE
-            elif self._waiting >= WAITING and silent > self._patience:
+            elif self._waiting >= WAITING and silent > self._patience and not has_idle_threads():
                 raise CloudUnavailable(
                     f"{self._name} has not answered for {silent:.0f} s, and {self._waiting} calls wait"
                 )

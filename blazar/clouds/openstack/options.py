@@ -16,7 +16,7 @@ from keystoneauth1.identity import v3
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
-from blazar.clouds.openstack.access import Credentials
+from blazar.clouds.openstack.credentials import Credentials
 from blazar.model.errors import InvalidInput
 
 GROUP = "keystone"

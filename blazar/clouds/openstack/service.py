@@ -62,11 +62,15 @@ class TypedConflict(Conflict):
 
 
 class Explained(CloudRefused):
-    """A refusal with the sentence of the service, ``explanation``, for who wrote what it refuses."""
+    """A refusal with the sentence of the service, ``explanation``, for who wrote what it refuses.
 
-    def __init__(self, message: str, explanation: str, *, cause: Cause | None) -> None:
+    ``type`` is the word by which the service says what it is; empty if it has none.
+    """
+
+    def __init__(self, message: str, explanation: str, *, cause: Cause | None, type: str = "") -> None:
         super().__init__(message, cause=cause)
         self.explanation = explanation
+        self.type = type
 
 
 class Transient(Exception):
@@ -270,7 +274,9 @@ class Service:
         elif status == 401:
             error = CloudUnavailable(f"{self._name} does not accept our token: {text}")
         else:
-            error = Explained(f"{self._name} refused {method} {path} with {status}: {text}", text, cause=quota)
+            error = Explained(
+                f"{self._name} refused {method} {path} with {status}: {text}", text, cause=quota, type=kind
+            )
         raise error
 
 

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps calls that wait for services of a cloud from taking the last threads that do a kind of work.
+
+A breaker knows that a service does not answer only when some calls have been waited for in vain, and a call that was
+sent cannot be taken back. So it is decided before each call whether there is a thread for it, however many services
+and regions may be about to hang.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
+from blazar.clouds.openstack.places import Limits, Target, has_room
+from blazar.context import Pool, current
+from blazar.model.clock import monotonic
+from blazar.model.errors import CloudUnavailable
+
+LONGEST_WAIT = 60.0
+"""Seconds after which a call that waits looks again, though nothing has changed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    """A call that waits for a place."""
+
+    bulkhead: Bulkhead
+    came: float
+
+    def patience(self, pool: Pool, now: float) -> float:
+        """Return for how many seconds it is not refused; 0 or less if it may be."""
+        return pool.patience - (now - self.bulkhead.waited_since(pool, self.came))
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What calls of one pool have seen of a service: since when some of them are in progress without a break."""
+
+    calls: int = 0
+    busy_since: float = field(default=float("inf"))
+
+
+class Bulkhead:
+    """Finds a place for each call to one service of a region among the threads of the pool that makes it.
+
+    * Of the threads of a pool, some are kept for work that calls nothing, and some for each region; calls take the
+      others as they come. A service that has not answered within the patience of the pool gets few of them at first.
+    * A call that finds no place waits for one, those that came first have the first. Waiting takes a thread, too, but
+      one that can be had back: when the threads that are kept become busy, those that came last are refused, unless
+      they have waited for less than the patience. If the service is silent for longer than that, at once.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, name: str, region: str = "", *, clock: Callable[[], float] = monotonic) -> None:
+        self._name = name
+        self.target = Target(region, name)
+        self._clock = clock
+        self._answered_at = float("-inf")
+        self._seen: dict[str, _Seen] = {}
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Make a call within this. CloudUnavailable, and no call, if too many wait. Without a pool: no bound."""
+        pool = current().pool
+        if pool is None:
+            yield
+            return
+        self._enter(pool)
+        try:
+            yield
+        finally:
+            self._leave(pool)
+
+    def answered(self) -> None:
+        """Note that the service has answered a call."""
+        self._answered_at = self._clock()
+
+    def is_proven(self, pool: Pool, now: float) -> bool:
+        """Return whether the service has answered of late."""
+        return now - self._answered_at <= pool.patience
+
+    def _enter(self, pool: Pool) -> None:
+        crowd, me = pool.crowd, _Waiting(self, self._clock())
+        with crowd.changed:
+            crowd.leaves(soon=False)
+            crowd.line.append(me)
+            try:
+                while (wait := self._wait(pool, me)) > 0:
+                    crowd.changed.wait(wait)
+                crowd.calls[self.target] += 1
+                seen = self._seen.setdefault(pool.name, _Seen())
+                if not seen.calls:
+                    seen.busy_since = self._clock()
+                seen.calls += 1
+            finally:
+                crowd.line.remove(me)
+                # Those behind move up.
+                crowd.changed.notify_all()
+
+    def _leave(self, pool: Pool) -> None:
+        crowd = pool.crowd
+        with crowd.changed:
+            crowd.calls[self.target] -= 1
+            self._seen[pool.name].calls -= 1
+            crowd.changed.notify_all()
+
+    def _wait(self, pool: Pool, me: _Waiting) -> float:
+        """Return for how many seconds to wait before looking again; 0 if there is a place. CloudUnavailable."""
+        left = current().remaining()
+        if left is not None and left <= 0:
+            raise CloudUnavailable(f"{self._name} took too long; the time for this request is over")
+        now, crowd = self._clock(), pool.crowd
+        line = cast(list[_Waiting], crowd.line)
+        if _is_next(pool, line, me, now):
+            return 0.0
+        patience = me.patience(pool, now)
+        if patience <= 0:
+            limits = Limits.of(pool)
+            behind = sum(each.patience(pool, now) <= 0 for each in line[line.index(me) + 1 :])
+            if behind < crowd.busy - (limits.threads - limits.kept):
+                crowd.leaves(soon=True)
+                calls = crowd.calls[self.target]
+                raise CloudUnavailable(f"{self._name} answers too slowly: {calls} calls wait for it, and no more may")
+        wait = patience if patience > 0 else LONGEST_WAIT
+        return wait if left is None else min(wait, left)
+
+    def waited_since(self, pool: Pool, came: float) -> float:
+        """Return since when a call that came at ``came`` waits, or those before it are waited for in vain."""
+        seen = self._seen.get(pool.name)
+        if seen is None or not seen.calls:
+            return came
+        return min(came, max(self._answered_at, seen.busy_since))
+
+
+def _is_next(pool: Pool, line: list[_Waiting], me: _Waiting, now: float) -> bool:
+    """Return whether there is a place for a call when all that came before it have theirs."""
+    calls = Counter(cast(Mapping[Target, int], pool.crowd.calls))
+    limits = Limits.of(pool)
+    for each in line:
+        # One that has no place, as its service hangs, is in nobody's way.
+        room = has_room(limits, calls, each.bulkhead.target, proven=each.bulkhead.is_proven(pool, now))
+        if each is me:
+            return room
+        if room:
+            calls[each.bulkhead.target] += 1
+    return False
+
+
+def has_idle_threads() -> bool:
+    """Return whether at least half of the threads of the pool that this one is of are idle."""
+    pool = current().pool
+    return pool is not None and pool.crowd.busy <= pool.threads // 2
