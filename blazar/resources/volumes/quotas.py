@@ -8,7 +8,8 @@ both.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 from blazar.clouds.ports import VolumeQuota, Volumes, VolumeType
 from blazar.model.amounts import Amounts
@@ -52,7 +53,7 @@ class Quotas:
         """Ensure that the project may use the type, and has a quota for all of its reservations with this one."""
         found = self.usable(resource)
         project = task.lease.project_id
-        self._set(task, resource, found, own)
+        self._set(task, [(resource, found, own)])
         if project not in self._volumes.volume_type_access(found.id):
             try:
                 self._volumes.give_volume_type(found.id, project)
@@ -60,49 +61,96 @@ class Quotas:
                 # Another manager was faster.
                 return
 
-    def take(self, task: Task, resource: Resource) -> VolumeQuota:
-        """Ensure that the quota is that of the other reservations alone; return it."""
-        found = self._volumes.volume_type(type_id_of(resource))
-        if found is None or found.public:
-            return NOTHING
-        return self._set(task, resource, found, Amounts())
+    def take(self, task: Task, resources: Collection[Resource]) -> None:
+        """Ensure that the quotas are those of the other reservations alone; two statements for any number of pools."""
+        types = ((resource, self._volumes.volume_type(type_id_of(resource))) for resource in resources)
+        self._set(task, [(r, found, Amounts()) for r, found in types if found is not None and not found.public])
 
-    def close(self, task: Task, resource: Resource) -> None:
-        """Ensure that the project may use the type no longer, unless another of its reservations needs that."""
-        if task.shares((resource.id,)).get(resource.id):
-            return
+    def close(self, task: Task, resources: Collection[Resource]) -> None:
+        """Ensure that the project may use the types no longer, unless another of its reservations needs that.
+
+        Two statements for any number of pools.
+        """
+        needed = task.shares([resource.id for resource in resources]) if resources else {}
+        closed = [each for each in resources if not needed.get(each.id) and self._closed(task, each)]
+        needed = task.shares([resource.id for resource in closed]) if closed else {}
+        for resource in closed:
+            if needed.get(resource.id):
+                # A reservation that has begun meanwhile saw the access that was taken a moment later.
+                with suppress(Conflict, NotFound):
+                    self._volumes.give_volume_type(type_id_of(resource), task.lease.project_id)
+
+    def _closed(self, task: Task, resource: Resource) -> bool:
+        """Ensure that the project may not use the type; return whether that exists."""
         try:
             if task.lease.project_id in self._volumes.volume_type_access(type_id_of(resource)):
                 self._volumes.take_volume_type(type_id_of(resource), task.lease.project_id)
         except NotFound:
+            return False
+        return True
+
+    def _set(self, task: Task, wanted: Sequence[tuple[Resource, VolumeType, Amounts]]) -> None:
+        """Ensure quotas. Cinder sets none below what a project has: until it has less, it is that."""
+        if not wanted:
             return
-        if task.shares((resource.id,)).get(resource.id):
-            try:
-                # A reservation that has begun meanwhile saw the access that was taken a moment later.
-                self._volumes.give_volume_type(type_id_of(resource), task.lease.project_id)
-            except (Conflict, NotFound):
-                return
-
-    def _set(self, task: Task, resource: Resource, found: VolumeType, own: Amounts) -> VolumeQuota:
-        """Ensure the quota; return it. Cinder sets none below what a project has: until it has less, it is that."""
-        project, floor = task.lease.project_id, NOTHING
+        shares = task.shares([resource.id for resource, _, _ in wanted])
+        floors: dict[int, VolumeQuota] = {}
+        left = list(wanted)
         for _ in range(MOST_WRITES):
-            wanted = _quota(task.shares((resource.id,)), resource, own)
-            limit = VolumeQuota(max(wanted.gigabytes, floor.gigabytes), max(wanted.volumes, floor.volumes))
-            if self._volumes.volume_quota(project, found.name) != limit:
-                try:
-                    self._volumes.set_volume_quota(project, found.name, limit)
-                except Conflict:
-                    floor = self._volumes.volume_usage(project, found.name)
-                    continue
-            if _quota(task.shares((resource.id,)), resource, own) == wanted:
-                return wanted
-        raise CloudUnavailable(f"the reservations of volumes of project {project} kept changing")
+            again = {
+                resource.id
+                for resource, found, own in left
+                if not self._write(task, resource, found, own, shares, floors)
+            }
+            after = task.shares([resource.id for resource, _, _ in left])
+            left = [
+                (resource, found, own)
+                for resource, found, own in left
+                if resource.id in again or _quota(after, resource, own) != _quota(shares, resource, own)
+            ]
+            if not left:
+                return
+            shares = after
+        raise CloudUnavailable(f"the reservations of volumes of project {task.lease.project_id} kept changing")
+
+    def _write(
+        self,
+        task: Task,
+        resource: Resource,
+        found: VolumeType,
+        own: Amounts,
+        shares: Mapping[int, Mapping[str, Amounts]],
+        floors: dict[int, VolumeQuota],
+    ) -> bool:
+        """Write the quota of a pool, not below its floor; where Cinder refuses that, return False with a new floor."""
+        project, floor = task.lease.project_id, floors.get(resource.id, NOTHING)
+        wanted = _quota(shares, resource, own)
+        limit = VolumeQuota(max(wanted.gigabytes, floor.gigabytes), max(wanted.volumes, floor.volumes))
+        if self._volumes.volume_quota(project, found.name) != limit:
+            try:
+                self._volumes.set_volume_quota(project, found.name, limit)
+            except Conflict:
+                floors[resource.id] = self._volumes.volume_usage(project, found.name)
+                return False
+        return True
 
 
-def _quota(shares: Mapping[int, Amounts], resource: Resource, own: Amounts) -> VolumeQuota:
-    total = shares.get(resource.id, Amounts()) + own
+def _quota(shares: Mapping[int, Mapping[str, Amounts]], resource: Resource, own: Amounts) -> VolumeQuota:
+    total = sum(shares.get(resource.id, {}).values(), own)
     return VolumeQuota(total.get(GIGABYTES), total.get(VOLUMES))
+
+
+def room(shares: Mapping[str, Amounts], made: Mapping[str, VolumeQuota]) -> VolumeQuota:
+    """Return what users may have by themselves of what reservations have; ``made`` are their volumes.
+
+    What is made of one beyond its share takes no room: a change makes it, which is not final.
+    """
+    gigabytes = number = 0
+    for id_, share in shares.items():
+        there = made.get(id_, NOTHING)
+        gigabytes += max(0, share.get(GIGABYTES) - there.gigabytes)
+        number += max(0, share.get(VOLUMES) - there.volumes)
+    return VolumeQuota(gigabytes, number)
 
 
 def exceeds(used: VolumeQuota, quota: VolumeQuota) -> bool:

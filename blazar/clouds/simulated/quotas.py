@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quotas of projects in the simulated cloud."""
+
+from __future__ import annotations
+
+from blazar.clouds.ports.quotas import NO_LIMIT, Limit, Limits, Quota
+from blazar.clouds.simulated.service import SimulatedService
+from blazar.clouds.simulated.volumes import everything
+
+
+class SimulatedQuotas(SimulatedService):
+    """Implements the quotas port; there are none for subnets and ports."""
+
+    def compute_quotas(self, project_id: str) -> Limits:
+        """Return the quotas for servers, which are the same for all projects."""
+        with self._calls.reading("compute_quotas") as state:
+            now = self._clock.now()
+            there = [s for s in state.servers.values() if s.project_id == project_id and not s.is_gone(now)]
+            boot = state.boot
+            return {
+                Quota.SERVERS: _limit(boot.most_servers, len(there)),
+                Quota.VCPUS: _limit(boot.most_vcpus, sum(server.vcpus for server in there)),
+                Quota.MEMORY_MB: _limit(boot.most_memory_mb, sum(server.memory_mb for server in there)),
+            }
+
+    def volume_quotas(self, project_id: str) -> Limits:
+        """Return the quotas for volumes of all types together."""
+        with self._calls.reading("volume_quotas") as state:
+            limits = state.block.quotas.get(project_id, {})
+            used = everything(state, project_id, self._clock.now())
+            return {
+                Quota.VOLUMES: Limit(limits.get("volumes", NO_LIMIT), used.volumes),
+                Quota.GIGABYTES: Limit(limits.get("gigabytes", NO_LIMIT), used.gigabytes),
+            }
+
+    def network_quotas(self, project_id: str) -> Limits:
+        """Return the quota for networks, which is the same for all projects."""
+        with self._calls.reading("network_quotas") as state:
+            count = sum(found.project_id == project_id for found in state.networks.values())
+            return {Quota.NETWORKS: _limit(state.most_networks, count)}
+
+
+def _limit(most: int | None, used: int) -> Limit:
+    return Limit(NO_LIMIT if most is None else most, used)
