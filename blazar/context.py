@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On whose behalf, and until when, calls to a cloud are made, and until when the caller of a request waits.
+"""On whose behalf, until when and by which threads calls to a cloud are made, and until when a caller waits.
 
 Set at the edges (an API request, an event that is worked on) and read by whatever calls out, so that no signature in
 between has to carry it. Kept in context variables: each thread has its own.
@@ -13,10 +13,12 @@ with the first one would do the same work twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -35,18 +37,72 @@ class Fence(Protocol):
         """Return for how many seconds nobody else has the right; 0 or less when it is over."""
 
 
+class Crowd:
+    """The threads of a pool at work: how many, and which calls they make or wait to make.
+
+    ``changed`` guards the rest, and is notified whenever one that waits may have to go on.
+    """
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.calls: Counter[Hashable] = Counter()
+        self.line: list[Hashable] = []
+        self._members: set[int] = set()
+        self._leaving: set[int] = set()
+
+    @property
+    def busy(self) -> int:
+        """How many threads are at work, without those that have just been refused a call, which will soon be idle."""
+        return len(self._members - self._leaving)
+
+    @contextmanager
+    def member(self) -> Iterator[None]:
+        """Count this thread as busy."""
+        me = threading.get_ident()
+        with self.changed:
+            self._members.add(me)
+            if self.line:
+                self.changed.notify_all()
+        try:
+            yield
+        finally:
+            with self.changed:
+                self._members.discard(me)
+                self._leaving.discard(me)
+
+    def leaves(self, *, soon: bool) -> None:
+        """Note whether this thread will soon be idle."""
+        (self._leaving.add if soon else self._leaving.discard)(threading.get_ident())
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Threads that do one kind of work, of which calls to services of a cloud never take the last ones.
+
+    ``regions``: the number of regions whose work shares them. ``patience`` is how many seconds without an answer make a
+    service silent.
+    """
+
+    name: str
+    threads: int
+    regions: int = 1
+    patience: float = 1.0
+    crowd: Crowd = field(default_factory=Crowd, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """``request_id`` is passed on to other services as the global request id; ``deadline`` is in monotonic seconds.
 
     ``fence`` is what the work is done under; None where nothing is claimed, as when a host is registered. ``user_id``
-    is who asks for it; None where no user does.
+    is who asks for it; None where no user does. ``pool`` is what the thread belongs to; None if it is one of its own.
     """
 
     request_id: str | None = None
     deadline: float | None = None
     fence: Fence | None = None
     user_id: str | None = None
+    pool: Pool | None = None
 
     def remaining(self) -> float | None:
         """Return the seconds that are left, at least 0; None if there is no limit."""
@@ -85,18 +141,29 @@ def scope(
     limit: timedelta | None = None,
     fence: Fence | None = None,
     user_id: str | None = None,
+    pool: Pool | None = None,
 ) -> Iterator[Scope]:
-    """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another fence, a user."""
+    """Narrow the scope: a request id of its own, no later a deadline than ``limit`` from now, another fence or pool, a
+    user.
+    """
     outer = _CURRENT.get()
     ends = [outer.deadline] if outer.deadline is not None else []
     if limit is not None:
         ends.append(monotonic() + limit.total_seconds())
     inner = Scope(
-        request_id or outer.request_id, min(ends) if ends else None, fence or outer.fence, user_id or outer.user_id
+        request_id or outer.request_id,
+        min(ends) if ends else None,
+        fence or outer.fence,
+        user_id or outer.user_id,
+        pool or outer.pool,
     )
     token = _CURRENT.set(inner)
     try:
-        yield inner
+        if inner.pool is None or inner.pool is outer.pool:
+            yield inner
+        else:
+            with inner.pool.crowd.member():
+                yield inner
     finally:
         _CURRENT.reset(token)
 

@@ -23,6 +23,7 @@ from blazar.cmd import config, logs, pages, process, web
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
 from blazar.model.errors import BlazarError
+from blazar.model.lease import LeaseKind
 from blazar.rpc.client import RemoteManager
 
 LOG = logging.getLogger("blazar.api")
@@ -67,6 +68,7 @@ def build(conf: cfg.ConfigOpts) -> Wsgi:
         auth_uri=None,
         served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
         searches=conf.availability.max_searches,
+        default_kind=LeaseKind(conf.api.default_kind),
         bounds=config.api_bounds(conf),
     )
     try:

@@ -82,6 +82,7 @@ def _types(conf: cfg.ConfigOpts) -> Mapping[str, Any]:
         )
     found = {name: _loaded(there[name], TypePlugin, complete.CAPABILITIES, NAMED) for name in names}
     for name, plugin in found.items():
+        _check_form(name, plugin)
         _check_word(name, "resource_type", plugin.resource_type, LONGEST_TYPE)
         _check_word(name, "kind", plugin.kind, LONGEST_KIND)
     seen = [found[name].resource_type for name in names]
@@ -111,6 +112,13 @@ def _kinds(conf: cfg.ConfigOpts, enabled: Mapping[str, Any]) -> Mapping[Resource
                 f"the entry point {name} of {KIND_NAMESPACE} is of the kind {plugin.kind!r}; give both one name"
             )
     return found
+
+
+def _check_form(name: str, plugin: object) -> None:
+    try:
+        complete.check_form(plugin)
+    except InvalidInput as error:
+        raise ConfigurationError(f"{NAMED} names {name}, which is incomplete: {error.message}; see {ADVICE}") from error
 
 
 def _check_word(name: str, field: str, value: object, longest: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
@@ -23,7 +23,7 @@ from blazar.cmd import assemble, config
 from blazar.messaging import oslo_messaging
 from blazar.model.errors import BlazarError
 from blazar.model.regions import Regions
-from blazar.store import migrate
+from blazar.store import revisions
 from blazar.store.store import Store
 
 USAGE = """usage: blazar-status [--config-file FILE] [--config-dir FOLDER] upgrade check
@@ -43,6 +43,11 @@ NETWORKED = frozenset({"virtual.floatingip.plugin", "network.plugin"})
 """Plugins whose reservations need Neutron."""
 
 WITH_VOLUMES = frozenset({"virtual.volume.plugin"})
+
+WITH_STACKS = frozenset({"virtual.stack.plugin"})
+
+WITH_IMAGES = WITH_GROUPS | WITH_VOLUMES | {"physical.host.plugin"}
+"""Plugins whose reservations name images, or make some before their end."""
 
 NAMED = 5
 """Projects that a finding names."""
@@ -123,7 +128,7 @@ def _policy_file(conf: cfg.ConfigOpts) -> Iterator[Finding]:
 
 def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     try:
-        current = migrate.current(assemble.database_engine(conf))
+        current = revisions.current(assemble.database_engine(conf))
     except BlazarError as error:
         yield Finding("Database", Verdict.FAILURE, error.message)
         return
@@ -131,10 +136,10 @@ def _database(conf: cfg.ConfigOpts) -> Iterator[Finding]:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         yield Finding("Database", Verdict.FAILURE, f"the database cannot be used: {reason}")
         return
-    if current == migrate.head():
+    if current == revisions.head():
         yield Finding("Database", Verdict.SUCCESS)
     else:
-        text = f"tables at {current or 'no revision'}, needed {migrate.head()}; run blazar-db-manage upgrade head"
+        text = f"tables at {current or 'no revision'}, needed {revisions.head()}; run blazar-db-manage upgrade head"
         yield Finding("Database", Verdict.FAILURE, text)
 
 
@@ -220,17 +225,28 @@ def _services(conf: cfg.ConfigOpts, access: Access) -> Iterator[Finding]:
     else:
         yield Finding("Placement", Verdict.SUCCESS)
     if plugins & NETWORKED:
-        yield _answers("Neutron", lambda: access.network.get("/networks", params={"fields": "id", "limit": 1}))
+        networks = {"fields": "id", "limit": 1}
+        yield _answers("Neutron", lambda: access.network.get("/networks", params=networks), plugins & NETWORKED)
     if plugins & WITH_VOLUMES:
-        yield _answers("Cinder", lambda: access.volume.get("/types", params={"limit": 1}))
+        yield _answers("Cinder", lambda: access.volume.get("/types", params={"limit": 1}), plugins & WITH_VOLUMES)
+    if plugins & WITH_IMAGES:
+        lost = "images of new servers and volumes are not found, and before the end none are made of servers"
+        yield _answers("Glance", lambda: access.image.get("/images", params={"limit": 1}), lost=lost)
+    if plugins & WITH_STACKS:
+        yield _answers("Heat", lambda: access.orchestration.get("/stacks", params={"limit": 1}), plugins & WITH_STACKS)
 
 
-def _answers(service: str, look: Callable[[], object]) -> Finding:
-    """Check a service that only some resource types need."""
+def _answers(
+    service: str, look: Callable[[], object], needed_by: Collection[str] = (), *, lost: str = "reservations fail"
+) -> Finding:
+    """Check a service that only some resource types need: ``needed_by``, which could be left out."""
     try:
         look()
     except BlazarError as error:
-        return Finding(service, Verdict.WARNING, f"{error.message}; the resource types that need it cannot be used")
+        mend = "let the service user list what it has, or mend its endpoint in the catalog"
+        if needed_by:
+            mend += f"; without it, leave {', '.join(sorted(needed_by))} out of [manager] plugins"
+        return Finding(service, Verdict.WARNING, f"{error.message}, so {lost}: {mend}")
     return Finding(service, Verdict.SUCCESS)
 
 

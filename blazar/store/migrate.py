@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from alembic import command
@@ -18,6 +17,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from blazar.store.engine import WRITES
 from blazar.store.foreign import EMPTY_ONE, ForeignTables, check_ours
+from blazar.store.revisions import FOLDER, current, head
 from blazar.store.tables import metadata
 
 __all__ = [
@@ -32,8 +32,6 @@ __all__ = [
     "stamp",
     "upgrade",
 ]
-
-FOLDER = Path(__file__).parent / "migrations"
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
@@ -60,20 +58,6 @@ def stamp(engine: Engine, revision: str) -> None:
     check_ours(engine)
     with _connection(engine) as connection:
         command.stamp(_config(connection), revision)
-
-
-def current(engine: Engine) -> str | None:
-    """Return the revision of the database; None for a database without one. ForeignTables."""
-    check_ours(engine)
-    with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
-
-
-def head() -> str:
-    """Return the newest revision."""
-    revision = ScriptDirectory.from_config(_config(None)).get_current_head()
-    assert revision is not None
-    return revision
 
 
 def history() -> list[tuple[str, str]]:

@@ -15,6 +15,8 @@ SERVICES = {
     "placement": "placement",
     "network": "network/v2.0",
     "volumev3": "volume/v3",
+    "image": "image/v2",
+    "orchestration": "heat/v1",
 }
 """The paths of the services in the catalog."""
 PROJECT = "5e71ce0000000000000000000000cafe"
@@ -71,6 +73,10 @@ class StubCloud:
                 return 200, {"resource_providers": []}, {}
             case "/network/v2.0/networks":
                 return 200, {"networks": []}, {}
+            case "/image/v2/images":
+                return 200, {"images": []}, {}
+            case "/heat/v1/stacks":
+                return 200, {"stacks": []}, {}
             case "/volume/v3/types":
                 return 200, {"volume_types": []}, {}
         return 404, {"error": {"code": 404, "message": "nothing here"}}, {}

@@ -34,7 +34,7 @@ def test_when_all_is_well_it_says_so(check, working, capsys, file):
     names = [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]]
     assert names == [
         *("Options", "Plugins", "Policy", "Database", "Keystone", "Projects", "Nova", "Freepool", "Placement"),
-        *("Neutron", "Cinder"),
+        *("Neutron", "Cinder", "Glance", "Heat"),
     ]
 
 
@@ -218,7 +218,7 @@ def test_a_keystone_that_does_not_tell_is_a_warning(check, working, stub):
     assert (code, list(found)) == (1, ["Projects"])
 
 
-SERVICES = ("Nova", "Freepool", "Placement", "Neutron", "Cinder")
+SERVICES = ("Nova", "Freepool", "Placement", "Neutron", "Cinder", "Glance", "Heat")
 
 
 def in_regions(working, *names):
@@ -240,7 +240,7 @@ def test_a_region_that_the_catalog_does_not_have_is_a_failure_and_the_others_are
     lost = {name: (verdict, text) for name, verdict, text in rows if text.startswith("s: ")}
     assert {name: verdict for name, (verdict, _) in lost.items()} == {
         **{"Nova": "Failure", "Placement": "Failure"},
-        **{"Neutron": "Warning", "Cinder": "Warning"},
+        **dict.fromkeys(("Neutron", "Cinder", "Glance", "Heat"), "Warning"),
     }
     assert all("no way into" in text for _, text in lost.values())
 
@@ -256,7 +256,19 @@ def test_a_region_with_resources_that_is_not_configured_is_a_failure(check, work
 
 
 def test_a_service_that_only_some_types_need_is_a_warning_if_these_are_enabled(check, working, stub):
-    stub.statuses["/volume"] = 403
+    stub.statuses |= {"/volume": 403, "/heat": 403}
     code, found = check(*working())
-    assert (code, list(found)) == (1, ["Cinder"])
+    assert (code, list(found)) == (1, ["Cinder", "Heat"])
+    assert found["Heat"].endswith(
+        "so reservations fail: let the service user list what it has, or mend its endpoint in the catalog; without it, "
+        "leave virtual.stack.plugin out of [manager] plugins"
+    )
     assert check(*working(), "plugins = physical.host.plugin") == (0, {})
+
+
+def test_without_glance_there_are_no_images_of_servers(check, working, stub):
+    stub.statuses["/image"] = 403
+    code, found = check(*working(), "plugins = physical.host.plugin")
+    assert (code, list(found)) == (1, ["Glance"])
+    assert "none are made of servers: let the service user list what it has" in found["Glance"]
+    assert check(*working(), "plugins = virtual.floatingip.plugin") == (0, {})
