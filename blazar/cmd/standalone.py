@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,7 +40,8 @@ from blazar.cmd.logs import mask_cookies
 from blazar.enforcement import Identity
 from blazar.manager.service import ManagerService
 from blazar.model.clock import SystemClock
-from blazar.model.errors import BlazarError
+from blazar.model.errors import BlazarError, CloudUnavailable
+from blazar.model.lease import LeaseKind
 from blazar.model.requests import Registration
 from blazar.model.resource import HOST
 from blazar.store.engine import connect
@@ -48,6 +49,7 @@ from blazar.store.migrate import upgrade
 
 LOG = logging.getLogger("blazar.standalone")
 THREADS = 16
+MOST_REGIONS = 4
 DATABASE = "blazar.sqlite"
 CLOUD = "cloud.json"
 
@@ -61,7 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--config-file", action="append", help="blazar.conf with settings other than the defaults")
     parser.add_argument("--no-hosts", action="store_true", help="do not register the hosts of the simulated cloud")
     parser.add_argument("--demo", action="store_true", help="begin with a cloud of 60 hosts and months of leases")
-    parser.add_argument("--regions", type=int, choices=range(1, 5), default=1, help="number of simulated clouds (1)")
+    parser.add_argument(
+        "--regions", type=int, choices=range(1, MOST_REGIONS + 1), default=1, help="simulated clouds (1)"
+    )
     parser.add_argument("--debug", action="store_true", help="log at level DEBUG")
     parser.add_argument("--version", action="version", version=__version__)
     options = parser.parse_args(arguments)
@@ -86,8 +90,8 @@ def _run(options: argparse.Namespace) -> int:
     keep_to_ourselves(data)
     lock = _alone(data)
     conf = config.load([], program="blazar-standalone", files=options.config_file or [])
-    if options.regions > 1:
-        conf.set_default("regions", [f"Region{number}" for number in range(1, options.regions + 1)], group="cloud")
+    if (regions := max(options.regions, _clouds_in(data))) > 1:
+        conf.set_default("regions", [f"Region{number}" for number in range(1, regions + 1)], group="cloud")
     if options.demo and config.regions(conf):
         raise ConfigurationError("the demo has one region; leave out --demo, or --regions and [cloud] regions")
     for leftover in config.leftovers(conf):
@@ -113,6 +117,7 @@ def _run(options: argparse.Namespace) -> int:
         policy=Policy(with_own_policy(conf, data)),
         served=Served(installed(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
         searches=conf.availability.max_searches,
+        default_kind=LeaseKind(conf.api.default_kind),
         bounds=config.api_bounds(conf),
     )
     served = pages.without_keystone(app, conf)
@@ -125,9 +130,9 @@ def _run(options: argparse.Namespace) -> int:
     manager.start(alone=True)
     try:
         signal.signal(signal.SIGTERM, stop)
-        if is_new and not options.no_hosts and not options.demo:
+        if not options.no_hosts and not options.demo:
             _register(clouds, manager)
-        _welcome(manager, listener, data, has_pages=served is not None)
+        _welcome(manager, clouds, listener, data, has_pages=served is not None)
         server.run()
     except KeyboardInterrupt:
         pass
@@ -194,11 +199,23 @@ def _file_of(number: int) -> str:
     return CLOUD if number == 1 else f"cloud-{number}.json"
 
 
+def _clouds_in(data: Path) -> int:
+    """Return how many clouds an earlier start has left: leases may lie in each of them."""
+    return max((number for number in range(1, MOST_REGIONS + 1) if (data / _file_of(number)).exists()), default=0)
+
+
 def _register(clouds: Mapping[str, Cloud], manager: ManagerService) -> None:
+    """Register the hosts of each region that has none: at its first start, or if that was stopped before."""
+    known = {host.region for host in manager.resources.all(HOST)}
     for region, cloud in clouds.items():
+        if region in known:
+            continue
         where = {"region": region} if region else {}
-        for hypervisor in cloud.compute.hypervisors():
-            manager.resources.register(HOST, Registration({"name": hypervisor.hypervisor_hostname, **where}))
+        try:
+            for hypervisor in cloud.compute.hypervisors():
+                manager.resources.register(HOST, Registration({"name": hypervisor.hypervisor_hostname, **where}))
+        except CloudUnavailable as error:
+            LOG.warning("The hosts of %s are registered at the next start: %s", region, error.message)
 
 
 def _alone(data: Path) -> TextIO:
@@ -218,16 +235,22 @@ def identity_of(conf: cfg.ConfigOpts, listener: socket.socket) -> Identity:
     return Identity(auth_url=_url(listener), region_name=conf.os_region_name or "standalone", cafile=conf.cafile)
 
 
+def _what(regions: Sequence[str]) -> str:
+    return f"simulated clouds {', '.join(regions)}" if regions else "simulated cloud"
+
+
 def _url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _welcome(manager: ManagerService, listener: socket.socket, data: Path, *, has_pages: bool) -> None:
+def _welcome(
+    manager: ManagerService, clouds: Mapping[str, Cloud], listener: socket.socket, data: Path, *, has_pages: bool
+) -> None:
     url = _url(listener)
-    registered = len(manager.resources.all(HOST))
+    registered, regions = len(manager.resources.all(HOST)), [name for name in clouds if name]
     lines = [
-        f"Blazar {__version__} (standalone, simulated cloud) on {url}; data in {data.resolve()}",
+        f"Blazar {__version__} (standalone, {_what(regions)}) on {url}; data in {data.resolve()}",
         *(["", f"Open {url}/ui/ in a browser."] if has_pages else []),
         "",
         "Try, in another terminal:",
@@ -244,6 +267,11 @@ def _welcome(manager: ManagerService, listener: socket.socket, data: Path, *, ha
         f"  curl -s {url}/v1/leases",
         f"  curl -s {url}/v1/os-hosts",
         "Without a token you are the admin of project demo; -H 'X-Auth-Token: alice:physics' acts as alice in physics.",
+        *(
+            [f"While there is a file {data.resolve() / regions[-1]}.down, no service of {regions[-1]} answers."]
+            if regions
+            else []
+        ),
         "Ctrl-C stops the service; the next start resumes with the same data.",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import stat
+import urllib.error
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -63,6 +66,33 @@ def test_the_first_lease_is_one_command_and_what_is_kept_is_for_nobody_else(tmp_
         assert program.stop() == 0
     for path in (tmp_path / "data", *(tmp_path / "data").iterdir()):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+@pytest.mark.slow
+def test_a_second_region_can_be_added_later_and_stays_and_one_can_be_down(tmp_path):
+    def regions(url: str) -> dict[str, int]:
+        return Counter(host["region"] for host in call(f"{url}/v1/os-hosts")["hosts"])
+
+    program, _ = begun(tmp_path)
+    assert program.stop() == 0
+    program, url = begun(tmp_path, "--regions", "2")
+    try:
+        assert "Region2.down" in program.said
+        assert regions(url) == {"Region1": 6, "Region2": 6}
+    finally:
+        assert program.stop() == 0
+    # Without the option they are as they were: leases may lie in both.
+    program, url = begun(tmp_path)
+    try:
+        assert regions(url) == {"Region1": 6, "Region2": 6}
+        (tmp_path / "data" / "Region2.down").touch()
+        there = copy.deepcopy(FIRST)
+        there["reservations"][0]["resource_properties"] = '["==", "$region", "Region2"]'
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            call(f"{url}/v1/leases", there)
+        assert call(f"{url}/v1/leases", FIRST)["lease"]["name"] == "first"
+    finally:
+        assert program.stop() == 0
 
 
 @pytest.mark.slow
