@@ -68,6 +68,8 @@ def test_a_network_from_registration_to_release(service: Deployment, builder: Re
     builder.subnet(network.id, "10.9.0.0/24")
     router = builder.router(network.id, (("10.50.0.0/24", "10.9.0.9"),))
     builder.port(network.id, "compute:nova")
+    # There is no load balancer in this cloud: one of its ports is all that Neutron knows of it.
+    builder.port(network.id, "Octavia")
     other = next(each for each in VLANS if each != number)
     taken = segments.create_segment_network(
         Segment("vlan", builder.physical, other), name="test-segments", project_id=builder.project, description=""

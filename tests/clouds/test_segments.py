@@ -9,8 +9,8 @@ import pytest
 import requests_mock
 
 from blazar.clouds.openstack.segments import OpenStackSegments
-from blazar.clouds.ports import Port, Segment, SegmentInUse, SegmentRange, Trunk
-from blazar.model.errors import Conflict
+from blazar.clouds.ports import Port, Segment, SegmentInUse, SegmentRange, SegmentRefused, Trunk
+from blazar.model.errors import CloudRefused, Conflict
 from tests.clouds.test_access import NOVA as NEUTRON
 from tests.clouds.test_access import an_access, sent, web
 
@@ -42,6 +42,14 @@ def test_a_quota_is_told_by_the_type_of_the_error_and_asked_for_once(web, segmen
         create(segments)
     assert (type(raised.value) is SegmentInUse, raised.value.cause.code) == (False, "quota_exceeded")
     assert len(sent(web, "/networks")) == 1
+
+
+@pytest.mark.parametrize(("word", "of_segment"), [("InvalidInput", True), ("HTTPBadRequest", False), ("", False)])
+def test_a_segment_that_is_not_configured_is_told_by_the_type_of_the_error(web, segments, word, of_segment):
+    web.post(f"{NEUTRON}/networks", status_code=400, json={"NeutronError": {"type": word, "message": "x"}})
+    with pytest.raises(CloudRefused) as raised:
+        create(segments)
+    assert isinstance(raised.value, SegmentRefused) is of_segment
 
 
 def test_another_conflict_is_neither(web, segments):

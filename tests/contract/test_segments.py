@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from blazar.clouds.ports import NewSubnet, Port, Route, Segment, SegmentInUse, SegmentRange
+from blazar.clouds.ports import NewSubnet, Port, Route, Segment, SegmentInUse, SegmentRange, SegmentRefused
 from blazar.model.errors import CloudError, CloudRefused, CloudUnavailable, Conflict, NotFound
 from tests.contract.builders import NAME, Builder, SimulatedBuilder, builder_on, made, nowhere
 
@@ -259,6 +259,13 @@ def test_a_quota_is_the_users_to_mend(simulated):
     with pytest.raises(Conflict) as raised:
         made(simulated, Segment("vlan", "physnet1", 11))
     assert raised.value.cause.code == "quota_exceeded"
+
+
+def test_a_physical_network_that_is_not_configured_is_told_apart_from_other_refusals(builder, segments, vlan):
+    with pytest.raises(SegmentRefused):
+        segments.create_segment_network(
+            Segment("vlan", "nowhere", 11), name="x", project_id=builder.project, description=""
+        )
 
 
 def test_a_subnet_is_made_once(builder, segments, vlan):

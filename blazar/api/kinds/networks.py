@@ -31,10 +31,6 @@ _RESERVATIONS: Json = {
             "network_properties": TEXT_OR_NULL,
             "resource_properties": TEXT_OR_NULL,
             "before_end": BEFORE_END,
-            "subnet": {
-                "type": "object",
-                "description": "the subnet that the network has from the start, if one was asked for",
-            },
             "network_id": {**TEXT_OR_NULL, "description": "the network in Neutron; null until it exists"},
         },
         {
@@ -45,18 +41,16 @@ _RESERVATIONS: Json = {
             "before_end": "default",
             "network_id": "88889999-aaaa-4bbb-8ccc-ddddeeeeffff",
         },
-        optional=("subnet",),
     ),
 }
 _FIELDS: Json = {
     "network_name": {"description": "network: the name of the network, at most 255 characters"},
     "network_description": {"description": "network: a description of the network, at most 255 characters"},
-    "subnet": {"description": 'network: a subnet that the network has from the start, such as {"cidr": "10.0.0.0/24"}'},
     "network_properties": {
         "description": 'network: requirements on the segment, for example ["==", "$physical_network", "physnet1"]'
     },
 }
-_ANSWERS = FlatAnswers(
+ANSWERS = FlatAnswers(
     resource_type="network",
     component="NetworkSegment",
     property_component="NetworkPropertyInList",
@@ -77,7 +71,7 @@ PART = FlatKind(
     short="segment",
     attributes=_ATTRIBUTES,
     required=("network_type", "segment_id"),
-    answers=_ANSWERS,
+    answers=ANSWERS,
     examples=(
         {"network_type": "vlan", "physical_network": "physnet1", "segment_id": 101},
         {"usage_type": "storage", "rack": None},

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
-from blazar.clouds.openstack.service import Json, TypedConflict
+from blazar.clouds.openstack.service import Explained, Json, TypedConflict
 from blazar.clouds.ports import (
     NewSubnet,
     Port,
@@ -18,11 +18,14 @@ from blazar.clouds.ports import (
     SegmentInUse,
     SegmentNetwork,
     SegmentRange,
+    SegmentRefused,
     Trunk,
 )
 from blazar.model.errors import NotFound
 
 _IN_USE = frozenset({"VlanIdInUse", "TunnelIdInUse"})
+_NO_SEGMENT = "InvalidInput"
+"""What Neutron says of a physical network that it does not know; to a bad name it says ``HTTPBadRequest``."""
 _MAX_IDS = 100
 """Maximum ids in one URL; servers limit its length."""
 
@@ -99,6 +102,10 @@ class OpenStackSegments:
         except TypedConflict as error:
             if error.type in _IN_USE:
                 raise SegmentInUse(error.message, public=error.public) from error
+            raise
+        except Explained as error:
+            if error.type == _NO_SEGMENT:
+                raise SegmentRefused(error.message) from error
             raise
 
     def tag_network(self, network_id: str, tags: Collection[str]) -> None:

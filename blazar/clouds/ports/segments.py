@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from blazar.model.errors import Conflict
+from blazar.model.errors import CloudRefused, Conflict
 
 INTERFACES = frozenset(
     {
@@ -33,6 +33,10 @@ SERVICES = "network:"
 
 class SegmentInUse(Conflict):
     """Another network is on the segment."""
+
+
+class SegmentRefused(CloudRefused):
+    """The cloud has no such segment, for anybody: it does not know the physical network."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,11 @@ class NetworkUsers:
                 self._port(state.ports, network_id, "network:router_centralized_snat", "", "", made.id)
             return made.id
 
+    def vpn(self, router_id: str, service_id: str) -> None:
+        """Let a VPN service use a router; none, if the id is empty."""
+        with self._storage.open(to_change=True) as state:
+            state.routers[router_id].vpn = service_id
+
     def trunk(
         self, parent: str, *sub_ports: str, project_id: str = "", enabled: bool = True, bound: bool = False
     ) -> str:

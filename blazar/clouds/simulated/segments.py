@@ -16,6 +16,7 @@ from blazar.clouds.ports import (
     SegmentInUse,
     SegmentNetwork,
     SegmentRange,
+    SegmentRefused,
     Trunk,
 )
 from blazar.clouds.ports.segments import AGENT_GATEWAY, AUTOMATIC, INTERFACES, SNAT
@@ -214,6 +215,8 @@ class SimulatedSegments(SimulatedService):
             owner = next((p.owner for p in state.ports.values() if p.device_id == router_id), "")
             if port.device_id != router_id or port.owner != owner or owner not in INTERFACES:
                 raise NotFound(f"router {router_id} has no interface {port_id}")
+            if router.vpn:
+                raise Conflict(f"router {router_id} is used by VPNService {router.vpn}")
             network = existing_network(state, port.network_id)
             cidrs = [ip_network(subnet.cidr) for subnet in network.subnets]
             if any(ip_address(hop) in cidr for _, hop in router.routes for cidr in cidrs):
@@ -281,9 +284,9 @@ def _check_possible(state: State, segment: Segment) -> None:
     match segment.network_type:
         case "vlan":
             if segment.physical_network not in state.physical_networks:
-                raise CloudRefused(f"there is no physical network {segment.physical_network} for VLANs")
+                raise SegmentRefused(f"there is no physical network {segment.physical_network} for VLANs")
             if not 1 <= (segment.segment_id or 0) <= _LAST_VLAN:
-                raise CloudRefused(f"{segment.segment_id} is not a VLAN id")
+                raise SegmentRefused(f"{segment.segment_id} is not a VLAN id")
         case "vxlan":
             if segment.physical_network is not None:
                 raise CloudRefused("a VXLAN has no physical network")

@@ -8,15 +8,15 @@ two steps. No other network is changed, whatever its segment.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from blazar.clouds.ports import Network, NewSubnet, Segment, SegmentInUse, SegmentNetwork, Segments
+from blazar.clouds.ports import Network, NewSubnet, Segment, SegmentInUse, SegmentNetwork, SegmentRefused, Segments
 from blazar.clouds.ports.segments import AUTOMATIC
 from blazar.model.errors import CloudUnavailable, Conflict, NotFound
 from blazar.model.reasons import ReasonCode
 from blazar.model.resource import Resource
 from blazar.resources.base import Task, Unusable
-from blazar.resources.networks.registration import BLAZAR, mark, occupied, reservations_of, segment_of
+from blazar.resources.networks.registration import BLAZAR, mark, occupied, refused, reservations_of, segment_of
 from blazar.resources.networks.teardown import Teardown
 
 NETWORK_ID, SUBNET_ID = "network_id", "subnet_id"
@@ -33,7 +33,8 @@ class NetworkAssignment:
     def ensure(self, task: Task, resource: Resource, *, name: str) -> SegmentNetwork:
         """Ensure that the project has the network of the reservation on a segment; return it.
 
-        Unusable if somebody else's network is on the segment; Conflict if the project may have no more networks.
+        Unusable if somebody else's network is on the segment, or Neutron does not have that; Conflict if the
+        project may have no more networks.
         """
         segment = segment_of(resource.attributes)
         return self._found_on(task, segment) or self._created(task, resource, segment, name)
@@ -59,10 +60,11 @@ class NetworkAssignment:
         except NotFound as error:
             raise CloudUnavailable(f"network {found.id} was deleted while it was being created") from error
 
-    def remove(self, task: Task, *, but: Resource | None = None) -> Collection[str]:
-        """Delete the networks of the reservation, except the one on this segment; return the ids of those left."""
+    def remove(self, task: Task, *, but: Resource | None = None) -> Mapping[str, str]:
+        """Delete the networks of the reservation, except the one on this segment; return what holds others, by id."""
         kept = None if but is None else segment_of(but.attributes)
-        return [n.id for n in self._ours(task) if kept not in n.segments and not self._teardown.clear(n.id)]
+        leaving = [network.id for network in self._ours(task) if kept not in network.segments]
+        return {id_: held for id_ in leaving if (held := self._teardown.clear(id_)) is not None}
 
     def is_used(self, task: Task, *, beside: NewSubnet | None = None) -> bool:
         """Return whether there is anything on the network of the reservation that users have made.
@@ -97,6 +99,9 @@ class NetworkAssignment:
                 return late
             self._check_free(resource, segment)
             raise CloudUnavailable(f"{resource.name} was in use a moment ago") from error
+        except SegmentRefused as error:
+            # Nothing tells before: no call but this one asks Neutron for its physical networks.
+            raise Unusable({resource.id: refused(resource, error.message)}) from error
         except Conflict as error:
             if error.cause.code is not ReasonCode.QUOTA_EXCEEDED:
                 raise

@@ -22,6 +22,7 @@ from blazar.resources.networks.registration import (
     SEGMENT_ID,
     SegmentRegistration,
     attributes_of,
+    is_refused,
     name_of,
     occupied,
     reservations_of,
@@ -112,7 +113,9 @@ class NetworkSegments:
                 failures[resource.name] = resource.failure
             else:
                 failures[resource.name] = occupied(resource, found)
-        return Polled(failures)
+        # Neutron tells nobody its physical networks: what the start has found out lasts.
+        unseen = frozenset(r.name for r in registered if is_refused(r) and failures[r.name] is None)
+        return Polled(failures, unseen=unseen)
 
 
 def _marked(found: Collection[SegmentNetwork], uses: Uses) -> Mapping[str, frozenset[str]]:

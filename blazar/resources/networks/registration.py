@@ -88,6 +88,22 @@ def occupied(resource: Resource, found: SegmentNetwork) -> str:
     return f"{resource.name} is in use by network {found.id} of project {found.project_id}"
 
 
+_NO_NETWORK = "cannot have a network"
+
+
+def is_refused(resource: Resource) -> bool:
+    """Return whether a segment has failed as Neutron makes no network on it, by the sentence that is kept of that."""
+    return (resource.failure or "").startswith(f"{resource.name} {_NO_NETWORK} ")
+
+
+def refused(resource: Resource, said: str) -> str:
+    """Return the sentence that Neutron makes no network on a segment; ``said`` is what it says."""
+    return (
+        f"{resource.name} {_NO_NETWORK} ({said}); correct network_vlan_ranges in Neutron's configuration, or "
+        f"unregister the segment and register it with the physical network that it is on"
+    )
+
+
 class SegmentRegistration:
     """Checks whether a segment can be reserved, at its registration."""
 

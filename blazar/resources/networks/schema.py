@@ -22,10 +22,20 @@ SCHEMA = a_request(
             "required": ["cidr"],
             "additionalProperties": False,
             "properties": {
-                "cidr": {**TEXT, "maxLength": 64},
-                "ip_version": {"enum": [4, 6]},
-                "dns_nameservers": {"type": "array", "maxItems": MOST_SERVERS, "items": {**TEXT, "maxLength": 64}},
-                "enable_dhcp": {"type": "boolean"},
+                "cidr": {
+                    **TEXT,
+                    "maxLength": 64,
+                    "title": "Addresses",
+                    "description": "a range of addresses, such as 10.0.0.0/24",
+                },
+                "ip_version": {"enum": [4, 6], "title": "IP version"},
+                "dns_nameservers": {
+                    "type": "array",
+                    "maxItems": MOST_SERVERS,
+                    "items": {**TEXT, "maxLength": 64},
+                    "title": "Name servers",
+                },
+                "enable_dhcp": {"type": "boolean", "title": "DHCP"},
             },
             "title": "Subnet",
             "description": 'null, or a subnet that the network has from the start, such as {"cidr": "10.0.0.0/24"}',
@@ -33,5 +43,6 @@ SCHEMA = a_request(
         "before_end": NOTICE,
     },
     required=("network_name",),
+    before_start=("network_name", "network_description", "subnet"),
     example={"network_name": "lab", "resource_properties": ["==", "$physical_network", "physnet1"]},
 )

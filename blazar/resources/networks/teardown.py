@@ -8,8 +8,8 @@ build on the network meanwhile: each turn reads again what is there.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address, ip_network
 
 from blazar.clouds.ports import Port, Router, Segments, Trunk
@@ -22,6 +22,11 @@ TURNS = 3
 BATCH = 100
 """Maximum ports, and maximum interfaces of routers, that one turn removes: a call for each takes a while."""
 
+MOST_NAMED = 3
+"""Ports, and refusals of Neutron, that a sentence names; each refusal of at most ``LONGEST`` characters."""
+
+LONGEST = 200
+
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -31,49 +36,58 @@ class Teardown:
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
 
-    def clear(self, network_id: str) -> bool:
-        """Return whether the network is gone; if not, users or the cloud still work on it, and it needs another look.
+    def clear(self, network_id: str) -> str | None:
+        """Clear a network; return None if it is gone, else what holds it, by name: it needs another look.
 
         Whatever is gone already, or still in use by something that a later turn removes, is passed over.
         """
-        return any(self._turn(network_id) for _ in range(TURNS))
+        refusals: list[str] = []
+        for _ in range(TURNS):
+            # Those of the last turn count: what earlier ones ran into is gone.
+            refusals = []
+            if self._turn(network_id, refusals):
+                return None
+        return _sentence(self._segments.ports_on(network_id), refusals)
 
-    def _turn(self, network_id: str) -> bool:
+    def _turn(self, network_id: str, refusals: list[str]) -> bool:
         ports = self._segments.ports_on(network_id)
         routers = {router.id: router for router in self._segments.routers(_router_ids(ports))}
         interfaces = [port for port in ports if port.owner in INTERFACES and port.device_id in routers]
         others = _to_delete(ports, interfaces)[:BATCH]
-        self._leave_trunks(frozenset(port.id for port in others))
+        self._leave_trunks(frozenset(port.id for port in others), refusals)
         for port in others:
-            self._delete(port)
+            self._delete(port, refusals)
         if interfaces:
-            self._leave_routers(network_id, interfaces[:BATCH], routers.values())
+            self._leave_routers(network_id, interfaces[:BATCH], routers.values(), refusals)
         try:
             self._segments.delete_network(network_id)
         except NotFound:
             return True
-        except Conflict:
+        except Conflict as error:
+            refusals.append(error.message)
             return False
         return True
 
-    def _delete(self, port: Port) -> None:
+    def _delete(self, port: Port, refusals: list[str]) -> None:
         try:
             self._segments.delete_port(port.id)
         except NotFound:
             return
-        except Conflict:
+        except Conflict as error:
             # Users can give a port the owner and device of a service, so that Neutron refuses to delete it.
             if port.owner.startswith(SERVICES):
-                self._delete_disowned(port)
+                self._delete_disowned(port, refusals)
+            else:
+                refusals.append(error.message)
 
-    def _delete_disowned(self, port: Port) -> None:
-        with suppress(NotFound, Conflict):
+    def _delete_disowned(self, port: Port, refusals: list[str]) -> None:
+        with _passed(refusals):
             self._segments.disown_port(port.id)
             self._segments.delete_port(port.id)
 
-    def _leave_trunks(self, here: frozenset[str]) -> None:
+    def _leave_trunks(self, here: frozenset[str], refusals: list[str]) -> None:
         for trunk in self._segments.trunks_with(here) if here else ():
-            with suppress(NotFound, Conflict):
+            with _passed(refusals):
                 if not trunk.enabled:
                     self._segments.enable_trunk(trunk.id, enabled=True)
                 if trunk.parent in here:
@@ -94,20 +108,50 @@ class Teardown:
             self._segments.disown_port(trunk.parent)
             self._segments.delete_trunk(trunk.id)
 
-    def _leave_routers(self, network_id: str, interfaces: Collection[Port], routers: Collection[Router]) -> None:
+    def _leave_routers(
+        self, network_id: str, interfaces: Collection[Port], routers: Collection[Router], refusals: list[str]
+    ) -> None:
         cidrs = [ip_network(cidr) for cidr in self._segments.cidrs(network_id)]
         for router in routers:
             through = [route for route in router.routes if any(ip_address(route.next_hop) in cidr for cidr in cidrs)]
             if through:
-                with suppress(NotFound, Conflict):
+                with _passed(refusals):
                     self._segments.remove_routes(router.id, through)
         for port in interfaces:
             try:
-                with suppress(Conflict):
-                    self._segments.remove_interface(port.device_id, port.id)
+                self._segments.remove_interface(port.device_id, port.id)
+            except Conflict as error:
+                refusals.append(error.message)
             except NotFound:
                 # It is gone, or its owner is another than the interfaces of that router have.
-                self._delete_disowned(port)
+                self._delete_disowned(port, refusals)
+
+
+@contextmanager
+def _passed(refusals: list[str]) -> Iterator[None]:
+    """Pass over what is gone, or still in use; note what Neutron says of the latter."""
+    try:
+        yield
+    except NotFound:
+        pass
+    except Conflict as error:
+        refusals.append(error.message)
+
+
+def _sentence(left: Collection[Port], refusals: Collection[str]) -> str:
+    """Return what holds a network, for operators."""
+    holding = sorted((each for each in left if each.owner not in AUTOMATIC), key=lambda each: each.id)
+    ports = [_named(each) for each in holding[:MOST_NAMED]]
+    if len(holding) > MOST_NAMED:
+        ports.append(f"{len(holding) - MOST_NAMED} more")
+    said = [text[:LONGEST] for text in dict.fromkeys(refusals)][:MOST_NAMED]
+    held = f"still has ports that have to leave first: {', '.join(ports)}" if ports else "cannot be deleted yet"
+    return f"{held}; Neutron says: {'; '.join(said)}" if said else held
+
+
+def _named(port: Port) -> str:
+    device = f" {port.device_id}" if port.device_id else ""
+    return f"{port.id} ({port.owner}{device})" if port.owner or device else port.id
 
 
 def _router_ids(ports: Collection[Port]) -> frozenset[str]:

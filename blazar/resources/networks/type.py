@@ -9,7 +9,7 @@ from typing import Self
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, NewSubnet
+from blazar.clouds.ports import Cloud, NewSubnet, Quota
 from blazar.model.demand import Demand
 from blazar.model.errors import BlazarError, ClaimLost, Conflict, InvalidInput, NotEnoughResources
 from blazar.model.lease import Content, Json, ReservationStatus
@@ -25,12 +25,15 @@ from blazar.resources.actions import (
     with_action,
 )
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Rank, Task
+from blazar.resources.gone import MadeById
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.networks.assignment import NETWORK_ID, SUBNET_ID, NetworkAssignment
 from blazar.resources.networks.registration import ATTRIBUTES
 from blazar.resources.networks.schema import SCHEMA
 from blazar.resources.networks.subnet import SUBNET, as_json, subnet_of
 from blazar.resources.parameters import quoted, requirement_of, requirement_text, stored_maybe_text, stored_text
+from blazar.resources.probes import States
+from blazar.resources.quotas import Needs
 
 RESOURCE_TYPE = "network"
 
@@ -104,7 +107,13 @@ class NetworkReservation:
 
     def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
         self._before_end = before_end
+        self.quotas = cloud.quotas
+        self._segments = cloud.segments
         self._assignment = NetworkAssignment(cloud.segments, cloud.network)
+
+    def needs(self, parameters: Content) -> Needs:
+        """Return the network, and its subnet if it gets one."""
+        return {Quota.NETWORKS: 1, Quota.SUBNETS: int(NetworkParameters.of(parameters).subnet is not None)}
 
     def parameters(self, given: Given) -> Content:
         """Return name, description, both requirements and ``before_end``; other keys are left out."""
@@ -169,6 +178,10 @@ class NetworkReservation:
         used = self._assignment.is_used(task, beside=wanted)
         return dict.fromkeys((resource.id for resource in task.resources), 1) if used else {}
 
+    def probe(self, task: Task) -> States:
+        """Return whether users have built anything on the network."""
+        return {"built": 1} if self.in_use(task) else {}
+
     def start(self, task: Task) -> Progress:
         """Ensure that the project has exactly the network of the reservation, on its segment."""
         if not task.resources:
@@ -202,6 +215,12 @@ class NetworkReservation:
         left = self._assignment.remove(task)
         return _not_yet(left) if left else Done()
 
+    def gone(self, made: MadeById) -> frozenset[str]:
+        """Return which networks are gone: one list of all."""
+        there = {network.id for network in self._segments.segment_networks()}
+        every = frozenset(id_ for ids in made.values() for id_ in ids)
+        return frozenset(id_ for id_ in every - there if not self._segments.segment_networks(id=id_))
+
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have networks, recognized by tag or description."""
         return self._assignment.reservations(resources)
@@ -218,5 +237,5 @@ def _description(given: object) -> str:
     return text
 
 
-def _not_yet(left: Collection[str]) -> NotYet:
-    return NotYet(RECHECK_LATER, f"network {', '.join(sorted(left))} still has ports that have to leave first")
+def _not_yet(left: Mapping[str, str]) -> NotYet:
+    return NotYet(RECHECK_LATER, "; ".join(f"network {id_} {held}" for id_, held in sorted(left.items())))

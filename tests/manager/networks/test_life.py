@@ -136,9 +136,9 @@ def test_a_segment_that_is_taken_while_the_network_is_being_created_is_replaced_
 
 
 def test_a_quota_that_is_used_up_is_told_once(world):
+    lease = world.lease(a_network())
     with world.simulated.change_state() as state:
         state.most_networks = 0
-    lease = world.lease(a_network())
     world.run()
     failed = world.now(lease)
     assert failed.reservations[0].status is ReservationStatus.ERROR

@@ -6,11 +6,12 @@ from __future__ import annotations
 import pytest
 
 from blazar.clouds.simulated.state import RangeState
-from blazar.model.errors import Conflict, InvalidInput, NotFound
+from blazar.model.errors import Conflict, InvalidInput, NotEnoughResources, NotFound
+from blazar.model.lease import EventType, Lease, LeaseStatus
 from blazar.model.resource import NETWORK
 from blazar.resources.networks.type import NetworkReservation
 from tests.manager.networks.steps import HOUR, in_cloud, vlan
-from tests.world import PROJECT, World, a_network, segment_request
+from tests.world import NOON, PROJECT, World, a_network, segment_request
 
 POLLS = 3
 """A resource has failed when that many polls say so."""
@@ -173,3 +174,55 @@ def test_a_segment_that_is_promised_cannot_be_unregistered(world):
     world.manager.leases.delete(lease.id)
     world.manager.resources.unregister(NETWORK, segment.external_id)
     assert world.manager.resources.all(NETWORK) == ()
+
+
+UNKNOWN = "vlan 7 on physnet9 cannot have a network (there is no physical network physnet9 for VLANs); correct "
+
+
+def on_nowhere(world: World) -> None:
+    """Register a segment whose physical network Neutron does not have: no call that only reads tells."""
+    register(world, 7, physical="physnet9")
+
+
+def test_a_segment_on_a_physical_network_that_neutron_does_not_have_is_found_at_its_first_start(world):
+    on_nowhere(world)
+    lease = world.lease(a_network())
+    world.run()
+    start = world.now(lease).event(EventType.START)
+    assert world.now(lease).status is LeaseStatus.ERROR
+    assert start.reason is not None
+    assert start.reason.startswith(
+        UNKNOWN + "network_vlan_ranges in Neutron's configuration, or unregister the segment"
+    )
+    assert start.reason.endswith("; nothing else is free to take its place")
+    (segment,) = world.manager.resources.all(NETWORK)
+    assert (segment.failure or "").startswith(UNKNOWN)
+
+
+def test_it_stays_failed_for_an_hour_as_no_poll_can_see_that_or_until_it_is_refreshed(world):
+    on_nowhere(world)
+    (segment,) = world.manager.resources.all(NETWORK)
+
+    def failure_after(lease: Lease, minutes: int) -> str:
+        world.run()
+        world.manager.leases.delete(lease.id)
+        world.clock.by(minutes=minutes)
+        for _ in range(POLLS):
+            world.manager.monitor.run_once()
+        return world.manager.resources.one(NETWORK, segment.external_id).failure or ""
+
+    assert failure_after(world.lease(a_network()), 50).startswith(UNKNOWN)
+    with pytest.raises(NotEnoughResources):
+        world.lease(a_network())
+    world.manager.resources.refresh(NETWORK, segment.external_id)
+    assert failure_after(world.lease(a_network()), 61) == ""
+
+
+def test_another_segment_takes_its_place(world):
+    on_nowhere(world)
+    lease = world.lease(a_network(), start=HOUR)
+    world.register_segments(101)
+    world.run_to(NOON + HOUR)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    (network,) = world.simulated.segments.segment_networks(tag="blazar")
+    assert [each.segment_id for each in network.segments] == [101]
