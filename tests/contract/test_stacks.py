@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -62,7 +61,7 @@ def heat(request, tmp_path) -> Iterator[Heat]:
 
 
 def simulated_heat(keeping: str, folder: Path) -> Iterator[Heat]:
-    state = copy.deepcopy(of_size(2))
+    state = of_size(2)
     state.networks["public"] = NetworkState("public", "public")
     state.networks["private"] = NetworkState("private", "private", external=False)
     storage = MemoryStorage(state) if keeping == "memory" else FileStorage(folder / "cloud.json", state)
@@ -168,6 +167,20 @@ def test_groups_files_and_parameters_are_expanded(heat):
     assert {resource.parent for resource in planned} >= {"scaled", "own"}
 
 
+def test_what_an_environment_leaves_out_is_told_by_its_type_and_not_made(heat):
+    environment = {"resource_registry": {"Test::Nothing": "OS::Heat::None", "OS::Nova::Server": "OS::Heat::None"}}
+    plan = heat.plan({"a": of_type("Test::Nothing"), "b": server(), "random": RANDOM}, environment=environment)
+    planned = heat.cloud.stacks.preview_stack(heat.project, plan)
+    assert {each.name: each.type for each in planned if each.name != "random"} == {
+        "a": "Test::Nothing",
+        "b": "OS::Nova::Server",
+    }
+    made = heat.cloud.stacks.create_stack(heat.project, plan, tags=TAGS)
+    assert heat.settled(made).state == "COMPLETE"
+    ids = [r.physical_id for r in heat.cloud.stacks.stack_resources(heat.project, made) if r.name == "b"]
+    assert all(heat.gone(id) for id in ids)
+
+
 def test_what_only_the_run_tells_is_empty_in_a_preview(heat):
     resources = {"random": RANDOM, "disk": of_type("OS::Cinder::Volume", size={"get_attr": ["random", "value"]})}
     planned = heat.cloud.stacks.preview_stack(heat.project, heat.plan(resources))
@@ -180,8 +193,9 @@ def test_what_only_the_run_tells_is_empty_in_a_preview(heat):
         ({"a": server(flavor="nothing-like-it")}, "nothing-like-it"),
         ({"a": of_type("Nothing::Like::It")}, "Nothing::Like::It"),
         ({"a": server(flavor={"get_param": "nothing_like_it"})}, "nothing_like_it"),
+        ({"a": of_type("OS::Neutron::Port")}, "network"),
     ],
-    ids=["flavor", "type", "parameter"],
+    ids=["flavor", "type", "parameter", "port"],
 )
 def test_a_template_that_cannot_be_is_refused_with_the_reason(heat, resources, words):
     for call in (
@@ -203,6 +217,7 @@ def test_a_stack_is_found_by_id_and_tag_and_deleted_with_all_that_it_made(heat):
     assert found.tags == TAGS
     assert stacks.stacks_with(project, "reservation:test-stacks") == (found,)
     assert stacks.stacks_with(project, "reservation:another") == ()
+    assert (stacks.stacks_named(project, plan.name), stacks.stacks_named(project, "another")) == ((found,), ())
     resources = {r.name: r for r in stacks.stack_resources(project, made)}
     assert {r.name: (r.type, r.state) for r in resources.values()} == {
         "net": ("OS::Neutron::Net", "COMPLETE"),
@@ -248,8 +263,31 @@ def test_a_stack_that_is_not_there_is_none(heat):
         stacks.delete_stack(project, nowhere())
 
 
+def group(count: int, member: dict[str, Any]) -> dict[str, Any]:
+    return of_type("OS::Heat::ResourceGroup", count=count, resource_def=member)
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [group(10**18, RANDOM), group(10**9, group(0, RANDOM)), group(40, group(40, group(0, RANDOM)))],
+    ids=["large", "of nothing", "nested"],
+)
+def test_the_simulation_refuses_groups_without_an_end(tmp_path, resource):
+    for heat in simulated_heat("memory", tmp_path):
+        with pytest.raises(StackRefused, match="Maximum resources per stack exceeded"):
+            heat.preview({"group": resource})
+
+
+def test_the_simulation_tells_why_a_resource_fails_instead_of_failing_itself(tmp_path):
+    for heat in simulated_heat("memory", tmp_path):
+        association = of_type("OS::Neutron::FloatingIPAssociation", floatingip_id="nothing", port_id="like-it")
+        port = of_type("OS::Neutron::Port", network="nothing-like-it")
+        for resource, words in ((association, "Floating IP nothing"), (port, "nothing-like-it")):
+            assert words in heat.settled(heat.create({"a": resource})).reason
+
+
 def test_nothing_is_asked_in_a_project_without_a_role(tmp_path):
-    simulated = SimulatedCloud(MemoryStorage(copy.deepcopy(of_size(1))), clock=ManualClock())
+    simulated = SimulatedCloud(MemoryStorage(of_size(1)), clock=ManualClock())
     simulated.operators.close_project("closed")
     stacks, plan = simulated.cloud.stacks, StackPlan("x", template({}))
     for call in (

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import timedelta
 
 import pytest
@@ -15,9 +16,9 @@ from blazar.manager.common.notifications import payload
 from blazar.manager.common.settings import Settings
 from blazar.model.availability import AvailabilityQuestion
 from blazar.model.bounds import Bounds
-from blazar.model.demand import Demand
 from blazar.model.duration import Duration
 from blazar.model.errors import InvalidInput, NotEnoughResources, UsageDenied
+from blazar.model.feed import FeedKind, FeedOwner, FeedRequest
 from blazar.model.lease import Content, Lease, LeaseStatus, ReservationStatus
 from blazar.model.requests import Actor, LeaseChange, ReservationChange, ReservationRequest
 from blazar.model.resource import HOST
@@ -46,9 +47,6 @@ class Kit:
         count = int(str(parameters.values["count"]))
         kind = str(parameters.values.get("of", "physical:host"))
         return tuple(Child(kind, hosts, "/count") for _ in range(count))
-
-    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
-        raise AssertionError("it takes nothing itself")
 
     def start(self, task: Task) -> Progress:
         return self._note("start", task)
@@ -186,6 +184,14 @@ def test_a_search_for_free_time_looks_for_all_of_them(world):
     }
     assert found.reasons
     assert all(each.counts is None for each in found.alternatives)
+
+
+def test_a_feed_names_it_once(world):
+    lease = world.lease(kit(2), start=HOUR)
+    secret = hashlib.sha256(b"secret").hexdigest()
+    world.manager.feeds.create(FeedRequest(FeedKind.USER, "mine", FeedOwner("curie", PROJECT)), secret)
+    (item,) = world.manager.feeds.content(secret).items
+    assert (item.lease_id, item.reserves) == (lease.id, (("test:kit", 1),))
 
 
 def test_the_first_versions_do_not_show_them(world):

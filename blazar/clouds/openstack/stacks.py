@@ -54,6 +54,10 @@ class OpenStackStacks:
         """Return the stacks with a tag."""
         return _stacks(self._heat(project_id), tags=tag)
 
+    def stacks_named(self, project_id: str, name: str) -> tuple[Stack, ...]:
+        """Return the stacks with a name."""
+        return _stacks(self._heat(project_id), name=name)
+
     def stack(self, project_id: str, stack_id: str) -> Stack | None:
         """Return a stack."""
         return _by_id(self._heat(project_id), stack_id)

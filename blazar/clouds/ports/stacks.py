@@ -98,6 +98,9 @@ class Stacks(Protocol):
     def stacks_with(self, project_id: str, tag: str) -> tuple[Stack, ...]:
         """Return the stacks of a project that have a tag. Members of the project can change tags."""
 
+    def stacks_named(self, project_id: str, name: str) -> tuple[Stack, ...]:
+        """Return the stacks of a project that have a name: one, but for what is being deleted."""
+
     def stack(self, project_id: str, stack_id: str) -> Stack | None:
         """Return a stack; None if there is none, or no longer."""
 

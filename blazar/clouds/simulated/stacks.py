@@ -43,6 +43,13 @@ SERVICE_USER = "blazar"
 
 _TURNS = ("OS::Neutron::Net", "OS::Neutron::Subnet", "OS::Neutron::Port")
 
+_REQUIRED = {
+    "OS::Neutron::Subnet": ("network", "cidr"),
+    "OS::Neutron::Port": ("network",),
+    "OS::Neutron::FloatingIPAssociation": ("floatingip_id",),
+}
+"""Properties that Heat refuses a template without, of those that this cloud looks at."""
+
 _FLAVOR_OF_RESERVATION = "aggregate_instance_extra_specs:reservation"
 
 
@@ -91,6 +98,13 @@ class SimulatedStacks(SimulatedService):
             now = self._clock.now()
             return tuple(_stack(stack, now) for stack in self._stacks(state, project_id) if tag in stack.tags)
 
+    def stacks_named(self, project_id: str, name: str) -> tuple[Stack, ...]:
+        """Return the stacks with a name."""
+        with self._calls.reading("stacks_named") as state:
+            check_role(state, project_id)
+            now = self._clock.now()
+            return tuple(_stack(stack, now) for stack in self._stacks(state, project_id) if stack.name == name)
+
     def stack(self, project_id: str, stack_id: str) -> Stack | None:
         """Return a stack."""
         with self._calls.reading("stack") as state:
@@ -137,13 +151,21 @@ class SimulatedStacks(SimulatedService):
 
     def _made(self, state: State, project_id: str, id: str, resource: PlannedResource) -> StackResourceState:
         """Make a resource, and return it with the reason if that failed."""
-        properties, reason = resource.properties, ""
-        name = str(properties.get("name") or resource.name)
-        if EXTERNAL in properties:
+        if EXTERNAL in resource.properties:
             return StackResourceState(resource.name, resource.type, "")
+        try:
+            reason = self._make(state, project_id, id, resource)
+        except Conflict as error:
+            reason = error.message
+        return StackResourceState(resource.name, resource.type, id, reason)
+
+    def _make(self, state: State, project_id: str, id: str, resource: PlannedResource) -> str:
+        """Make a resource; return why that cannot be."""
+        properties = resource.properties
+        name = str(properties.get("name") or resource.name)
         match resource.type:
             case "OS::Nova::Server":
-                reason = self._boot(state, project_id, id, name, _flavor(state, project_id, properties["flavor"]))
+                return self._boot(state, project_id, id, name, _flavor(state, project_id, properties["flavor"]))
             case "OS::Neutron::Net":
                 state.networks[id] = NetworkState(id, name, external=False, project_id=project_id)
             case "OS::Neutron::Subnet":
@@ -158,12 +180,12 @@ class SimulatedStacks(SimulatedService):
                 address = FloatingIpState(id, network.id, "", project_id, str(port) if port else None)
                 state.floating_ips[id] = address
             case "OS::Neutron::FloatingIPAssociation":
-                state.floating_ips[str(properties["floatingip_id"])].port_id = str(properties["port_id"])
-        return StackResourceState(resource.name, resource.type, id, reason)
+                return _associate(state, str(properties["floatingip_id"]), properties.get("port_id"))
+        return ""
 
     def _boot(self, state: State, project_id: str, id: str, name: str, flavor: FlavorState) -> str:
         now = self._clock.now()
-        host = next((h for h in state.hosts.values() if _has_room(state, h, flavor, now)), None)
+        host = next((h for h in _hosts_for(state, flavor) if _has_room(state, h, flavor, now)), None)
         state.servers[id] = ServerState(
             id,
             name,
@@ -206,14 +228,26 @@ def _turn(resource: PlannedResource | StackResourceState) -> int:
     return _TURNS.index(resource.type) if resource.type in _TURNS else len(_TURNS)
 
 
+def _associate(state: State, address_id: str, port_id: object) -> str:
+    """Attach an address to a port, or to none; return why that cannot be."""
+    if address_id not in state.floating_ips:
+        return f"Floating IP {address_id} could not be found"
+    state.floating_ips[address_id].port_id = str(port_id) if port_id else None
+    return ""
+
+
 def _id_of(ids: dict[Where, str], where: Where) -> str:
     return ids.setdefault(where, str(uuid.uuid4()))
 
 
 def _check(state: State, project_id: str, planned: list[PlannedResource] | tuple[PlannedResource, ...]) -> None:
-    """Refuse what names a flavor or a network that the project does not have."""
+    """Refuse what lacks a property, or names a flavor or a network that the project does not have."""
     for resource in planned:
         properties: Mapping[str, object] = resource.properties
+        if EXTERNAL in properties:
+            continue
+        if lacking := [name for name in _REQUIRED.get(resource.type, ()) if name not in properties]:
+            raise refused(f"Property error: resources.{resource.name}.properties: Property {lacking[0]} not assigned")
         if resource.type == "OS::Nova::Server" and properties.get("flavor") is not None:
             _flavor(state, project_id, properties["flavor"])
         if resource.type == "OS::Neutron::FloatingIP" and properties["floating_network"] is not None:
@@ -237,18 +271,23 @@ def _network(state: State, wanted: object) -> NetworkState:
     raise Conflict(f"Unable to find network with name or id '{wanted}'")
 
 
+def _hosts_for(state: State, flavor: FlavorState) -> list[HostState]:
+    """Return the hosts of a flavor: those of its reservation, in whatever aggregates, or all if it has none."""
+    reservation = flavor.extra_specs.get(_FLAVOR_OF_RESERVATION)
+    if reservation is None:
+        return list(state.hosts.values())
+    # All aggregates are looked at once, not for every host.
+    own = [a.hosts for a in state.aggregates.values() if a.metadata.get("reservation") == reservation]
+    inside = set().union(*own)
+    return [host for host in state.hosts.values() if host.service_name in inside]
+
+
 def _has_room(state: State, host: HostState, flavor: FlavorState, now: datetime) -> bool:
     """Return whether a server of a flavor can be on a host: one of a reservation needs its reserved capacity there."""
     prefix = f"resources:{CLASS_PREFIX}"
     classes = [key.removeprefix("resources:") for key in flavor.extra_specs if key.startswith(prefix)]
     totals = state.inventories.get(host.name, {})
-    reservation = flavor.extra_specs.get(_FLAVOR_OF_RESERVATION)
-    inside = reservation is None or any(
-        host.service_name in a.hosts for a in state.aggregates.values() if a.metadata.get("reservation") == reservation
-    )
-    return (
-        host.up and host.enabled and inside and all(totals.get(n, 0) > used(state, host.name, n, now) for n in classes)
-    )
+    return host.up and host.enabled and all(totals.get(n, 0) > used(state, host.name, n, now) for n in classes)
 
 
 def _stack(found: StackState, now: datetime) -> Stack:

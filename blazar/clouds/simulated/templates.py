@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -23,6 +22,7 @@ _DEFAULTS: Mapping[str, Mapping[str, object]] = {
     "OS::Cinder::Volume": {"size": None, "volume_type": None, "name": None},
     "OS::Neutron::FloatingIP": {"floating_network": None, "port_id": None},
 }
+_NOTHING = "OS::Heat::None"
 _MOST = 1000
 """Maximum resources of a stack, as in Heat."""
 
@@ -45,19 +45,18 @@ class Expansion:
 
     plan: StackPlan
     id_of: Callable[[Where], str] = lambda where: ""
+    left: Iterator[int] = field(default_factory=lambda: iter(range(_MOST)))
+    """One for each resource that may still be expanded, groups included: an empty one has no end otherwise."""
 
     def resources(self) -> tuple[tuple[Where, PlannedResource], ...]:
         """Return all resources with where they are; StackRefused."""
         given = {**_section(self.plan, "parameters"), **self.plan.parameters}
         defaults = _section(self.plan, "parameter_defaults")
         try:
-            found = tuple(islice(self._of_template(self.plan.template, {**defaults, **given}, ()), _MOST + 1))
+            return tuple(self._of_template(self.plan.template, {**defaults, **given}, ()))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             # Heat checks each value, and says what is wrong with it; here, that something is.
             raise refused(f"It cannot be read ({type(error).__name__}).") from error
-        if len(found) > _MOST:
-            raise refused("Maximum resources per stack exceeded.")
-        return found
 
     def _of_template(
         self, template: Mapping[str, Any], given: Mapping[str, object], where: Where
@@ -69,6 +68,8 @@ class Expansion:
     def _of_resource(
         self, definition: Mapping[str, Any], parameters: Mapping[str, object], within: Where, name: str
     ) -> Iterator[tuple[Where, PlannedResource]]:
+        if next(self.left, None) is None:
+            raise refused("Maximum resources per stack exceeded.")
         where = (*within, name)
         kind = _section(self.plan, "resource_registry").get(definition["type"], definition["type"])
         properties = definition.get("properties", {})
@@ -85,6 +86,9 @@ class Expansion:
             for index in range(int(count or 0)):
                 member = json.loads(json.dumps(inner).replace("%index%", str(index)))
                 yield from self._of_resource(member, parameters, where, str(index))
+        elif kind == _NOTHING:
+            # Whatever it is called, it has no properties.
+            yield where, PlannedResource(name, definition["type"], {EXTERNAL: ""}, within[-1] if within else "")
         elif not kind.startswith("OS::"):
             raise refused(f"The Resource Type ({kind}) could not be found.")
         else:

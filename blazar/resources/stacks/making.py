@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from blazar.clouds.ports import Cloud, Stack, StackExists, StackPlan, StackRefused
-from blazar.clouds.ports.stacks import COMPLETE, CREATE, DELETE, FAILED
+from blazar.clouds.ports.stacks import COMPLETE, CREATE, DELETE, FAILED, IN_PROGRESS
 from blazar.model.errors import CloudRefused, Conflict, NotFound, RoleMissing
 from blazar.model.lease import Content, ReservationStatus
 from blazar.model.reasons import Cause, ReasonCode
 from blazar.resources.base import Done, NotYet, Progress, Task
 from blazar.resources.floating_ips.registration import BLAZAR, mark
 from blazar.resources.networks.teardown import Teardown
+from blazar.resources.parameters import quoted
+from blazar.resources.stacks.parameters import NAME, StackParameters
 from blazar.resources.stacks.source import StackSource
 
 LOG = logging.getLogger(__name__)
@@ -25,6 +27,9 @@ MOST_TRIES = 3
 """How often a stack is made, and how often its deletion is tried with nothing gained."""
 
 SOON, LATER = timedelta(seconds=2), timedelta(seconds=15)
+
+LONGEST = timedelta(seconds=30)
+"""How often a stack is looked at at least while Heat makes it."""
 
 MOST_LOOKS = 75
 """How often Heat is asked for a stack that is being deleted, ever more slowly: twenty minutes."""
@@ -41,11 +46,19 @@ def plan_of(name: str, source: StackSource, timeout: int | None) -> StackPlan:
     return StackPlan(name, source.template, source.texts, source.environment, source.parameters, timeout)
 
 
+def _until_next(looks: int) -> timedelta:
+    """Return how long a stack that is being made is left alone after so many looks: an eighth of its time so far.
+
+    Small stacks are there within seconds, large ones take an hour, and what it is late grows with what it took.
+    """
+    return min(LONGEST, SOON * 1.125 ** max(0, min(looks, 99) - 8))
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """What is recorded of a reservation: its stack, what has failed of the last one, and how often.
 
-    ``looks`` is how often it was looked at while it was being deleted.
+    ``looks`` is how often it was looked at while it was being made, or deleted.
     """
 
     id: str | None = None
@@ -93,7 +106,8 @@ class StackMaking:
             return self._made(task, record, plan, mask)
         record = replace(record, id=stack.id)
         if stack.action == CREATE and stack.state not in (COMPLETE, FAILED):
-            return NotYet(SOON, f"stack {stack.id} is being made", cloud_ids=record.content)
+            seen = replace(record, looks=record.looks + 1)
+            return NotYet(_until_next(record.looks), f"stack {stack.id} is being made", cloud_ids=seen.content)
         if stack.action not in (CREATE, DELETE) or (stack.action, stack.state) == (CREATE, COMPLETE):
             # An action of another kind is one of its users, who have it already.
             return Done(Record(stack.id).content)
@@ -106,6 +120,25 @@ class StackMaking:
             times = "was made {} times, and failed" if stack.action == CREATE else "failed {} times, and stays"
             raise CloudRefused(f"the stack {times.format(record.tries)}: {record.reason}")
         return NotYet(SOON, f"stack {stack.id} has failed and is being deleted: {record.reason}", _WAIT, record.content)
+
+    def check_name(self, task: Task, name: str) -> None:
+        """Check that the project has no stack of a name. Conflict; those of leases may be on their way out."""
+        for stack in self._stacks.stacks_named(task.lease.project_id, name):
+            if BLAZAR not in stack.tags and stack.action != DELETE:
+                raise Conflict(
+                    f"{NAME} is {quoted(name)}, and the project has a stack of that name; give another one, leave it "
+                    f"out, or delete the stack"
+                )
+
+    def reservations(self, project_id: str) -> frozenset[str]:
+        """Return the reservations that have stacks in a project; none where the service user has no role any more."""
+        try:
+            found = self._stacks.stacks_with(project_id, BLAZAR)
+        except RoleMissing:
+            return frozenset()
+        there = [stack.tags for stack in found if (stack.action, stack.state) != (DELETE, IN_PROGRESS)]
+        prefix = mark("")
+        return frozenset(tag.removeprefix(prefix) for tags in there for tag in tags if tag.startswith(prefix))
 
     def as_it_is(self, task: Task) -> Progress:
         """Return that nothing is to be done."""
@@ -125,7 +158,7 @@ class StackMaking:
             stack = self._found(task, record)
             if stack is None:
                 return Done(Record(record.id).content)
-            record = replace(record, id=stack.id)
+            record = replace(record, id=stack.id, looks=record.looks if stack.action == DELETE else 0)
             if stack.action == DELETE and stack.state != FAILED and record.looks < MOST_LOOKS:
                 pause = SOON * min(15, 1 + record.looks // 5)
                 seen = replace(record, looks=record.looks + 1)
@@ -170,7 +203,10 @@ class StackMaking:
         project = task.lease.project_id
         found = None if record.id is None else self._stacks.stack(project, record.id)
         if found is None:
-            found = next(iter(self._stacks.stacks_with(project, mark(task.reservation.id))), None)
+            marked = self._stacks.stacks_with(project, mark(task.reservation.id))
+            # Users can copy tags to stacks of their own, but no two stacks of a project have one name.
+            name = StackParameters.of(task.reservation.parameters).name(task.reservation.id)
+            found = next((each for each in marked if each.name == name), None)
         # Heat keeps what it has deleted for a while.
         return None if found is not None and (found.action, found.state) == (DELETE, COMPLETE) else found
 

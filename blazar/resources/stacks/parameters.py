@@ -111,13 +111,24 @@ class StackParameters:
         return StackSource.checked({**self.values, **(secret if isinstance(secret, Mapping) else {})})
 
     @property
+    def has_forgotten(self) -> bool:
+        """Return whether there were hidden values, which nobody knows any more."""
+        return SECRET in self.values and self.values[SECRET] is None
+
+    @property
     def takes(self) -> Takes:
         """Return what the stack takes."""
         return Takes.of(self.values[TAKES])
 
+    @property
+    def given_name(self) -> str | None:
+        """Return the name that the stack was given; None if it is to have one of ours."""
+        name = self.values.get(NAME)
+        return name if isinstance(name, str) else None
+
     def name(self, reservation_id: str) -> str:
         """Return the name of the stack."""
-        return str(self.values[NAME] or f"reservation-{reservation_id}")
+        return self.given_name or f"reservation-{reservation_id}"
 
     @property
     def timeout(self) -> int | None:

@@ -82,7 +82,7 @@ def price(planned: Iterable[PlannedResource]) -> StackPrice:
 def _flavor(server: PlannedResource) -> str:
     flavor = server.properties.get("flavor")
     if not isinstance(flavor, str) or not flavor:
-        raise _refusal(server, "its flavor is not known before it runs; give a name, an id or a parameter")
+        raise _refusal(server, "its flavor is missing, or not known before it runs; give a name, an id or a parameter")
     return flavor
 
 
@@ -117,9 +117,13 @@ def _check_key(server: PlannedResource, keys: Sequence[object]) -> None:
 
 def _size(resource: PlannedResource, properties: Mapping[str, object], field: str) -> int:
     size = properties.get(field)
-    if isinstance(size, bool) or not isinstance(size, int | float | str) or not _is_whole(size):
-        raise _refusal(resource, f"its {field} is not known before it runs; give a number of GiB or a parameter")
-    return int(size)
+    if size is None or size == 0:
+        what = f"its {field} is missing, or not known before it runs"
+    elif isinstance(size, bool) or not isinstance(size, int | float | str) or not _is_whole(size):
+        what = f"its {field} is {quoted(size)}"
+    else:
+        return int(size)
+    raise _refusal(resource, f"{what}; give a whole number of GiB from 1 to {MOST}, or a parameter")
 
 
 def _is_whole(size: float | str) -> bool:
@@ -133,7 +137,8 @@ def _volume_type(resource: PlannedResource, properties: Mapping[str, object]) ->
     if kind is None:
         return ""
     if not isinstance(kind, str) or not kind:
-        raise _refusal(resource, "its volume_type is not known before it runs; give a name, an id or a parameter")
+        what = f"is {quoted(kind)}" if kind else "is not known before it runs"
+        raise _refusal(resource, f"its volume_type {what}; give a name, an id or a parameter")
     return kind
 
 
@@ -142,7 +147,9 @@ def _network(address: PlannedResource) -> str:
         network = address.properties.get(field)
         if isinstance(network, str) and network:
             return network
-    raise _refusal(address, "its floating_network is not known before it runs; give a name, an id or a parameter")
+    raise _refusal(
+        address, "its floating_network is missing, or not known before it runs; give the id of a network or a parameter"
+    )
 
 
 def _refusal(resource: PlannedResource, why: str) -> InvalidInput:

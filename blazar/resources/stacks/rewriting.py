@@ -93,9 +93,10 @@ def check_addresses(source: StackSource, planned: tuple[PlannedResource, ...]) -
         definition = resources.get(each.name)
         own = isinstance(definition, Mapping) and definition.get("type") == FLOATING_IP
         if each.type == FLOATING_IP and (each.parent or not own):
+            within = f" of {quoted(each.parent)}" if each.parent else ""
             raise InvalidInput(
-                f"resource {quoted(each.name)} of type {FLOATING_IP} is in a group or in another template; make it a "
-                f"resource of {TEMPLATE} itself, where it gets a reserved address",
+                f"resource {quoted(each.name)}{within} of type {FLOATING_IP} is in a group or in another template; "
+                f"make it a resource of {TEMPLATE} itself, where it gets a reserved address",
                 pointer=f"/{TEMPLATE}",
             )
 

@@ -5,17 +5,24 @@ from __future__ import annotations
 
 from blazar.resources.schemas import Schema, a_choice, a_request
 
-_DOCUMENT: Schema = {"type": ["object", "string", "null"], "default": None}
+_YAML = "application/yaml"
+_DOCUMENT: Schema = {"type": ["object", "string", "null"], "contentMediaType": _YAML, "default": None}
 
 SCHEMA = a_request(
     {
         "template": {
             "type": ["object", "string"],
+            "contentMediaType": _YAML,
             "title": "Template",
             "description": "a template of Heat, as YAML text or as an object",
         },
         "files": {
             "type": ["object", "null"],
+            "additionalProperties": {
+                "type": "string",
+                "contentMediaType": "text/plain",
+                "description": "the text of the file",
+            },
             "title": "Files",
             "description": "the texts of files that the template names, by name",
             "default": None,
@@ -40,6 +47,7 @@ SCHEMA = a_request(
         "before_end": a_choice("default", "none", "notification", "snapshot", title="At the end"),
     },
     required=("template",),
+    fixed=("template", "files", "environment", "parameters", "stack_name", "timeout_mins", "before_end"),
     example={
         "template": {
             "heat_template_version": "2018-08-31",

@@ -76,6 +76,13 @@ class StackSource:
         return replace(self, template=_at_largest(self.template), templates=templates)
 
     @property
+    def left_out(self) -> frozenset[str]:
+        """Return the types of which nothing is made, as the environment says."""
+        registry = self.environment.get("resource_registry")
+        found = registry.items() if isinstance(registry, Mapping) else ()
+        return frozenset(name for name, target in found if target == NOTHING)
+
+    @property
     def texts(self) -> Mapping[str, str]:
         """Return all files; those that are templates as JSON, which is YAML, too."""
         return {**self.files, **{name: json.dumps(template) for name, template in self.templates.items()}}

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud, StackPlan, StackRefused
+from blazar.clouds.ports import Cloud, Quota, StackPlan, StackRefused
 from blazar.clouds.ports.stacks import PlannedResource
-from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotFound
 from blazar.model.lease import Content, Reservation
 from blazar.model.resource import HOST
@@ -20,9 +20,10 @@ from blazar.resources.base import Action, Child, Given, Progress, Rank, Resoluti
 from blazar.resources.floating_ips.registration import mark
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.parameters import quoted
+from blazar.resources.quotas import Needs
 from blazar.resources.stacks.catalogue import FLOATING_IP, KEY_PAIR
 from blazar.resources.stacks.making import Mask, StackMaking, plan_of
-from blazar.resources.stacks.parameters import StackParameters, Takes, without_secrets
+from blazar.resources.stacks.parameters import NAME, StackParameters, Takes, without_secrets
 from blazar.resources.stacks.pricing import AddressPrice, StackPrice, price
 from blazar.resources.stacks.rewriting import Reserved, as_written, check_addresses, for_preview, with_reserved
 from blazar.resources.stacks.schema import SCHEMA
@@ -30,6 +31,8 @@ from blazar.resources.stacks.source import TEMPLATE, StackSource
 
 RESOURCE_TYPE = "virtual:stack"
 _PREVIEW = "blazar-preview"
+"""What names of previews begin with: Heat refuses one that a stack of the project has."""
+_UNTOLD = "Heat says why; it is not told here, as it may have hidden parameters in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class VirtualStack:
     resource_type = RESOURCE_TYPE
     kind = HOST
     rank = Rank.ORCHESTRATION
+    unique = NAME
     schema = SCHEMA
 
     @classmethod
@@ -55,6 +59,7 @@ class VirtualStack:
 
     def __init__(self, cloud: Cloud, *, before_end: str = "") -> None:
         self._before_end = before_end
+        self.quotas = cloud.quotas
         self._cloud = cloud
         self._making = StackMaking(cloud)
 
@@ -64,12 +69,14 @@ class VirtualStack:
             return given
         source = StackSource.checked(given.values)
         self._cloud.projects.check(project_id)
-        plan = plan_of(_PREVIEW, for_preview(source), None)
+        plan = plan_of(f"{_PREVIEW}-{uuid.uuid4()}", for_preview(source), None)
         try:
-            planned = tuple(as_written(each) for each in self._cloud.stacks.preview_stack(project_id, plan))
+            found = self._cloud.stacks.preview_stack(project_id, plan)
         except StackRefused as error:
             explanation = without_secrets(error.explanation, source)
             raise InvalidInput(f"{TEMPLATE}: Heat does not take it: {explanation}", pointer=f"/{TEMPLATE}") from None
+        # Heat tells them by the types that the environment has it leave out.
+        planned = tuple(as_written(each) for each in found if each.type not in source.left_out)
         check_addresses(source, planned)
         return GivenStack(given.values, source, self._takes(planned))
 
@@ -80,6 +87,10 @@ class VirtualStack:
             StackSource.checked(given.values)
             raise ResolutionNeeded
         return StackParameters.checked(with_action(given.values), given.source, given.takes).content
+
+    def needs(self, parameters: Content) -> Needs:
+        """Return the servers; volumes are needed by the reservations of them that the stack is made of."""
+        return {Quota.SERVERS: sum(each.amount for each in StackParameters.of(parameters).takes.price.servers)}
 
     def children(self, parameters: Content) -> tuple[Child, ...]:
         """Return the servers of each flavor, the quota for volumes of each type and size, and the addresses."""
@@ -125,14 +136,22 @@ class VirtualStack:
             ),
         )
 
-    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
-        """Never asked for: what it takes, its children take."""
-        raise NotImplementedError
-
     def action(self, parameters: Content) -> Action:
         """Return the action before the end; work is saved by the reservations of servers."""
         action = action_of(StackParameters.of(parameters).action, self._before_end)
         return Action.NOTIFICATION if action.saves_work else action
+
+    def must_prepare_again(self, before: Content, after: Content) -> bool:
+        """Return that a change prepares nothing."""
+        return False
+
+    def prepare(self, task: Task) -> Content:
+        """Make nothing, but refuse the name of a stack that is there when the lease begins. Conflict."""
+        wanted = StackParameters.of(task.reservation.parameters)
+        # One of a lease for later can be deleted until then.
+        if wanted.given_name is not None and task.lease.window.start <= task.lease.created_at:
+            self._making.check_name(task, wanted.given_name)
+        return task.reservation.cloud_ids
 
     def start(self, task: Task) -> Progress:
         """Ensure that the stack is complete, made of what is reserved."""
@@ -152,18 +171,22 @@ class VirtualStack:
         """Ensure that the stack is gone, whatever its state."""
         return self._making.remove(task, _mask(StackParameters.of(task.reservation.parameters)))
 
+    def reservations_in_projects(self, projects: Collection[str]) -> frozenset[str]:
+        """Return the reservations that have stacks in these projects, by their tags: one call for each project."""
+        return frozenset().union(*(self._making.reservations(project) for project in sorted(projects)))
+
     def _takes(self, planned: tuple[PlannedResource, ...]) -> Takes:
         found = price(planned)
         if any(not each.volume_type for each in found.volumes):
             raise InvalidInput(
-                "a volume of the stack has no volume_type; name one of a registered pool, and boot servers from a "
-                "resource of type OS::Cinder::Volume rather than from a volume that Nova makes",
+                f"{TEMPLATE}: a volume of the stack has no volume_type; name one of a registered pool, and boot "
+                "servers from a resource of type OS::Cinder::Volume rather than from a volume that Nova makes",
                 pointer=f"/{TEMPLATE}",
             )
         if found == StackPrice():
             raise InvalidInput(
-                "the stack has no servers, volumes or addresses, so there is nothing to reserve; make it without a "
-                "lease",
+                f"{TEMPLATE}: the stack has no servers, volumes or addresses, so there is nothing to reserve; make it "
+                "without a lease",
                 pointer=f"/{TEMPLATE}",
             )
         # One network may have several names.
@@ -183,7 +206,7 @@ class VirtualStack:
         found = self._cloud.network.network(asked)
         if found is None:
             raise InvalidInput(
-                f"floating_network is {quoted(asked)}, which is not the id of a network; give its id",
+                f"{TEMPLATE}: floating_network is {quoted(asked)}, which is not the id of a network; give its id",
                 pointer=f"/{TEMPLATE}",
             )
         return found.id
@@ -202,6 +225,9 @@ class VirtualStack:
 
 
 def _mask(wanted: StackParameters) -> Mask:
+    if wanted.has_forgotten:
+        # What is hidden can no longer be found in the text.
+        return lambda text: _UNTOLD if text else text
     # Read at need only: that checks the whole template again.
     return lambda text: without_secrets(text, wanted.source) if text else text
 
@@ -212,7 +238,7 @@ def _flavor_id(asked: str, names: Mapping[str, str]) -> str:
         return asked
     found = sorted(id_ for id_, name in names.items() if name == asked)
     if not found:
-        raise NotFound(f"there is no flavor {quoted(asked)}; give another one", pointer=f"/{TEMPLATE}")
+        raise NotFound(f"{TEMPLATE}: there is no flavor {quoted(asked)}; give another one", pointer=f"/{TEMPLATE}")
     return found[0]
 
 

@@ -9,9 +9,13 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.clouds.ports import Flavor, StackRefused
+from blazar.clouds.ports import Flavor, StackPlan, StackRefused
 from blazar.model.errors import CloudUnavailable, InvalidInput
-from blazar.model.lease import EventType, LeaseStatus
+from blazar.model.lease import EventType, Lease, LeaseStatus, ReservationStatus
+from blazar.resources.base import Done, Task
+from blazar.resources.servers.type import VirtualServer
+from blazar.resources.stacks.type import VirtualStack
+from blazar.store.tables import metadata
 from tests.manager.stacks.test_life import (
     FLAVORS,
     HOUR,
@@ -27,7 +31,8 @@ from tests.manager.stacks.test_life import (
     template,
 )
 from tests.manager.test_crashes import dies
-from tests.world import NOON, World
+from tests.world import NOON, PROJECT, World
+from tests.world import servers as servers_request
 
 SECRET = template({"word": {"type": "string", "hidden": True}}, one=server(user_data={"get_param": "word"}))
 
@@ -117,6 +122,19 @@ def test_one_whose_deletion_never_ends_does_not_keep_the_hosts(world, caplog):
     assert world.faults.calls["delete_stack"] == 5
 
 
+@pytest.mark.parametrize(("takes", "late", "looks"), [(17, 2, 9), (120, 15, 26), (1800, 30, 90)])
+def test_one_that_takes_long_is_looked_at_ever_less_often(world, takes, late, looks):
+    world.simulated.durations.stack = timedelta(seconds=takes)
+    lease = world.lease(a_stack(WHOLE), start=HOUR, hours=1)
+    world.run_to(NOON + HOUR)
+    begun = world.faults.calls["stack"]
+    while world.now(lease).status is not LeaseStatus.ACTIVE:
+        world.run_to(world.clock.now() + timedelta(seconds=1))
+    assert takes <= (world.clock.now() - NOON - HOUR).total_seconds() <= takes + late
+    assert world.faults.calls["stack"] - begun <= looks
+    assert "looks" not in world.now(lease).reservations[0].cloud_ids.values
+
+
 def test_one_that_failed_for_good_is_tried_again_after_a_change(world):
     lease = world.lease(a_stack(WHOLE))
 
@@ -163,6 +181,105 @@ def test_a_default_for_a_hidden_parameter_of_another_template_is_not_shown(world
         )
     )
     assert "s3cr3t" not in json.dumps(dict(lease.reservations[0].shown))
+
+
+@pytest.mark.parametrize("how", ["ends", "is deleted"])
+def test_what_a_late_call_makes_after_the_end_is_found_by_the_sweep(world, caplog, how):
+    lease = world.lease(a_stack(WHOLE), hours=1)
+    live = world.lease(a_stack(template(one=server())), hours=48)
+    world.run_to(NOON + HOUR + 3 * MINUTE)
+    if how == "is deleted":
+        world.manager.leases.delete(lease.id)
+    world.run_to(NOON + 2 * HOUR)
+    kept = stacks(world)
+    assert len(kept) == 1
+    cloud = world.simulated.cloud.stacks
+    for id_ in (lease.reservations[0].id, "of-another-blazar"):
+        plan = StackPlan(f"reservation-{id_}", template(net=NET))
+        cloud.create_stack(PROJECT, plan, tags=frozenset({"blazar", f"reservation:{id_}"}))
+    cloud.create_stack(PROJECT, StackPlan("theirs", template(net=NET)), tags=frozenset())
+    assert world.manager.sweep.run_once() == 1
+    world.run_to(NOON + 2 * HOUR + 3 * MINUTE)
+    assert world.manager.sweep.run_once() == 0
+    assert {stack.name for stack in stacks(world)} == {kept[0].name, "reservation-of-another-blazar", "theirs"}
+    assert "of-another-blazar is not on record" in caplog.text
+    assert world.now(live).status is LeaseStatus.ACTIVE
+
+
+def test_a_stack_of_users_with_the_tags_of_a_past_one_is_left_alone(world):
+    lease = world.lease(a_stack(WHOLE), hours=1)
+    world.run_to(NOON + HOUR + 3 * MINUTE)
+    tags = frozenset({"blazar", f"reservation:{lease.reservations[0].id}"})
+    world.simulated.cloud.stacks.create_stack(PROJECT, StackPlan("theirs", template(net=NET)), tags=tags)
+    assert world.manager.sweep.run_once() == 1
+    world.run_to(NOON + HOUR + 9 * MINUTE)
+    assert [stack.name for stack in stacks(world)] == ["theirs"]
+
+
+def test_the_sweep_asks_projects_of_the_last_days_only_and_passes_over_those_that_are_closed(world):
+    world.lease(a_stack(WHOLE), hours=1)
+    world.run_to(NOON + 2 * HOUR)
+    before = world.faults.calls["stacks_with"]
+    world.simulated.operators.close_project(PROJECT)
+    assert world.manager.sweep.run_once() == 0
+    assert world.faults.calls["stacks_with"] == before + 1
+    world.run_to(NOON + timedelta(days=8))
+    assert world.manager.sweep.run_once() == 0
+    assert world.faults.calls["stacks_with"] == before + 1
+
+
+def stored(world: World, lease: Lease) -> str:
+    """Return all that the database has in rows of leases, reservations, events and messages."""
+    with world.engine.connect() as connection:
+        tables = [table for table in metadata.sorted_tables if table.name != "alembic_version"]
+        return str([tuple(row) for table in tables for row in connection.execute(table.select())])
+
+
+def test_what_heat_says_of_one_that_stays_is_not_told_when_the_hidden_parameters_are_forgotten(world):
+    lease = world.lease(a_stack(SECRET, parameters={"word": "s3cr3t"}), hours=1)
+    world.run_to(NOON + MINUTE)
+
+    def stays(name: str, phase: str) -> None:
+        if (name, phase) == ("delete_stack", "after"):
+            with world.simulated.change_state() as state:
+                (made,) = state.stacks.values()
+                made.reason = "user_data s3cr3t is bad"
+
+    world.faults.on_call = stays
+    world.run_to(NOON + 3 * HOUR)
+    (stack, *_) = world.now(lease).reservations
+    assert (world.now(lease).status, stack.status) == (LeaseStatus.TERMINATED, ReservationStatus.DELETED)
+    assert str(stack.shown["stack_reason"]).endswith("user_data ****** is bad")
+    assert world.manager.sweep.run_once() == 1
+    world.run_to(NOON + 4 * HOUR)
+    assert "s3cr3t" not in stored(world, lease)
+
+
+@pytest.mark.parametrize("how", ["ends", "is deleted", "is deleted before its start"])
+def test_hidden_parameters_are_kept_until_nobody_needs_them(world, how):
+    server_of_its_own = servers_request(user_data="czNjcjN0")
+    lease = world.lease(a_stack(SECRET, parameters={"word": "s3cr3t"}), server_of_its_own, start=HOUR, hours=1)
+    assert "s3cr3t" in stored(world, lease)
+    assert "czNjcjN0" in stored(world, lease)
+    if how != "is deleted before its start":
+        world.run_to(NOON + HOUR + MINUTE)
+        assert world.now(lease).status is LeaseStatus.ACTIVE
+        assert "s3cr3t" in stored(world, lease)
+    if how == "ends":
+        world.run_to(NOON + 2 * HOUR + 3 * MINUTE)
+        assert world.now(lease).status is LeaseStatus.TERMINATED
+    else:
+        world.manager.leases.delete(lease.id)
+        world.run_to(NOON + HOUR + 9 * MINUTE)
+        assert world.now(lease).deleted_at is not None
+    assert "s3cr3t" not in stored(world, lease)
+    assert "czNjcjN0" not in stored(world, lease)
+    # What is found afterwards can be removed without them.
+    stack, server_after = (r for r in world.now(lease).reservations if r.parent is None)
+    assert stack.shown["parameters"] == {"word": "******"}
+    cloud = world.simulated.cloud
+    for kind, each in ((VirtualStack(cloud), stack), (VirtualServer(cloud, world.host_settings), server_after)):
+        assert isinstance(kind.end(Task(world.now(lease), each, ())), Done)
 
 
 def test_flavors_whose_names_are_numbers_are_the_reserved_ones(world):

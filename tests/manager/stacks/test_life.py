@@ -171,7 +171,7 @@ def test_without_room_for_all_of_it_nothing_is_booked(world):
         (template(one=server(), disk=volume(volume_type=None)), "no volume_type"),
         (template(one=server(key_name="theirs")), "key pairs belong to users"),
         (template(one=server(flavor="huge")), "Heat does not take it"),
-        (template(one=server(flavor=None)), "its flavor is not known"),
+        (template(one=server(flavor=None)), "its flavor is missing, or not known"),
         (template(outside=address(floating_network="nowhere")), "nowhere"),
         (template(one={"type": "http://example.org/x.yaml"}), "nothing is fetched"),
         (template(one={"type": "file:///etc/passwd"}), "nothing is fetched"),
@@ -187,9 +187,18 @@ def test_what_cannot_be_promised_is_refused_with_a_sentence(world, given, senten
     assert (world.store.leases.of_project(None), stacks(world)) == ((), [])
 
 
+def test_what_its_environment_leaves_out_takes_nothing(world):
+    environment = {"resource_registry": {"Own::Type": "OS::Heat::None"}}
+    given = template(one=server(), none={"type": "Own::Type", "properties": {"size": 5}})
+    lease = world.lease(a_stack(given, environment=environment))
+    assert [(c.resource_type, c.parameters.values["amount"]) for c in lease.reservations[1:]] == [
+        ("flavor:instance", 1)
+    ]
+
+
 def test_an_address_in_a_group_is_refused(world):
     group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": address()}}
-    with pytest.raises(InvalidInput, match="in a group or in another template"):
+    with pytest.raises(InvalidInput, match='resource "0" of "outside" .* is in a group or in another template'):
         world.lease(a_stack(template(outside=group)))
 
 
@@ -234,11 +243,11 @@ def test_a_stack_that_fails_is_made_again_and_its_reason_shown_in_the_end(world)
 def test_it_waits_for_a_stack_of_its_name_to_go(world):
     plan = StackPlan("web", template(net=NET))
     theirs = world.simulated.cloud.stacks.create_stack(PROJECT, plan, tags=frozenset())
-    lease = world.lease(a_stack(WHOLE, stack_name="web"))
-    world.run_to(NOON + MINUTE)
+    lease = world.lease(a_stack(WHOLE, stack_name="web"), start=HOUR)
+    world.run_to(NOON + HOUR + MINUTE)
     assert world.now(lease).status is LeaseStatus.STARTING
     world.simulated.cloud.stacks.delete_stack(PROJECT, theirs)
-    world.run_to(NOON + 3 * MINUTE)
+    world.run_to(NOON + HOUR + 3 * MINUTE)
     assert world.now(lease).status is LeaseStatus.ACTIVE
 
 

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names that a project can have only once at a time, as those of stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blazar.manager.common.runtime import Runtime
+from blazar.model.errors import Conflict, InvalidInput
+from blazar.model.lease import Lease
+from blazar.resources.parameters import quoted
+from blazar.store.leases import NamedReservation
+
+
+def check_names(runtime: Runtime, lease: Lease) -> None:
+    """Refuse names that another reservation of the lease has, or another lease of the project at the time.
+
+    InvalidInput, Conflict. Two requests at the same time can both pass: then what starts later waits for the other.
+    """
+    seen: dict[tuple[str, str, str], int] = {}
+    others: dict[str, tuple[NamedReservation, ...]] = {}
+    for number, resource_type, parameter, region, name in _names(runtime, lease):
+        pointer = f"/reservations/{number}/{parameter}"
+        if (first := seen.setdefault((resource_type, region, name), number)) != number:
+            raise InvalidInput(
+                f"{parameter} is {quoted(name)}, which reservations[{first}] has; a project can have a name once: give "
+                f"another one, or leave it out",
+                pointer=pointer,
+            )
+        if resource_type not in others:
+            # One statement for each type.
+            named = runtime.store.leases.named(lease.project_id, resource_type, parameter, lease.window)
+            others[resource_type] = named
+        for other in others[resource_type]:
+            if other.lease_id != lease.id and (other.region, other.name) == (region, name):
+                raise Conflict(
+                    f"{parameter} is {quoted(name)}, which lease {other.lease_id} has at the same time; a project can "
+                    f"have a name once: give another one, leave it out, or choose another time",
+                    pointer=pointer,
+                )
+
+
+def _names(runtime: Runtime, lease: Lease) -> Iterator[tuple[int, str, str, str, str]]:
+    """Yield number, type, parameter, region and name of each reservation that names what it makes."""
+    for number, each in enumerate(lease.asked_for):
+        kind = runtime.types.get(each.resource_type)
+        parameter = None if kind is None else kind.unique
+        if parameter is not None and isinstance(name := each.parameters.values.get(parameter), str):
+            yield number, each.resource_type, parameter, each.region, name
