@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from blazar.manager.lease.lifecycle import begin_update
 from blazar.model.amounts import Amounts
+from blazar.model.demand import Plan
 from blazar.model.lease import Lease, LeaseStatus, ReservationStatus
 from blazar.store.store import Store
 from tests.statements import counted
@@ -39,7 +41,7 @@ def become(
 def shares(store: Store, hosts, *, besides: str = "none", project: str = "physics"):
     """Return what the project has of the hosts at noon, by their order."""
     found = store.calendar.shares(project, [h.id for h in hosts], besides=besides, now=NOON)
-    return [found.get(h.id, Amounts()).get("VCPU") for h in hosts]
+    return [sum(each.get("VCPU") for each in found.get(h.id, {}).values()) for h in hosts]
 
 
 def test_shares_are_those_of_reservations_that_are_in_use_or_starting(store, hosts):
@@ -58,6 +60,21 @@ def test_shares_are_those_of_reservations_that_are_in_use_or_starting(store, hos
     assert shares(store, hosts) == [2, 0]
     become(store, second, LeaseStatus.TERMINATED, ReservationStatus.DELETED, release=True)
     assert shares(store, hosts) == [2, 0]
+
+
+def test_of_a_lease_that_is_being_changed_the_share_is_what_it_had(store, hosts, engine):
+    lease = booked(store, hours(0, 2), hosts[0], per_instance=EACH)
+    lease = become(store, lease, LeaseStatus.ACTIVE, ReservationStatus.ACTIVE)
+    (held,) = store.calendar.of_lease(lease.id)
+    updating = begin_update(lease, event_id="an-update", held=[held], token="a-token", now=NOON, until=NOON + HOUR)
+    more = replace(held, per_instance=Amounts.of({"VCPU": 5}))
+    updating = store.calendar.rebook(lease, updating, Plan((more,)), at=NOON)
+    with counted(engine) as statements:
+        assert shares(store, hosts) == [2, 0]
+    assert statements.count == 1
+    assert shares(store, hosts, besides=lease.reservations[0].id) == [0, 0]
+    store.calendar.rebook(updating, replace(updating, status=LeaseStatus.ACTIVE), Plan((more,)), at=NOON)
+    assert shares(store, hosts) == [5, 0]
 
 
 def test_shares_cost_one_statement_however_many_there_are(store, hosts, engine):

@@ -318,7 +318,7 @@ def _usage(state: State, project_id: str, type_name: str, now: datetime) -> Volu
 def _check_quota(state: State, project_id: str, type_name: str, more: VolumeQuota, now: datetime) -> None:
     """Raise CloudRefused if a project would exceed its quota for a type, or for all."""
     limits = state.block.quotas.get(project_id, {})
-    every = _everything(state, project_id, now)
+    every = everything(state, project_id, now)
     of_type = _usage(state, project_id, type_name, now)
     for name, used, wanted in (
         (f"gigabytes_{type_name}", of_type.gigabytes, more.gigabytes),
@@ -334,7 +334,8 @@ def _check_quota(state: State, project_id: str, type_name: str, more: VolumeQuot
             )
 
 
-def _everything(state: State, project_id: str, now: datetime) -> VolumeQuota:
+def everything(state: State, project_id: str, now: datetime) -> VolumeQuota:
+    """Return what a project has of all types, as its quota counts it."""
     mine = [v for v in state.block.volumes.values() if v.project_id == project_id and not v.is_gone(now)]
     return VolumeQuota(sum(volume.taken_gb for volume in mine), len(mine))
 

@@ -21,7 +21,7 @@ from blazar.resources.actions import RECHECK_LATER, RECHECK_SOON
 from blazar.resources.base import NotYet, Task, Unusable
 from blazar.resources.parameters import may_be_reservation
 from blazar.resources.volumes.parameters import VolumeParameters
-from blazar.resources.volumes.quotas import exceeds, first_excess, type_id_of
+from blazar.resources.volumes.quotas import NOTHING, exceeds, first_excess, room, type_id_of
 from blazar.resources.volumes.record import Record
 from blazar.resources.volumes.registration import TYPE
 
@@ -111,11 +111,12 @@ class VolumeAssignment:
         ids = Record.of(task.reservation.cloud_ids).ids
         return self._removed(v for r in resources for v in self.existing(task, r) if v.id not in ids)
 
-    def remove(self, task: Task, resource: Resource, *, quota: VolumeQuota) -> Mapping[str, str]:
+    def remove(self, task: Task, resource: Resource) -> Mapping[str, str]:
         """Delete the volumes of a reservation on a pool; return why some are still there, by id.
 
-        Volumes that users have made with its quota go, too, the oldest first, until what is left is within the
-        ``quota`` of the project's other reservations.
+        Volumes that users have made with its quota go, too, the oldest first, until what is left is within the room of
+        the project's other reservations. What the service has made for others counts for them only: those of a
+        reservation that is ending, or of a change that is not final, cost users none of theirs.
         """
         left = self._removed(self._of_ended(task, resource))
         if left:
@@ -125,8 +126,17 @@ class VolumeAssignment:
         found = self._volumes.volume_type(type_id)
         if not rest or found is None or found.public:
             return {}
+        made: dict[str, VolumeQuota] = {}
         used = self._volumes.volume_usage(project, found.name)
-        return self._removed(rest[: first_excess([v.size_gb for v in rest], used, quota)])
+        # Read after the usage: what is made in between must not look like volumes of users.
+        for each in self._volumes.volumes_of_type(type_id, project_id=project):
+            if each.ours:
+                id_ = each.metadata.get(MARK, "")
+                before = made.get(id_, NOTHING)
+                made[id_] = VolumeQuota(before.gigabytes + each.size_gb, before.volumes + 1)
+                used = VolumeQuota(used.gigabytes - each.size_gb, used.volumes - 1)
+        free = room(task.shares((resource.id,)).get(resource.id, {}), made)
+        return self._removed(rest[: first_excess([v.size_gb for v in rest], used, free)])
 
     def reservations(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the ids of the reservations that have volumes, by their marks."""
@@ -163,7 +173,13 @@ class VolumeAssignment:
                 raise
             if self._is_ours_to_mend(task, resource, wanted.size, there):
                 return NotYet(RECHECK_SOON, f"volumes of a former reservation are still there ({error.message})")
-            return NotYet(QUOTA_PAUSE, f"the project may have no more volumes ({error.message})", error.cause)
+            sentence = "may have no more volumes, or GiB of them; delete some, or ask for a larger quota"
+            if task.undoable:
+                # Who asked for more waits for the answer, and can mend it.
+                raise Conflict(
+                    f"the project {sentence} ({error.message})", public=f"the project {sentence}", cause=error.cause
+                ) from error
+            return NotYet(QUOTA_PAUSE, f"the project {sentence} ({error.message})", error.cause)
 
     def _is_ours_to_mend(self, task: Task, resource: Resource, size: int, there: Iterable[Volume]) -> bool:
         """Return whether a volume exceeds the quota of its type by volumes of reservations alone.

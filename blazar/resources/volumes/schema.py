@@ -25,5 +25,7 @@ SCHEMA = a_request(
         "before_end": a_choice("default", *(str(action) for action in ACTIONS), title="At the end"),
     },
     required=("size",),
+    before_start=("name",),
+    fixed=("mode", "volume_type", "image"),
     example={"size": 100, "amount": 2, "volume_type": "fast"},
 )

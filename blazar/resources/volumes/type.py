@@ -9,15 +9,30 @@ from typing import Self
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud
+from blazar.clouds.ports import Cloud, Quota
+from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.lease import Content, Reservation, ReservationStatus
 from blazar.model.requirements import Requirement, keys, matches
 from blazar.model.resource import VOLUME, Resource
 from blazar.resources.actions import RECHECK_LATER, action_of, asked_at, updated, with_action
-from blazar.resources.base import Action, Done, Given, NotYet, Progress, Rank, ResolutionNeeded, Task, UsageNeeded
+from blazar.resources.base import (
+    Action,
+    Before,
+    Done,
+    Given,
+    NotYet,
+    Progress,
+    Rank,
+    ResolutionNeeded,
+    Task,
+    UsageNeeded,
+)
+from blazar.resources.gone import MadeById
 from blazar.resources.hosts.options import HostSettings
+from blazar.resources.probes import States
+from blazar.resources.quotas import Needs
 from blazar.resources.volumes.assignment import VolumeAssignment, types_of
 from blazar.resources.volumes.checks import VolumeChecks, check_image, needs_look
 from blazar.resources.volumes.parameters import (
@@ -30,7 +45,7 @@ from blazar.resources.volumes.parameters import (
     SIZE,
     VolumeParameters,
 )
-from blazar.resources.volumes.quotas import Quotas
+from blazar.resources.volumes.quotas import Quotas, type_id_of
 from blazar.resources.volumes.record import Record
 from blazar.resources.volumes.registration import ASKED_FOR, ATTRIBUTES, TYPE
 from blazar.resources.volumes.saving import Saving
@@ -54,10 +69,12 @@ class VirtualVolume:
 
     def __init__(self, cloud: Cloud, *, before_end: str = "", prefix: str = HostSettings().image_prefix) -> None:
         self._before_end = before_end
+        self.quotas = cloud.quotas
         self._checks = VolumeChecks(cloud)
         self._saving = Saving(cloud.volumes, prefix)
         self._quotas = Quotas(cloud.volumes)
         self._assignment = VolumeAssignment(cloud.volumes)
+        self._volumes = cloud.volumes
 
     def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
         """Return the request with its image, if the service can do what it says in the project.
@@ -75,6 +92,11 @@ class VirtualVolume:
         wanted = VolumeParameters.checked({**DEFAULTS, **with_action(given.values)})
         check_image(given, wanted)
         return wanted.content
+
+    def needs(self, parameters: Content) -> Needs:
+        """Return the volumes and their size, also of a quota of a type: its volumes count for all types, too."""
+        wanted = VolumeParameters.of(parameters)
+        return {Quota.VOLUMES: wanted.amount, Quota.GIGABYTES: wanted.amount * wanted.size}
 
     def requirement(self, parameters: Content) -> Requirement:
         """Return what a pool must have."""
@@ -162,13 +184,30 @@ class VirtualVolume:
             for resource in task.resources
         }
 
+    def probe(self, task: Task) -> States:
+        """Return how many of its volumes are attached, or busy; of a quota, how many volumes there are of the type."""
+        project = task.lease.project_id
+        if not VolumeParameters.of(task.reservation.parameters).makes_volumes:
+            made = sum(len(self._volumes.volumes_of_type(type_id_of(r), project_id=project)) for r in task.resources)
+            return {"made": made} if made else {}
+        there = [volume for r in task.resources for volume in self._assignment.existing(task, r)]
+        busy = sum(bool(volume.attachments) or volume.status != "available" for volume in there)
+        return {"attached": busy} if busy else {}
+
     def start(self, task: Task) -> Progress:
-        """Ensure that the project may use the pools' types, has a quota for them, and its volumes."""
+        """Ensure that the project may use the pools' types, has a quota for them, and its volumes.
+
+        While a change may still be undone the quota does not grow further than for the volumes that are made for it.
+        """
         wanted = VolumeParameters.of(task.reservation.parameters)
         record = replace(Record.of(task.reservation.cloud_ids), types=types_of(task.resources))
         first, left = 1, set[int]()
         for resource in task.resources:
-            self._quotas.give(task, resource, wanted.each.times(task.counts[resource.id]))
+            whole = wanted.each.times(task.counts[resource.id])
+            now = _until_final(task.before, wanted, resource, task.counts) if task.before is not None else whole
+            self._quotas.give(task, resource, now + _made_beside(task.before, resource))
+            if now != whole:
+                left.add(resource.id)
             if wanted.makes_volumes:
                 made = self._assignment.ensure(task, resource, record, first)
                 if isinstance(made, NotYet):
@@ -201,25 +240,30 @@ class VirtualVolume:
         for resource in task.resources:
             # Once more: at first it may have been what the project still had.
             self._quotas.give(task, resource, wanted.each.times(task.counts[resource.id]))
-        for resource in surplus:
-            self._quotas.take(task, resource)
-            self._quotas.close(task, resource)
+        self._quotas.take(task, surplus)
+        self._quotas.close(task, surplus)
         return Done()
 
     def end(self, task: Task) -> Progress:
         """Ensure that no volume of the reservation is left, nor access and quota."""
+        # At first, so that users make no new ones.
+        self._quotas.take(task, task.resources)
+        self._quotas.close(task, task.resources)
         left: dict[str, str] = {}
         for resource in task.resources:
-            # At first, so that users make no new ones.
-            quota = self._quotas.take(task, resource)
-            self._quotas.close(task, resource)
-            left |= self._assignment.remove(task, resource, quota=quota)
+            left |= self._assignment.remove(task, resource)
         if left:
             return _not_yet(left)
-        for resource in task.resources:
-            # Once more: at first it may have been what the project still had.
-            self._quotas.take(task, resource)
+        # Once more: at first it may have been what the project still had.
+        self._quotas.take(task, task.resources)
         return Done()
+
+    def gone(self, made: MadeById) -> frozenset[str]:
+        """Return which volumes are gone: one list of all."""
+        there = {volume.id for volume in self._volumes.own_volumes()}
+        every = frozenset(id_ for ids in made.values() for id_ in ids)
+        # Its users may have transferred it to another project.
+        return frozenset(id_ for id_ in every - there if self._volumes.volume(id_) is None)
 
     def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
         """Return the reservations that have volumes, by their marks: one call."""
@@ -228,6 +272,36 @@ class VirtualVolume:
     def projects_in_cloud(self, resources: Collection[Resource]) -> Mapping[int, frozenset[str]]:
         """Return the projects that may use the types of pools: one call for each pool."""
         return {resource.id: self._quotas.projects(resource) for resource in resources}
+
+
+def _until_final(before: Before, wanted: VolumeParameters, resource: Resource, counts: Mapping[int, int]) -> Amounts:
+    """Return what a project may have of a pool while a change may still be undone.
+
+    What users make with a quota is not taken from them: so it is that of before, and what the service itself needs at
+    once to make more volumes.
+    """
+    count, had = counts[resource.id], before.counts.get(resource.id, 0)
+    kept = VolumeParameters.of(before.parameters).each.times(min(count, had))
+    return kept + _more(before, wanted, resource, counts)
+
+
+def _more(before: Before, wanted: VolumeParameters, resource: Resource, counts: Mapping[int, int]) -> Amounts:
+    """Return what volumes have that the service makes on a pool for a change."""
+    more = counts[resource.id] - before.counts.get(resource.id, 0) if wanted.makes_volumes else 0
+    return wanted.each.times(max(0, more))
+
+
+def _made_beside(before: Before | None, resource: Resource) -> Amounts:
+    """Return what the volumes have that the same change has made on a pool for other reservations.
+
+    These count as they were before the change, but the quota is for theirs, too.
+    """
+    made = Amounts()
+    for task in () if before is None else before.begun:
+        of_volumes = task.reservation.resource_type == VirtualVolume.resource_type
+        if of_volumes and task.before is not None and resource.id in task.counts:
+            made += _more(task.before, VolumeParameters.of(task.reservation.parameters), resource, task.counts)
+    return made
 
 
 def _fewer(task: Task, amount: int) -> Mapping[int, int]:

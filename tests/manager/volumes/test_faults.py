@@ -57,8 +57,8 @@ def test_an_outage_at_any_call_delays_a_lease_and_leaves_nothing(world, call):
 
 
 def test_a_start_that_the_projects_quota_refuses_waits_for_its_users(world):
-    world.simulated.volume_users.limit(PROJECT, volumes=1)
     lease = world.lease(volumes(2, size=5))
+    world.simulated.volume_users.limit(PROJECT, volumes=1)
     world.run_to(NOON + MINUTE)
     start = world.now(lease).event(EventType.START)
     assert "the project may have no more volumes" in start.reason
@@ -72,8 +72,8 @@ def test_a_start_that_the_projects_quota_refuses_waits_for_its_users(world):
 
 
 def test_a_lease_whose_quota_never_suffices_ends_clean(world):
-    world.simulated.volume_users.limit(PROJECT, volumes=1)
     lease = world.lease(volumes(2, size=5))
+    world.simulated.volume_users.limit(PROJECT, volumes=1)
     world.run_to(NOON + 3 * HOUR)
     assert world.now(lease).status in (LeaseStatus.TERMINATED, LeaseStatus.ERROR)
     with world.simulated.inspect() as state:

@@ -8,8 +8,16 @@ from datetime import timedelta
 
 import pytest
 
-from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable, NotEnoughResources, StoreUnavailable
+from blazar.model.errors import (
+    BlazarError,
+    CloudRefused,
+    CloudUnavailable,
+    Conflict,
+    NotEnoughResources,
+    StoreUnavailable,
+)
 from blazar.model.lease import Lease, LeaseStatus
+from blazar.model.requests import LeaseChange, ReservationChange
 from blazar.resources.volumes.registration import GIGABYTES
 from tests.oracle import check_at_rest
 from tests.world import NOON, PROJECT, World, volumes
@@ -59,7 +67,7 @@ def never_promised_twice(world: World) -> None:
     promised = sum(a.amounts.get(GIGABYTES) for a in booked if a.amounts)
     assert sum(grown(world)) <= promised
     with pytest.raises(NotEnoughResources):
-        world.lease(volumes(1, size=30 - promised + 1))
+        world.lease(volumes(1, size=30 - promised + 1), start=HOUR)
 
 
 def heal(world: World) -> None:
@@ -95,9 +103,51 @@ def test_a_growth_without_faults_is_complete_when_the_change_is_answered(world):
     check_at_rest(world.store, world.simulated, now=world.clock.now())
 
 
+def sent(world: World, before: int) -> list[str]:
+    """Return which notifications have been sent, after so many."""
+    return world.notifier.types[before:]
+
+
+def test_a_growth_without_faults_is_one_change_to_those_who_are_notified(world):
+    lease = in_use(world)
+    before = len(world.notifier.told)
+    world.resize(lease, size=12)
+    assert sent(world, before) == ["lease.update"]
+    (_, told), *_ = world.notifier.told[before:]
+    assert (told.degraded, told.reservations[0].parameters.values["size"]) == (False, 12)
+
+
+def squeeze(world, **limits):
+    """Let the project have less than a change needs, which shows only when it grows: before it cannot be read."""
+    world.simulated.volume_users.limit(PROJECT, **limits)
+    world.faults.fail_before("volume_quotas", CloudRefused("for operators only"), times=1)
+
+
+def test_what_does_not_grow_at_once_is_notified_once_and_again_when_it_has_grown(world):
+    lease = in_use(world)
+    before = len(world.notifier.told)
+    squeeze(world, gigabytes=22)
+    world.resize(lease, size=12)
+    assert sent(world, before) == ["lease.update", "lease.degraded"]
+    heal(world)
+    world.simulated.volume_users.limit(PROJECT, gigabytes=-1)
+    heal(world)
+    assert sent(world, before) == ["lease.update", "lease.degraded", "lease.healed"]
+
+
+def test_a_change_that_completes_an_earlier_one_is_notified_as_healing(world):
+    lease = in_use(world)
+    squeeze(world, gigabytes=22)
+    world.resize(lease, size=12)
+    world.simulated.volume_users.limit(PROJECT, gigabytes=-1)
+    before = len(world.notifier.told)
+    world.change(lease, end=NOON + 9 * HOUR)
+    assert sent(world, before) == ["lease.update", "lease.healed"]
+
+
 def test_a_quota_that_refuses_the_growth_is_tried_again_when_it_is_raised(world):
     lease = in_use(world)
-    world.simulated.volume_users.limit(PROJECT, gigabytes=22)
+    squeeze(world, gigabytes=22)
     world.resize(lease, size=12)
     assert grown(world) == [10, 12]
     heal(world)
@@ -120,7 +170,7 @@ def test_one_volume_that_cannot_grow_does_not_keep_the_others_from_it(world):
 
 def test_each_change_tries_the_growth_again(world):
     lease = in_use(world)
-    world.simulated.volume_users.limit(PROJECT, gigabytes=22)
+    squeeze(world, gigabytes=22)
     world.resize(lease, size=12)
     world.simulated.volume_users.limit(PROJECT, gigabytes=-1)
     changed = world.change(lease, end=NOON + 9 * HOUR)
@@ -178,3 +228,83 @@ def test_a_change_that_is_made_is_not_refused_if_nothing_is_known_of_the_growth(
     monkeypatch.setattr(leases, "one", one)
     assert changed.reservations[0].parameters.values["size"] == 12
     assert world.now(lease).reservations[0].parameters.values["size"] == 12
+
+
+def quota(world: World, number: int) -> tuple[int, int]:
+    """Return how many GiB and volumes of a pool's type the project may have."""
+    with world.simulated.inspect() as state:
+        limits = state.block.quotas[PROJECT]
+        return limits[f"gigabytes_disks-{number}"], limits[f"volumes_disks-{number}"]
+
+
+def quotas_from_now(world: World, *numbers: int) -> dict[int, list[tuple[int, int]]]:
+    """Return what the quotas of pools will be after each call that sets one."""
+    seen: dict[int, list[tuple[int, int]]] = {number: [] for number in numbers}
+
+    def hook(called: str, phase: str) -> None:
+        if (called, phase) == ("set_volume_quota", "after"):
+            for number, found in seen.items():
+                found.append(quota(world, number))
+
+    world.faults.on_call = hook
+    return seen
+
+
+def test_a_change_that_is_undone_never_lets_the_project_have_more_than_the_change_makes(world):
+    """What users made in that moment would be theirs: the pool is promised to others then."""
+    world.register_pools(2)
+    room = volumes(2, size=5, mode="quota", volume_type="disks-1"), volumes(1, size=10, volume_type="disks-2")
+    lease = world.lease(*room, hours=8)
+    world.run_to(NOON)
+    seen = quotas_from_now(world, 1, 2)
+    squeeze(world, volumes=1)
+    by_id = zip(lease.reservations, ({"size": 9}, {"size": 12, "amount": 2}), strict=True)
+    change = LeaseChange(reservations=tuple(ReservationChange(id=each.id, parameters=values) for each, values in by_id))
+    with pytest.raises(Conflict, match="no more volumes.*ask for a larger quota"):
+        world.manager.leases.update(lease.id, change)
+    assert set(seen[1]) == {(10, 2)}
+    assert (max(seen[2]), seen[2][-1]) == ((22, 2), (10, 1))
+    world.faults.clear()
+    check_at_rest(world.store, world.simulated, now=world.clock.now())
+    # When nothing refuses it, all is there when the change is answered.
+    world.simulated.volume_users.limit(PROJECT, volumes=-1)
+    assert not world.manager.leases.update(lease.id, change).degraded
+    assert (quota(world, 1), quota(world, 2), grown(world)) == ((18, 2), (24, 2), [12, 12])
+    check_at_rest(world.store, world.simulated, now=world.clock.now())
+
+
+def test_a_quota_grows_when_the_change_is_final(world):
+    lease = world.lease(volumes(2, size=5, mode="quota"), hours=8)
+    world.run_to(NOON)
+    fail_from(world, "set_volume_quota", CloudUnavailable("Cinder failed with 503"), 1)
+    changed = world.resize(lease, size=6)
+    assert (changed.reservations[0].missing_resources, quota(world, 1)) == (True, (10, 2))
+    world.faults.clear()
+    heal(world)
+    assert (world.now(lease).degraded, quota(world, 1)) == (False, (12, 2))
+
+
+def test_reservations_of_one_pool_get_their_quota_together_when_the_change_is_final(world):
+    room = volumes(2, size=3), volumes(2, size=2, mode="quota")
+    lease = world.lease(*room, hours=8)
+    world.run_to(NOON)
+    seen = quotas_from_now(world, 1)
+    by_id = zip(lease.reservations, ({"size": 4, "amount": 3}, {"size": 4}), strict=True)
+    change = LeaseChange(reservations=tuple(ReservationChange(id=each.id, parameters=values) for each, values in by_id))
+    squeeze(world, volumes=2)
+    with pytest.raises(BlazarError, match="no more volumes"):
+        world.manager.leases.update(lease.id, change)
+    # Two of 3 GiB, 4 GiB to make volumes of, and for a moment one of 4.
+    assert (max(seen[1]), quota(world, 1)) == ((14, 5), (10, 4))
+    world.simulated.volume_users.limit(PROJECT, volumes=-1)
+    assert not world.manager.leases.update(lease.id, change).degraded
+    assert (quota(world, 1), grown(world)) == ((20, 5), [4, 4, 4])
+
+
+def test_two_reservations_of_one_pool_that_both_get_more_volumes(world):
+    room = volumes(1, size=3, volume_type="disks-1"), volumes(1, size=2, volume_type="disks-1")
+    lease = world.lease(*room, hours=8)
+    world.run_to(NOON)
+    changes = tuple(ReservationChange(id=each.id, parameters={"amount": 2}) for each in lease.reservations)
+    world.manager.leases.update(lease.id, LeaseChange(reservations=changes))
+    assert (world.now(lease).degraded, quota(world, 1)) == (False, (10, 4))
