@@ -74,6 +74,30 @@ def test_servers_from_request_to_release(service: Deployment, nova: RealNova):
     assert nova.cloud.compute.flavor(reservation["id"]) is None
 
 
+@pytest.mark.nightly
+def test_servers_are_saved_before_the_end_whatever_flavor_they_have(service: Deployment, nova: RealNova):
+    lease = service.create(body={"reservations": [room(nova, name="work", amount=2, before_end="snapshot")]})
+    (reservation,) = service.reaches(lease["id"], "ACTIVE")["reservations"]
+    resized, _ = reservation["server_ids"]
+    user = openstack.access("demo").compute
+
+    def act(body: dict) -> None:
+        user.call("POST", f"/servers/{resized}/action", body=body)
+
+    act({"resize": {"flavorRef": nova.flavor}})
+    eventually(lambda: nova.cloud.booting.booted_server(resized).status, lambda status: status == "VERIFY_RESIZE")
+    act({"confirmResize": None})
+    eventually(lambda: nova.cloud.booting.booted_server(resized).status, lambda status: status == "ACTIVE")
+    assert len(of_flavor(nova, reservation["id"])) == 1
+
+    service.end(lease["id"])
+    service.reaches(lease["id"], "TERMINATED")
+    assert [nova.cloud.booting.booted_server(id_) for id_ in reservation["server_ids"]] == [None, None]
+    images = nova.cloud.compute.images_of_reservation(reservation["id"])
+    assert {each.metadata["blazar:server"] for each in images} == set(reservation["server_ids"])
+    assert {(each.status, each.project_id) for each in images} == {("active", nova.project)}
+
+
 @pytest.fixture
 def routed(nova: RealNova):
     """A network of the project with a router to an external one of this test's own; their ids."""
@@ -110,6 +134,7 @@ def registered(service: Deployment, routed: tuple[str, str], storage: RealStorag
             service.call("admin", "DELETE", f"/resources/{kind}/{each['id']}", version="1.2")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("registered")
 def test_a_server_has_a_network_a_volume_and_an_address_of_its_lease(
     service: Deployment, nova: RealNova, storage: RealStorage, routed: tuple[str, str]
@@ -123,7 +148,10 @@ def test_a_server_has_a_network_a_volume_and_an_address_of_its_lease(
     }
     data = {"resource_type": "virtual:volume", "size": 1, "volume_type": NAME}
     address = {"resource_type": "virtual:floatingip", "network_id": outside, "amount": 1}
-    lease = service.create(body={"reservations": [room(nova, name="web", **tied), lab, data, address]})
+    wanted = {"name": "work", "end_date": "+1h", "reservations": [room(nova, name="web", **tied), lab, data, address]}
+    made = service.call("demo", "POST", "/leases", wanted, version="1.2")
+    assert made.status == 201, made
+    lease = made["lease"]
     now = {each["resource_type"]: each for each in service.reaches(lease["id"], "ACTIVE")["reservations"]}
     (server_id,) = now["virtual:server"]["server_ids"]
     (volume_id,) = now["virtual:volume"]["volume_ids"]
@@ -142,6 +170,7 @@ def test_a_server_has_a_network_a_volume_and_an_address_of_its_lease(
     assert nova.cloud.segments.segment_networks(id=network) == ()
 
 
+@pytest.mark.nightly
 def test_what_belongs_to_others_is_refused_and_a_deletion_before_the_start_leaves_nothing(service, nova):
     foreign = {
         "image": nova.new_image(own=False),

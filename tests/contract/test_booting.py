@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +14,7 @@ import pytest
 
 from blazar.clouds.openstack import open_cloud
 from blazar.clouds.ports import BootedServer, BootImage, BootNetwork, Cloud, Flavor, ServerRequest
+from blazar.clouds.ports.quotas import OF_COMPUTE, OF_VOLUMES, Limit, Quota
 from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud, of_size
 from blazar.clouds.simulated.boot_state import BootImageState
 from blazar.clouds.simulated.state import NetworkState, SubnetState
@@ -170,7 +170,7 @@ def nova(request, tmp_path) -> Iterator[Nova]:
 
 
 def simulated_cloud(keeping: str, folder: Path) -> SimulatedCloud:
-    state = copy.deepcopy(of_size(2))
+    state = of_size(2)
     storage = MemoryStorage(state) if keeping == "memory" else FileStorage(folder / "cloud.json", state)
     return SimulatedCloud(storage, clock=ManualClock())
 
@@ -210,7 +210,7 @@ def test_a_server_is_booted_in_the_project_with_what_was_asked_for(nova, key):
     )
     made = booting.boot_server(nova.project, wanted)
     booting.delete_key(key)
-    assert settled(nova, made) == BootedServer(made, nova.project, "ACTIVE")
+    assert settled(nova, made) == BootedServer(made, nova.project, wanted.name, "ACTIVE")
     assert nova.shown(made) == {
         "tags": [TAG],
         "metadata": {"role": "web"},
@@ -328,3 +328,24 @@ def test_a_project_without_a_role_is_told(tmp_path):
 
 def test_user_data_is_not_in_the_text_of_a_request():
     assert USER_DATA not in repr(ServerRequest("s", "f", "i", "none", TAG, user_data=USER_DATA))
+
+
+def test_the_quotas_of_a_project_are_told_with_what_it_has(nova):
+    before = nova.cloud.quotas.compute_quotas(nova.project)
+    assert before.keys() == set(OF_COMPUTE)
+    nova.allow(before[Quota.SERVERS].used + 1)
+    server = nova.cloud.booting.boot_server(nova.project, a_request(nova))
+    settled(nova, server)
+    after = nova.cloud.quotas.compute_quotas(nova.project)
+    assert after[Quota.SERVERS] == Limit(before[Quota.SERVERS].used + 1, before[Quota.SERVERS].used + 1)
+    assert after[Quota.VCPUS].used > before[Quota.VCPUS].used
+    assert after[Quota.MEMORY_MB].used > before[Quota.MEMORY_MB].used
+    nova.cloud.compute.delete_server(server)
+    gone(nova, server)
+
+
+def test_networks_and_volumes_have_quotas_too(nova):
+    networks = nova.cloud.quotas.network_quotas(nova.project)
+    nova.new_network()
+    assert nova.cloud.quotas.network_quotas(nova.project)[Quota.NETWORKS].used == networks[Quota.NETWORKS].used + 1
+    assert nova.cloud.quotas.volume_quotas(nova.project).keys() == set(OF_VOLUMES)

@@ -145,6 +145,23 @@ def test_servers_are_listed_by_host_and_deleted_whatever_their_state(site, compu
     compute.delete_server("3e5e19b5-4ee1-4d0c-b1ee-000000000000")
 
 
+def test_the_servers_of_a_project_are_listed_with_their_states_on_hosts_or_on_none(site, compute):
+    host, other = site.hosts[:2]
+    running, stopped, broken = site.boot(host), site.boot(other, status="SHUTOFF"), site.boot(other, status="ERROR")
+    found = {server.id: server for server in compute.servers_of_project(site.project)}
+    assert {id_: (s.status, s.host) for id_, s in found.items()} == {
+        running.id: ("ACTIVE", host),
+        stopped.id: ("SHUTOFF", other),
+        broken.id: ("ERROR", other),
+    }
+    # Known, and none: what is shelved later can be told from what belongs to a reservation.
+    assert found[running.id].hints == frozenset()
+    site.shelve(running.id)
+    shelved = next(server for server in compute.servers_of_project(site.project) if server.id == running.id)
+    assert (shelved.status, shelved.host) == ("SHELVED_OFFLOADED", None)
+    assert compute.servers_of_project("3e5e19b54ee14d0cb1ee000000000000") == ()
+
+
 def test_a_snapshot_belongs_to_the_servers_project_and_is_found_by_reservation(site, compute, host):
     server = site.boot(host)
     name, reservation = "reserved_work", f"r-{server.id}"

@@ -57,7 +57,7 @@ class OpenStackBooting:
             return None
         item = found["server"]
         fault = str((item.get("fault") or {}).get("message", ""))
-        return BootedServer(item["id"], item["tenant_id"], item["status"], fault)
+        return BootedServer(item["id"], item["tenant_id"], item["name"], item["status"], fault)
 
     def boot_image(self, project_id: str, image_id: str) -> BootImage | None:
         """Return an image; one that the project cannot see is not found."""

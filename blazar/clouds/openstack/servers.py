@@ -20,6 +20,9 @@ SERVERS = "2.67"
 HINTS = "2.100"
 """The first that shows the scheduler hints of a server."""
 
+CELLS = "2.69"
+"""The first that says of which servers nothing is known because their cell is down; others leave them out."""
+
 RESERVATION = "blazar:reservation"
 
 _MIGRATION_STATES = {
@@ -63,6 +66,20 @@ class OpenStackServers:
     def servers_of_flavor(self, flavor_id: str) -> tuple[Server, ...]:
         """Return every server of every project that has a flavor, those on no host included; Nova's own order."""
         return self._servers({"all_tenants": "1", "flavor": flavor_id, "soft_deleted": "1"})
+
+    def servers_of_project(self, project_id: str) -> tuple[Server, ...]:
+        """Return every server of a project. CloudUnavailable if a cell is down, CloudRefused if Nova cannot say so.
+
+        The project is the only filter with which Nova shows servers of cells that are down.
+        """
+        query = {"all_tenants": "1", "project_id": project_id}
+        try:
+            items = list(self._nova.pages("/servers/detail", "servers", microversion=HINTS, params=query))
+        except VersionMissing:
+            items = list(self._nova.pages("/servers/detail", "servers", microversion=CELLS, params=query))
+        if unknown := sum(item.get("status") in (None, "UNKNOWN") or "name" not in item for item in items):
+            raise CloudUnavailable(f"a cell of Nova does not answer: {unknown} servers of the project are not known")
+        return tuple(_server(item) for item in items)
 
     def _servers(self, query: Mapping[str, str]) -> tuple[Server, ...]:
         found = self._nova.pages("/servers/detail", "servers", microversion=SERVERS, params=query)
@@ -193,6 +210,7 @@ def _server(item: Json) -> Server:
         extra_specs=dict(flavor.get("extra_specs") or {}),
         amounts=_amounts(flavor),
         created_at=item.get("created", ""),
+        hints=None if "scheduler_hints" not in item else _hinted(item),
     )
 
 
@@ -214,5 +232,9 @@ def _image(item: Json) -> Image:
 
 
 def _is_hinted(item: Json, reservation_id: str) -> bool:
+    return reservation_id in _hinted(item)
+
+
+def _hinted(item: Json) -> frozenset[str]:
     hint = (item.get("scheduler_hints") or {}).get("reservation")
-    return reservation_id in hint if isinstance(hint, list) else hint == reservation_id
+    return frozenset(map(str, hint)) if isinstance(hint, list) else frozenset({str(hint)} if hint else ())

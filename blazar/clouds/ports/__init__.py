@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports import booting, compute, hooks, network, placement, projects, segments, stacks, volumes
+from blazar.clouds.ports import booting, compute, hooks, network, placement, projects, quotas, segments, stacks, volumes
 from blazar.clouds.ports.booting import BootedServer, BootImage, Booting, BootNetwork, ServerRequest
 from blazar.clouds.ports.compute import (
     Aggregate,
@@ -38,6 +38,7 @@ from blazar.clouds.ports.network import FloatingIp, Network, NetworkInfo, Subnet
 from blazar.clouds.ports.others import OtherPorts
 from blazar.clouds.ports.placement import Placement, ReservedCapacity
 from blazar.clouds.ports.projects import Projects
+from blazar.clouds.ports.quotas import Limit, NoQuotas, Quota, Quotas
 from blazar.clouds.ports.segments import (
     NewSubnet,
     Port,
@@ -47,6 +48,7 @@ from blazar.clouds.ports.segments import (
     SegmentInUse,
     SegmentNetwork,
     SegmentRange,
+    SegmentRefused,
     Segments,
     Trunk,
 )
@@ -100,17 +102,22 @@ __all__ = [
     "Network",
     "NetworkInfo",
     "NewSubnet",
+    "Limit",
     "NoHooks",
+    "NoQuotas",
     "OtherPorts",
     "Placement",
     "PlannedResource",
     "Port",
     "Projects",
+    "Quota",
+    "Quotas",
     "ReservedCapacity",
     "Route",
     "Router",
     "Segment",
     "SegmentInUse",
+    "SegmentRefused",
     "SegmentNetwork",
     "SegmentRange",
     "Segments",
@@ -136,7 +143,10 @@ __all__ = [
 ]
 
 CHANGES = frozenset().union(
-    *(port.CHANGES for port in (booting, compute, placement, network, segments, projects, volumes, stacks, hooks))
+    *(
+        port.CHANGES
+        for port in (booting, compute, placement, network, segments, projects, quotas, volumes, stacks, hooks)
+    )
 )
 """The calls of all ports that change the cloud."""
 
@@ -154,4 +164,5 @@ class Cloud:
     stacks: Stacks
     booting: Booting
     hooks: Hooks = field(default_factory=NoHooks)
+    quotas: Quotas = field(default_factory=NoQuotas)
     others: OtherPorts = field(default_factory=OtherPorts)

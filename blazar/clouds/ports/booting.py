@@ -32,6 +32,7 @@ class BootedServer:
 
     id: str
     project_id: str
+    name: str
     status: str
     fault: str = ""
 

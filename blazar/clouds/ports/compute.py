@@ -49,7 +49,8 @@ class Server:
     """An instance. ``host`` is the service name of the host it is on (None: on none, as when shelved).
 
     ``flavor`` is the name of its flavor, which may be deleted; ``extra_specs`` and ``amounts`` are those of the flavor
-    when the server was booted or resized. ``created_at`` is ISO 8601.
+    when the server was booted or resized. ``created_at`` is ISO 8601. ``hints`` are the reservations that it was booted
+    into by a hint; None where that is not known.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Server:
     extra_specs: Mapping[str, str] = field(default_factory=dict, hash=False)
     amounts: Amounts = field(default_factory=Amounts)
     created_at: str = ""
+    hints: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,12 @@ class Servers(Protocol):
 
     def servers_of_flavor(self, flavor_id: str) -> tuple[Server, ...]:
         """Return every server of every project that has a flavor, whatever its state, the newest second first."""
+
+    def servers_of_project(self, project_id: str) -> tuple[Server, ...]:
+        """Return every server of a project with its hints, on hosts or on none; those in the recycle bin are left out.
+
+        CloudUnavailable also if a part of the cloud does not answer: then some are not known.
+        """
 
     def delete_server(self, server_id: str) -> None:
         """Begin to force-delete a server, also a locked or broken one. It is gone when it is no longer listed.

@@ -28,14 +28,16 @@ class BootState:
     """Images and key pairs.
 
     ``keys`` are the public keys of the service user by name, ``user_keys`` those of users by user and name
-    (``user/name``). ``most_servers`` is the quota of each project, None without a limit; so many of the next servers
-    as ``failing`` says get no host.
+    (``user/name``). ``most_servers``, ``most_vcpus`` and ``most_memory_mb`` are the quotas of each project, None for no
+    limit; so many of the next servers as ``failing`` says get no host.
     """
 
     images: dict[str, BootImageState] = field(default_factory=_images)
     keys: dict[str, str] = field(default_factory=dict)
     user_keys: dict[str, str] = field(default_factory=dict)
     most_servers: int | None = None
+    most_vcpus: int | None = None
+    most_memory_mb: int | None = None
     failing: int = 0
 
     @classmethod

@@ -32,9 +32,7 @@ class SimulatedBooting(SimulatedService):
             if flavor is None or not (flavor.public or project_id in flavor.projects):
                 raise CloudRefused(f"flavor {request.flavor_id} could not be found")
             _check_named(state, project_id, request)
-            count = sum(s.project_id == project_id and not s.is_gone(now) for s in state.servers.values())
-            if state.boot.most_servers is not None and count >= state.boot.most_servers:
-                raise CloudRefused("Quota exceeded for instances", cause=Cause(ReasonCode.QUOTA_EXCEEDED))
+            _check_quota(state, project_id, flavor, [s for s in state.servers.values() if not s.is_gone(now)])
             host = next((h for h in state.hosts.values() if self._has_room(state, h, flavor)), None)
             fails = host is None or state.boot.failing > 0 or _is_outside(state, request.networks)
             state.boot.failing = max(0, state.boot.failing - 1)
@@ -79,7 +77,7 @@ class SimulatedBooting(SimulatedService):
             status = found.status_at(now)
             outside = _is_outside(state, found.networks)
             why = "Failed to allocate the network(s)." if outside else "No valid host was found."
-            return BootedServer(found.id, found.project_id, status, why if status == "ERROR" else "")
+            return BootedServer(found.id, found.project_id, found.name, status, why if status == "ERROR" else "")
 
     def boot_image(self, project_id: str, image_id: str) -> BootImage | None:
         """Return an image."""
@@ -162,3 +160,14 @@ def _check_named(state: State, project_id: str, request: ServerRequest) -> None:
     for group in request.security_groups:
         if group != DEFAULT_GROUP:
             raise CloudRefused(f"security group {group} not found")
+
+
+def _check_quota(state: State, project_id: str, flavor: FlavorState, there: Collection[ServerState]) -> None:
+    mine = [server for server in there if server.project_id == project_id]
+    for name, most, wanted in (
+        ("instances", state.boot.most_servers, len(mine) + 1),
+        ("cores", state.boot.most_vcpus, sum(server.vcpus for server in mine) + flavor.vcpus),
+        ("ram", state.boot.most_memory_mb, sum(server.memory_mb for server in mine) + flavor.memory_mb),
+    ):
+        if most is not None and wanted > most:
+            raise CloudRefused(f"Quota exceeded for {name}", cause=Cause(ReasonCode.QUOTA_EXCEEDED))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -18,6 +17,7 @@ from blazar.clouds.simulated.network_users import NetworkUsers
 from blazar.clouds.simulated.operators import Operators
 from blazar.clouds.simulated.placement import SimulatedPlacement
 from blazar.clouds.simulated.projects import SimulatedProjects
+from blazar.clouds.simulated.quotas import SimulatedQuotas
 from blazar.clouds.simulated.segments import SimulatedSegments
 from blazar.clouds.simulated.servers import SimulatedServers
 from blazar.clouds.simulated.service import Calls, Durations
@@ -61,6 +61,7 @@ class SimulatedCloud:
         self.stacks = SimulatedStacks(calls, clock, self.durations)
         self.booting = SimulatedBooting(calls, clock, self.durations)
         self.hooks = SimulatedHooks(calls, clock, self.durations)
+        self.quotas = SimulatedQuotas(calls, clock, self.durations)
         self.users = Users(storage, clock)
         self.operators = Operators(storage, clock)
         self.network_users = NetworkUsers(storage, clock)
@@ -81,6 +82,7 @@ class SimulatedCloud:
             stacks=self.stacks,
             booting=self.booting,
             hooks=self.hooks,
+            quotas=self.quotas,
             others=self._others,
         )
 
@@ -88,7 +90,7 @@ class SimulatedCloud:
     def inspect(self) -> Iterator[State]:
         """Yield a copy of the whole state, without faults; the cloud does not change before the block ends."""
         with self._storage.open(to_change=False) as state:
-            yield copy.deepcopy(state)
+            yield state.copy()
 
     def change_state(self) -> AbstractContextManager[State]:
         """Open the state to change it in another way than by calls of a service, and without faults."""

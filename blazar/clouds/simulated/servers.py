@@ -6,6 +6,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from blazar.clouds.ports import Image, Migration, MigrationState, Server
@@ -52,6 +53,16 @@ class SimulatedServers(SimulatedService):
                 server_of(server, now)
                 for server in reversed(state.servers.values())
                 if server.flavor == flavor_id and flavor_id in state.flavors and not server.is_gone(now)
+            )
+
+    def servers_of_project(self, project_id: str) -> tuple[Server, ...]:
+        """Return every server of a project; the simulated Nova has one cell."""
+        with self._calls.reading("servers_of_project") as state:
+            now = self._clock.now()
+            return tuple(
+                replace(server_of(server, now), hints=frozenset({server.hint} if server.hint else ()))
+                for server in state.servers.values()
+                if server.project_id == project_id and not server.is_gone(now)
             )
 
     def delete_server(self, server_id: str) -> None:

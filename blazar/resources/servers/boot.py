@@ -8,7 +8,7 @@ are for users: they can change them, and nothing follows from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -34,6 +34,8 @@ MOST_LOOKS = 75
 
 QUOTA_PAUSE = timedelta(minutes=5)
 """When a project may have no more servers, its users have to mend that."""
+
+MEND_QUOTA = "delete one, or ask for a larger quota"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,18 @@ class Boot:
             self._booting.delete_key(_key_name(task))
         return left
 
+    def resized(self, task: Task, *, besides: Collection[str]) -> tuple[Server, ...]:
+        """Return the recorded servers to which their users have given another flavor, on whatever host they are."""
+        there = {server.id for server in self._compute.servers_of_flavor(task.reservation.id)}
+        ids = [id_ for id_ in Record.of(task.reservation.cloud_ids).ids if id_ not in there and id_ not in besides]
+        found = [server for id_ in ids if (server := self._booting.booted_server(id_)) is not None]
+        return tuple(Server(each.id, each.name, each.project_id, "", None, each.status) for each in found)
+
+    def gone(self, reservation_id: str, ids: Collection[str]) -> frozenset[str]:
+        """Return which servers of a reservation Nova does not know any more, whatever flavor they have."""
+        there = {server.id for server in self._compute.servers_of_flavor(reservation_id)}
+        return frozenset(id_ for id_ in ids if id_ not in there and self._booting.booted_server(id_) is None)
+
     def _looked(self, task: Task, record: Record, there: Mapping[str, Server]) -> Record:
         """Return a record after a look at the servers: of what was found, what is ready, and what has failed."""
         new = [id_ for id_ in reversed(list(there)) if id_ not in record.ids and id_ not in record.doomed]
@@ -183,7 +197,8 @@ class Boot:
         except CloudRefused as error:
             if error.cause.code is not ReasonCode.QUOTA_EXCEEDED:
                 raise
-            return NotYet(QUOTA_PAUSE, f"the project may have no more servers ({error.message})", error.cause)
+            why = f"the project may have no more servers ({error.message}); {MEND_QUOTA}"
+            return NotYet(QUOTA_PAUSE, why, error.cause)
 
     @contextmanager
     def _opened(self, task: Task, wanted: ServerParameters) -> Iterator[None]:

@@ -8,7 +8,7 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 
 from blazar.clouds.ports import Flavor
@@ -35,6 +35,7 @@ from blazar.resources.parameters import (
     whole_number,
 )
 from blazar.resources.references import RESERVATION, is_reference, reference_of
+from blazar.resources.volumes.parameters import VolumeParameters
 
 FLAVOR, IMAGE, NETWORKS, SOURCE = "flavor", "image", "networks", "source_flavor"
 KEY_NAME, PUBLIC_KEY, USER_DATA = "key_name", "public_key", "user_data"
@@ -127,7 +128,7 @@ class ServerParameters:
             user_data=_user_data(given[USER_DATA]),
             metadata=_metadata(given[METADATA]),
             security_groups=groups_of(given[GROUPS]),
-            volumes=_volumes(given[VOLUMES]),
+            volumes=_once(_volumes(given[VOLUMES])),
             floating_ip=_address(given[FLOATING_IP]),
             source_flavor=source,
             before_end=action,
@@ -170,7 +171,18 @@ class ServerParameters:
         """Return what they name of the same lease."""
         networks = () if isinstance(self.networks, str) else self.networks
         address = () if self.floating_ip is None else (self.floating_ip,)
-        return (*(each for each in networks if isinstance(each, Reference)), *self.volumes, *address)
+        volumes = (replace(each, misfit=self._misfit) for each in self.volumes)
+        return (*(each for each in networks if isinstance(each, Reference)), *volumes, *address)
+
+    def _misfit(self, volumes: Content) -> str:
+        """Return why a reservation of volumes cannot be named; empty if each server gets one of its volumes."""
+        wanted = VolumeParameters.of(volumes)
+        if not wanted.makes_volumes:
+            return "which is a quota: it has no volumes to attach; name one of the mode 'volume'"
+        if wanted.amount < self.amount:
+            there = f"{wanted.amount} volume{'s' if wanted.amount > 1 else ''}"
+            return f"which has {there} for {self.amount} servers; give it an amount of at least {self.amount}"
+        return ""
 
     def named(self, reservation_id: str, taken: Collection[str]) -> str:
         """Return the name of one more server: of several, with the first number that is not taken."""
@@ -259,6 +271,19 @@ def _volumes(value: object) -> tuple[Reference, ...]:
             pointer=f"/{VOLUMES}",
         )
     return tuple(reference_of(item, f"/{VOLUMES}/{index}", "virtual:volume") for index, item in enumerate(value))
+
+
+def _once(volumes: tuple[Reference, ...]) -> tuple[Reference, ...]:
+    """Return references to volumes; InvalidInput if one is named twice, as a volume is attached to a server once."""
+    named = [each.reservation for each in volumes]
+    for index, each in enumerate(volumes):
+        if each.reservation in named[:index]:
+            raise InvalidInput(
+                f"{VOLUMES} names reservation {quoted(each.reservation)} twice; name it once, and all its volumes are "
+                f"attached",
+                pointer=each.pointer,
+            )
+    return volumes
 
 
 def _address(value: object) -> Reference | None:

@@ -104,5 +104,9 @@ SCHEMA = a_request(
         "before_end": BEFORE_END,
     },
     required=("image",),
+    before_start=(
+        *("image", "name", "flavor", "vcpus", "memory_mb", "disk_gb", "affinity", "networks", "key_name", "public_key"),
+        *("user_data", "metadata", "security_groups", "volumes", "floating_ip"),
+    ),
     example={"flavor": "3", "image": "6f1e8a52-1111-4222-8333-444455556666", "key_name": "mine"},
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from blazar.clouds.ports import BootImage, Cloud
+from blazar.clouds.ports import BootImage, Cloud, Quota, Server
 from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.lease import Content, Json, Reservation, ReservationStatus
 from blazar.model.reasons import ReasonCode
@@ -14,13 +14,15 @@ from blazar.model.resource import Resource
 from blazar.resources.actions import BEFORE_END, RECHECK_SOON, deleting, updated, with_action
 from blazar.resources.aggregates.freepool import NotInFreepool
 from blazar.resources.base import Done, Given, NotYet, Progress, Reference, ResolutionNeeded, Task, Unusable
+from blazar.resources.gone import MadeById
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import REQUIREMENTS, Instances, policy_of
 from blazar.resources.instances.flavors import text_of
 from blazar.resources.instances.reservation_flavor import Template, template_of
 from blazar.resources.instances.virtual import SIZES
 from blazar.resources.parameters import by_service
-from blazar.resources.servers.boot import Boot, Record
+from blazar.resources.quotas import Needs
+from blazar.resources.servers.boot import MEND_QUOTA, Boot, Record
 from blazar.resources.servers.checks import ResolvedServers, ServerChecks
 from blazar.resources.servers.parameters import DEFAULTS, FLAVOR, IMAGE, KEY_NAME, PUBLIC_KEY, ServerParameters, plain
 from blazar.resources.servers.schema import SCHEMA
@@ -52,6 +54,7 @@ class VirtualServer(Instances):
         super().__init__(cloud, settings)
         self._checks = ServerChecks(cloud)
         self._boot = Boot(cloud)
+        self.quotas = cloud.quotas
 
     def read(self, content: Content) -> ServerParameters:
         """Return the parameters that a reservation keeps."""
@@ -106,6 +109,13 @@ class VirtualServer(Instances):
         """Return the networks, volumes and addresses of the same lease that the servers get."""
         return self.read(parameters).references
 
+    def needs(self, parameters: Content) -> Needs:
+        """Return the servers with their sizes, and a port for each network that is named."""
+        wanted = self.read(parameters)
+        ports = 0 if isinstance(wanted.networks, str) else len(wanted.networks)
+        each = {Quota.SERVERS: 1, Quota.VCPUS: wanted.vcpus, Quota.MEMORY_MB: wanted.memory_mb, Quota.PORTS: ports}
+        return {quota: amount * wanted.amount for quota, amount in each.items()}
+
     def template(self, parameters: Content) -> Template:
         """Return a template of the flavor, or of the sizes."""
         wanted = self.read(parameters)
@@ -138,8 +148,19 @@ class VirtualServer(Instances):
         record, waiting = booted
         if not starting and waiting.cause.code is ReasonCode.QUOTA_EXCEEDED:
             # Who asked for more waits for the answer, and can mend it.
-            raise Conflict(waiting.reason, public="the project may have no more servers", cause=waiting.cause)
+            raise Conflict(
+                waiting.reason, public=f"the project may have no more servers; {MEND_QUOTA}", cause=waiting.cause
+            )
         return replace(waiting, cloud_ids=_recorded(opened.cloud_ids, record))
+
+    def to_save(self, task: Task) -> tuple[Server, ...]:
+        """Return the servers that may have work on them, those too that have another flavor by now."""
+        found = super().to_save(task)
+        return (*found, *self._boot.resized(task, besides={server.id for server in found}))
+
+    def gone(self, made: MadeById) -> frozenset[str]:
+        """Return which servers are gone: one list for each reservation."""
+        return frozenset().union(*(self._boot.gone(id_, ids) for id_, ids in made.items()))
 
     def end(self, task: Task) -> Progress:
         """Ensure that all servers are gone, then flavor, server group, aggregate and reserved capacity."""

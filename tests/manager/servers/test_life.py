@@ -135,9 +135,9 @@ def test_a_server_that_is_built_for_too_long_is_made_again(world):
 
 
 def test_what_the_quota_refuses_is_tried_again_slowly_and_is_not_planned_again(world):
+    lease = world.lease(servers(2))
     with world.simulated.change_state() as state:
         state.boot.most_servers = 1
-    lease = world.lease(servers(2))
     world.run_to(NOON)
     start = world.now(lease).event(EventType.START)
     assert (start.cause.code, len(in_cloud(world))) == (ReasonCode.QUOTA_EXCEEDED, 1)
@@ -283,3 +283,32 @@ def test_before_the_end_images_of_the_servers_are_made(world):
     assert world.now(lease).event(EventType.BEFORE_END).status is EventStatus.DONE
     with world.simulated.inspect() as state:
         assert len(state.images) == 2
+
+
+def test_a_server_with_another_flavor_is_saved_before_the_end_as_the_others(world):
+    """It is deleted at the end as they are, so that its work would be lost."""
+    lease = world.lease(servers(2, name="web", before_end="snapshot"), before_end=NOON + HOUR)
+    world.run_to(NOON)
+    with world.simulated.change_state() as state:
+        resized = next(iter(state.servers.values()))
+        resized.flavor, resized.flavor_name = "42", "c1.small"
+    world.run_to(NOON + 3 * HOUR)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    with world.simulated.inspect() as state:
+        saved = {image.metadata["blazar:server"]: image.project_id for image in state.images.values()}
+    assert saved == dict.fromkeys(ids(world, lease), PROJECT)
+
+
+@pytest.mark.parametrize(
+    ("action", "told", "images"),
+    [("notification", True, 0), ("default", True, 0), ("none", False, 0), ("snapshot", True, 1)],
+)
+def test_each_action_before_the_end(world, action, told, images):
+    lease = world.lease(servers(name="web", before_end=action), before_end=NOON + HOUR)
+    world.run_to(NOON + HOUR + MINUTE)
+    assert ("lease.event.before_end_lease" in world.notifier.types) is told
+    with world.simulated.inspect() as state:
+        assert [image.name.endswith("web") for image in state.images.values()] == [True] * images
+    # It is a server until the end.
+    assert in_cloud(world).keys() == {"web"}
+    assert world.now(lease).status is LeaseStatus.ACTIVE

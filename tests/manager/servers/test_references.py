@@ -9,6 +9,7 @@ import pytest
 
 from blazar.model.errors import CloudUnavailable, InvalidInput
 from blazar.model.lease import EventType, LeaseStatus, ReservationStatus
+from blazar.model.requests import ReservationChange
 from tests import oracle
 from tests.world import NOON, PROJECT, World, a_network, addresses, servers, volumes
 
@@ -110,3 +111,32 @@ def test_references_to_what_is_not_meant_are_refused(world, more):
         a_lab(world, **more)
     assert world.manager.leases.all(None) == ()
     assert {each.project_id for each in world.simulated.network.floating_ips()} <= {PROJECT}
+
+
+@pytest.mark.parametrize(
+    ("amount", "disks", "named", "why"),
+    [
+        (1, {"mode": "quota", "amount": 1}, [1], "is a quota: it has no volumes"),
+        (2, {"amount": 1}, [1], "has 1 volume for 2 servers"),
+        (1, {"amount": 2}, [1, 1], "twice"),
+    ],
+)
+def test_volumes_that_the_servers_could_not_get_are_refused(world, amount, disks, named, why):
+    tied = [{"reservation": number} for number in named]
+    with pytest.raises(InvalidInput, match=why) as refused:
+        world.lease(servers(amount, volumes=tied), volumes(**disks), start=HOUR)
+    assert refused.value.pointer == f"/reservations/0/volumes/{len(named) - 1}"
+    assert world.manager.leases.all(None) == ()
+
+
+def test_before_the_start_there_stay_as_many_volumes_as_servers(world):
+    lease = world.lease(servers(2, volumes=[{"reservation": 1}]), volumes(2), start=HOUR)
+    of_servers, of_volumes = lease.reservations
+    for reservation, amount in ((of_servers, 3), (of_volumes, 1)):
+        with pytest.raises(InvalidInput, match="for [23] servers"):
+            world.change(lease, reservations=(ReservationChange(id=reservation.id, parameters={"amount": amount}),))
+    world.run_to(NOON + HOUR + MINUTE)
+    # From then on, volumes for new servers are for users to attach.
+    world.resize(lease, amount=3)
+    world.run_to(NOON + HOUR + 2 * MINUTE)
+    assert len(found_in(world)[0]) == 3

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 from blazar.clouds.ports import Flavor
@@ -22,7 +20,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINZkG171DjZbTnvAsKfM4N0lbLF16hJvVKq9E
 
 @pytest.fixture
 def simulated():
-    found = SimulatedCloud(MemoryStorage(copy.deepcopy(of_size(1))), clock=ManualClock())
+    found = SimulatedCloud(MemoryStorage(of_size(1)), clock=ManualClock())
     found.operators.offer_flavor(Flavor("tiny", "tiny", 1, 64, 0, public=True))
     found.operators.offer_flavor(Flavor("theirs", "theirs", 1, 64, 0))
     subnets = [SubnetState("s", "10.0.0.0/24")]
