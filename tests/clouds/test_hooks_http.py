@@ -102,6 +102,14 @@ def test_a_refusal_has_the_sentence_of_its_receiver_on_one_line(status, result):
     assert len(found.reason) < 300
 
 
+@pytest.mark.parametrize("action", [HookAction.END, HookAction.BEFORE_END])
+def test_only_a_start_says_that_something_cannot_be_used(action):
+    with receiver(answer(409, {"message": "nobody has it"})) as heard:
+        found = hooks().call_hook(a_call(heard.url, action))
+    assert found.result is HookResult.REFUSED
+    assert found.reason == "its hook refuses the call (409): nobody has it"
+
+
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_redirects_are_never_followed(status):
     with receiver(answer(204)) as elsewhere, receiver(answer(status, Location=elsewhere.url)) as heard:

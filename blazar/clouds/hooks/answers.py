@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from blazar.clouds.ports.hooks import HookAnswer, HookResult
+from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookResult
 from blazar.model.errors import CloudUnavailable
 from blazar.model.lease import Json
 
@@ -27,7 +27,13 @@ DEEPEST = 20
 LARGEST = 2**53
 
 
-def answer_of(status: int, retry_after: str | None, body: bytes | None, now: datetime) -> HookAnswer:
+MAY_BE_UNUSABLE = frozenset({HookAction.START, HookAction.HEALTH})
+"""What a hook may answer 409 to because of the state of its resource."""
+
+
+def answer_of(
+    action: HookAction, status: int, retry_after: str | None, body: bytes | None, now: datetime
+) -> HookAnswer:
     """Return what an answer means; ``body`` None if it is too long, or did not arrive whole. CloudUnavailable."""
     if status == 202:
         return HookAnswer(HookResult.NOT_YET, "it is not ready yet (202)", after=after_of(retry_after, now))
@@ -40,7 +46,7 @@ def answer_of(status: int, retry_after: str | None, body: bytes | None, now: dat
         return HookAnswer(
             HookResult.REFUSED, f"its hook answered {status}, a redirect, which is never followed; correct the URL"
         )
-    if status == 409:
+    if status == 409 and action in MAY_BE_UNUSABLE:
         return HookAnswer(HookResult.UNUSABLE, f"its hook says that it cannot be used at present (409){said}")
     return HookAnswer(HookResult.REFUSED, f"its hook refuses the call ({status}){said}")
 

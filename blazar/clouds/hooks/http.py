@@ -106,7 +106,7 @@ class HttpHooks:
         except (OSError, http.client.HTTPException, ValueError) as error:
             # Without the library's own message, which may have the URL.
             raise CloudUnavailable(f"its hook {_why(error)}") from None
-        return answer_of(status, retry_after, text, datetime.fromtimestamp(self._now(), UTC))
+        return answer_of(call.action, status, retry_after, text, datetime.fromtimestamp(self._now(), UTC))
 
     def _exchanged(
         self, parts: SplitResult, headers: dict[str, str], body: bytes, seconds: float

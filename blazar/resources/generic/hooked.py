@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import replace
 from typing import Protocol
 
-from blazar.clouds.ports import HookAnswer, HookCall, HookResult, Hooks
+from blazar.clouds.ports import HookAnswer, Hooks
 from blazar.model.demand import Demand
-from blazar.model.errors import BlazarError, ClaimLost, CloudRefused, CloudUnavailable, Conflict, InvalidInput
+from blazar.model.errors import CloudRefused, Conflict, InvalidInput
 from blazar.model.lease import Content, EventType, LeaseStatus, ReservationStatus
 from blazar.model.requirements import Requirement, keys, matches
 from blazar.model.resource import Resource, ResourceKind, noun
 from blazar.resources.actions import action_of
 from blazar.resources.base import Action, Done, NotYet, Progress, Task, Unusable
 from blazar.resources.generic import messages
+from blazar.resources.generic.calling import called
 from blazar.resources.generic.parameters import HOOK_URL, MAX, PROPERTIES
 
 LOG = logging.getLogger(__name__)
@@ -51,30 +50,6 @@ class Wanted(Protocol):
     @property
     def requirement(self) -> Requirement:
         """Return what a resource must have."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What the hooks of several resources answered, by the resource."""
-
-    done: list[tuple[Resource, HookAnswer]] = field(default_factory=list)
-    waiting: list[tuple[Resource, HookAnswer]] = field(default_factory=list)
-    unusable: dict[int, str] = field(default_factory=dict)
-    failures: list[BlazarError] = field(default_factory=list)
-
-    def raise_failure(self) -> None:
-        """Raise what went wrong, a refusal first: a retry does not help there."""
-        for failure in sorted(self.failures, key=lambda each: isinstance(each, CloudUnavailable)):
-            text = "; ".join(each.message for each in self.failures)
-            raise type(failure)(text, cause=failure.cause) from failure
-
-    @property
-    def not_yet(self) -> NotYet | None:
-        """Return when to ask again; None if nothing is waited for."""
-        if not self.waiting:
-            return None
-        after = min((answer.after for _, answer in self.waiting), default=timedelta(0))
-        return NotYet(after, "; ".join(f"{resource.name}: {answer.reason}" for resource, answer in self.waiting))
 
 
 class Hooked(ABC):
@@ -168,7 +143,7 @@ class Hooked(ABC):
             return self._former_ended(task, undoing=True) or Done()
 
     def _ensured(self, task: Task, *, undoing: bool = False) -> Progress:
-        tally = self._tally(task.resources, lambda r: messages.start(task, r, undoing=undoing))
+        tally = called(self._hooks, task.resources, lambda r: messages.start(task, r, undoing=undoing))
         if tally.unusable:
             raise Unusable(tally.unusable)
         tally.raise_failure()
@@ -182,7 +157,7 @@ class Hooked(ABC):
         """Announce the end to the hook of each resource, unless the action is none."""
         if self.action(task.reservation.parameters) is Action.NONE:
             return Done()
-        tally = self._tally(task.resources, lambda r: messages.before_end(task, r))
+        tally = called(self._hooks, task.resources, lambda r: messages.before_end(task, r))
         tally.failures += [CloudRefused(reason) for reason in tally.unusable.values()]
         tally.raise_failure()
         return tally.not_yet or Done()
@@ -194,7 +169,7 @@ class Hooked(ABC):
         """
         if _never_started(task):
             return Done()
-        tally = self._tally((*task.resources, *task.former), lambda r: messages.end(task, r))
+        tally = called(self._hooks, (*task.resources, *task.former), lambda r: messages.end(task, r))
         tally.failures += [CloudRefused(reason) for reason in tally.unusable.values()]
         tally.raise_failure()
         return tally.not_yet or Done()
@@ -205,7 +180,7 @@ class Hooked(ABC):
         A resource that has failed, and does not answer, keeps nobody from using the others: it is taken back at the
         end of the reservation.
         """
-        tally = self._tally(task.former, lambda r: messages.replaced(task, r, undoing=undoing))
+        tally = called(self._hooks, task.former, lambda r: messages.replaced(task, r, undoing=undoing))
         failed = {resource.id for resource in task.former if resource.failure is not None}
         tally.failures += [CloudRefused(reason) for id_, reason in tally.unusable.items() if id_ not in failed]
         for error in tally.failures:
@@ -213,35 +188,6 @@ class Hooked(ABC):
         if failed < {resource.id for resource in task.former}:
             tally.raise_failure()
         return tally.not_yet
-
-    def _tally(
-        self,
-        resources: Iterable[Resource],
-        message: Callable[[Resource], HookCall],
-    ) -> Tally:
-        """Call the hook of each resource, whatever the others answer. ClaimLost."""
-        tally = Tally()
-        for resource in resources:
-            if not messages.url_of(resource):
-                tally.done.append((resource, HookAnswer(HookResult.DONE)))
-                continue
-            try:
-                answer = self._hooks.call_hook(message(resource))
-            except ClaimLost:
-                raise
-            except BlazarError as error:
-                tally.failures.append(type(error)(f"{resource.name}: {error.message}", cause=error.cause))
-                continue
-            match answer.result:
-                case HookResult.DONE:
-                    tally.done.append((resource, answer))
-                case HookResult.NOT_YET:
-                    tally.waiting.append((resource, answer))
-                case HookResult.UNUSABLE:
-                    tally.unusable[resource.id] = f"{resource.name}: {answer.reason}"
-                case HookResult.REFUSED:
-                    tally.failures.append(CloudRefused(f"{resource.name}: {answer.reason}"))
-        return tally
 
 
 def _never_started(task: Task) -> bool:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from blazar.resources.schemas import COUNT, NOTICE, REQUIREMENT, a_request
+from blazar.resources.schemas import COUNT, INSTEAD_OF, NOTICE, REQUIREMENT, a_request
 
 SCHEMA = a_request(
     {
@@ -15,11 +15,16 @@ SCHEMA = a_request(
             "description": "the class of the resources, such as microscope",
         },
         "min": {**COUNT, "title": "Whole resources, at least"},
-        "max": {**COUNT, "title": "Whole resources, at most"},
-        "amount": {**COUNT, "title": "Or units of a shared one"},
+        "max": {
+            **COUNT,
+            "title": "Whole resources, at most",
+            "description": "a whole number from 1; as many as at least, if it is left out",
+        },
+        "amount": {**COUNT, "title": "Units of a shared one", INSTEAD_OF: ["min", "max"]},
         "resource_properties": REQUIREMENT,
         "before_end": NOTICE,
     },
     required=("class",),
+    fixed=("class",),
     example={"class": "microscope", "min": 1, "max": 2, "resource_properties": [">", "$lens", "40"]},
 )
