@@ -72,27 +72,48 @@ class Rank(IntEnum):
     NETWORK = 3
 
 
+def fits_always(parameters: Content) -> str:
+    """Return that nothing keeps a reservation from being named."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """Another reservation of the same lease, which parameters name by ``{"reservation": …}``.
 
     ``pointer`` is the JSON pointer of that object in the parameters, as ``/networks/0``. ``reservation`` is the id; in
     a request for a new lease, which has no ids yet, the index among its reservations, from 0. ``resource_types`` are
-    the types that it may be of: none for any.
+    the types that it may be of: none for any. ``misfit`` tells from the parameters of the other why it cannot be named
+    here, as the end of a sentence that begins with its id; empty if it can. It is asked when a lease is made, and
+    before the start when a request changes one of the two.
     """
 
     pointer: str
     reservation: str | int
     resource_types: tuple[str, ...] = ()
+    misfit: Callable[[Content], str] = field(default=fits_always, compare=False, repr=False)
 
 
-Shares = Callable[[Collection[int]], Mapping[int, Amounts]]
-"""Returns amounts of resources, for calendar ids."""
+Shares = Callable[[Collection[int]], Mapping[int, Mapping[str, Amounts]]]
+"""Returns amounts of resources, for calendar ids, by reservation."""
 
 
-def no_shares(resource_ids: Collection[int]) -> Mapping[int, Amounts]:
+def no_shares(resource_ids: Collection[int]) -> Mapping[int, Mapping[str, Amounts]]:
     """Return nothing: the project has no other reservation."""
     return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a reservation in use had before a change: its parameters, and its count on each resource, by calendar id.
+
+    ``begun`` are the reservations of the lease that the same change has started before, as they were started: what is
+    made for these is there, and may still be undone, too.
+    """
+
+    parameters: Content
+    counts: Mapping[int, int]
+    begun: tuple[Task, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +128,11 @@ class Task:
     ``turns`` says by calendar id how often each was assigned to it, or its count changed, since the lease began.
 
     ``shares``, for a type that ``ReadsShares``, returns what other reservations of the project that are in use have of
-    resources, by calendar id, at the moment of the call, which costs a statement.
+    resources, by calendar id and reservation, at the moment of the call, which costs a statement.
 
-    ``undoable``: this is a change of a reservation in use, which may still be undone. A start that has to do what
-    cannot be undone leaves that out, and says where it has (``Done.left``): it is called again when the change is
-    final.
+    ``before``: this is a change of a reservation in use, which may still be undone, and what the reservation had before
+    it. A start that has to do what cannot be undone leaves that out, and says where it has (``Done.left``): it is
+    called again when the change is final.
     """
 
     lease: Lease
@@ -122,7 +143,12 @@ class Task:
     former: tuple[Resource, ...] = ()
     turns: Mapping[int, int] = field(default_factory=dict)
     shares: Shares = field(default=no_shares, compare=False, repr=False)
-    undoable: bool = False
+    before: Before | None = None
+
+    @property
+    def undoable(self) -> bool:
+        """Return whether this may still be undone."""
+        return self.before is not None
 
     def referent(self, reservation_id: str) -> Reservation:
         """Return the reservation of the lease that a reference names: at a start it is active, with its cloud ids."""
@@ -177,7 +203,9 @@ class Unusable(Exception):
 
 
 class ResourceType(Protocol):
-    """A resource type: the least that it must have. The protocols below are what it may have besides.
+    """A resource type: the least that it must have. Besides it ``TakesResources`` or ``Expands``, one of the two.
+
+    The other protocols below are what it may have.
 
     ``start`` and ``end`` (and ``prepare``, ``before_end`` and ``restore``) are idempotent: they read the present state
     and change it to the desired one, so that a retry after a crash at any point completes the work. They raise
@@ -190,7 +218,7 @@ class ResourceType(Protocol):
 
     @property
     def kind(self) -> ResourceKind:
-        """The kind of resource that reservations of this type take."""
+        """The kind of resource that reservations of this type take; the API lists it with that."""
 
     def parameters(self, given: Given) -> Content:
         """Return the parameters of a new reservation, checked and completed; InvalidInput names the field.
@@ -198,17 +226,22 @@ class ResourceType(Protocol):
         ``given`` is resolved.
         """
 
-    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
-        """Return what a reservation demands of the calendar.
-
-        ``known`` are the properties that some resource has; a requirement on any other raises InvalidInput.
-        """
-
     def start(self, task: Task) -> Progress:
         """Ensure that the project can use the resources, and no others."""
 
     def end(self, task: Task) -> Progress:
         """Ensure that nothing of the reservation is left: use ended, resources returned, cloud objects deleted."""
+
+
+@runtime_checkable
+class TakesResources(Protocol):
+    """A type whose reservations take resources themselves."""
+
+    def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
+        """Return what a reservation demands of the calendar.
+
+        ``known`` are the properties that some resource has; a requirement on any other raises InvalidInput.
+        """
 
 
 @runtime_checkable
@@ -268,9 +301,9 @@ class Child:
 
 @runtime_checkable
 class Expands(Protocol):
-    """A type that takes no resources of its own: its reservations are made of others, of other types.
+    """A type that takes no resources itself: its reservations are made of others, of other types.
 
-    These are made and booked with it, start before it and end after it; ``demand`` is never called.
+    These are made and booked with it, start before it and end after it. Only their dates change.
     """
 
     def children(self, parameters: Content) -> tuple[Child, ...]:
@@ -297,94 +330,4 @@ class Changes(Protocol):
         """Return what a reservation that holds resources demands after a change.
 
         Raises Conflict for what cannot be changed in the reservation's state, and UsageNeeded.
-        """
-
-
-@runtime_checkable
-class ReportsUse(Protocol):
-    """A type that can tell what is in use, so that this is not replaced. Without it nothing counts as in use."""
-
-    def in_use(self, task: Task) -> Mapping[int, int]:
-        """Return the count in use of each resource, by calendar id."""
-
-
-@runtime_checkable
-class Prepares(Protocol):
-    """A type that makes something in the cloud before the start. Without it nothing is there until the start."""
-
-    def must_prepare_again(self, before: Content, after: Content) -> bool:
-        """Return whether a change before the start changes what ``prepare`` creates."""
-
-    def prepare(self, task: Task) -> Content:
-        """Ensure what must exist before the start; return the cloud ids to store."""
-
-
-@runtime_checkable
-class ChoosesAction(Protocol):
-    """A type whose reservations name their action before the end. Without it the notification is sent."""
-
-    def action(self, parameters: Content) -> Action:
-        """Return the action before the end of a reservation."""
-
-
-@runtime_checkable
-class SavesWork(Protocol):
-    """A type that does more before the end than to notify."""
-
-    def before_end(self, task: Task) -> Progress:
-        """Do what the reservation's ``before_end`` action says."""
-
-
-@runtime_checkable
-class Restores(Protocol):
-    """A type that undoes a failed change otherwise than by ``start`` with the resources from before it."""
-
-    def restore(self, task: Task, surplus: tuple[Resource, ...]) -> Progress:
-        """Undo a failed change: ensure the reservation as in ``task``, and that the ``surplus`` resources are
-        returned."""
-
-
-@runtime_checkable
-class ReadsHistory(Protocol):
-    """A type whose cloud cannot be asked what a reservation has: it is told what the reservation had before.
-
-    Without it tasks have no ``former`` resources and no ``turns``: those cost a statement.
-    """
-
-    @property
-    def reads_history(self) -> bool:
-        """Return whether tasks need them."""
-
-
-@runtime_checkable
-class ReadsShares(Protocol):
-    """A type with limits in the cloud that are for all reservations of a project together.
-
-    Without it the ``shares`` of tasks are always empty.
-    """
-
-    @property
-    def reads_shares(self) -> bool:
-        """Return whether tasks need them."""
-
-
-@runtime_checkable
-class ListsProjects(Protocol):
-    """A type that lets projects use something in the cloud which has no mark of a reservation, as a quota.
-
-    Without it the sweep finds nothing of that.
-    """
-
-    def projects_in_cloud(self, resources: Collection[Resource]) -> Mapping[int, frozenset[str]]:
-        """Return the projects that can use each resource, by calendar id; as ``reservations_in_cloud``."""
-
-
-@runtime_checkable
-class ListsReservations(Protocol):
-    """A type that can list the reservations that have something in the cloud. Without it the sweep finds nothing."""
-
-    def reservations_in_cloud(self, resources: Collection[Resource]) -> frozenset[str]:
-        """Return the ids of the reservations that have anything in the cloud.
-
-        ``resources`` are all registered ones of its kind. The number of calls does not depend on that of reservations.
         """

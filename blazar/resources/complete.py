@@ -18,31 +18,40 @@ from blazar.resources.base import (
     Action,
     Changes,
     Child,
-    ChoosesAction,
     DescribesParameters,
     Done,
     Expands,
     Given,
-    ListsProjects,
-    ListsReservations,
     NotYet,
-    Prepares,
     Progress,
     Rank,
     Ranked,
-    ReadsHistory,
-    ReadsShares,
     Reference,
     Refers,
-    ReportsUse,
     Requires,
     Resolves,
     ResourceType,
-    Restores,
-    SavesWork,
+    TakesResources,
     Task,
     Unusable,
 )
+from blazar.resources.capabilities import able
+from blazar.resources.gone import MadeById, TellsGone
+from blazar.resources.in_projects import ListsInProjects
+from blazar.resources.named import NamesOnce
+from blazar.resources.optional import (
+    ChoosesAction,
+    ListsProjects,
+    ListsReservations,
+    Prepares,
+    ReadsHistory,
+    ReadsShares,
+    ReportsUse,
+    Restores,
+    SavesWork,
+)
+from blazar.resources.probes import ProbesUse, States
+from blazar.resources.quotas import Needs, NeedsQuota, NeedsQuotaAsPart
 from blazar.resources.references import reservation_at
 from blazar.resources.schemas import check_schemas
 
@@ -51,26 +60,37 @@ class CompleteType:
     """A resource type with all capabilities; the protocols in ``base`` say what each does."""
 
     def __init__(self, plain: ResourceType) -> None:
+        check_form(plain)
         self.resource_type = plain.resource_type
         self.kind: ResourceKind = plain.kind
-        self.schema = plain.schema if isinstance(plain, DescribesParameters) else None
-        self.reads_history = isinstance(plain, ReadsHistory) and plain.reads_history
-        self.reads_shares = isinstance(plain, ReadsShares) and plain.reads_shares
-        self.rank = plain.rank if isinstance(plain, Ranked) else Rank.COMPUTE
+        described, ranked = able(plain, DescribesParameters), able(plain, Ranked)
+        history, shares = able(plain, ReadsHistory), able(plain, ReadsShares)
+        self.schema = None if described is None else described.schema
+        self.reads_history = history is not None and history.reads_history
+        self.reads_shares = shares is not None and shares.reads_shares
+        self.rank = Rank.COMPUTE if ranked is None else ranked.rank
+        named = able(plain, NamesOnce)
+        self.unique = None if named is None else named.unique
         self._plain = plain
-        # Asked once: the check of a protocol looks at every member.
-        self._resolves = plain if isinstance(plain, Resolves) else None
-        self._requires = plain if isinstance(plain, Requires) else None
-        self._refers = plain if isinstance(plain, Refers) else None
-        self._expands = plain if isinstance(plain, Expands) else None
-        self._changes = plain if isinstance(plain, Changes) else None
-        self._reports_use = plain if isinstance(plain, ReportsUse) else None
-        self._prepares = plain if isinstance(plain, Prepares) else None
-        self._chooses_action = plain if isinstance(plain, ChoosesAction) else None
-        self._saves_work = plain if isinstance(plain, SavesWork) else None
-        self._restores = plain if isinstance(plain, Restores) else None
-        self._lists = plain if isinstance(plain, ListsReservations) else None
-        self._lists_projects = plain if isinstance(plain, ListsProjects) else None
+        self._needs_quota = able(plain, NeedsQuota)
+        self._needs_as_part = able(plain, NeedsQuotaAsPart)
+        self.quotas = None if self._needs_quota is None else self._needs_quota.quotas
+        self._resolves = able(plain, Resolves)
+        self._requires = able(plain, Requires)
+        self._refers = able(plain, Refers)
+        self._takes = able(plain, TakesResources)
+        self._expands = able(plain, Expands)
+        self._changes = able(plain, Changes)
+        self._reports_use = able(plain, ReportsUse)
+        self._prepares = able(plain, Prepares)
+        self._chooses_action = able(plain, ChoosesAction)
+        self._saves_work = able(plain, SavesWork)
+        self._restores = able(plain, Restores)
+        self._lists = able(plain, ListsReservations)
+        self._lists_projects = able(plain, ListsProjects)
+        self._lists_in_projects = able(plain, ListsInProjects)
+        self._probes_use = able(plain, ProbesUse)
+        self._tells_gone = able(plain, TellsGone)
         if self.schema is not None:
             check_schemas(f"schema of the type {self.resource_type}", [dict(self.schema)])
 
@@ -92,6 +112,14 @@ class CompleteType:
             raise TypeError(f"children of {self.resource_type} returned none; give at least one")
         return found
 
+    def needs(self, parameters: Content) -> Needs:
+        """Return what a reservation needs of the quotas of its project; by default nothing."""
+        return {} if self._needs_quota is None else self._needs_quota.needs(parameters)
+
+    def needs_as_part(self, parameters: Content) -> Needs:
+        """Return what a reservation needs besides if another is made of it; by default nothing."""
+        return {} if self._needs_as_part is None else self._needs_as_part.needs_as_part(parameters)
+
     def within(self, region: str) -> CompleteType:
         """Return the type of one region; there is one."""
         return self
@@ -101,8 +129,10 @@ class CompleteType:
         return self._storable("parameters", self._plain.parameters(given))
 
     def demand(self, parameters: Content, *, known: frozenset[str]) -> Demand:
-        """Return what a reservation demands of the calendar; InvalidInput."""
-        return self._of_kind("demand", self._plain.demand(parameters, known=known))
+        """Return what a reservation demands of the calendar; InvalidInput. Not for a type that ``expands``."""
+        if self._takes is None:
+            raise TypeError(f"{self.resource_type} takes no resources itself: ask for the demand of its children")
+        return self._of_kind("demand", self._takes.demand(parameters, known=known))
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project can use the resources, and no others."""
@@ -168,6 +198,24 @@ class CompleteType:
         """Return the count in use of each resource, by calendar id; by default none."""
         return self._reports_use.in_use(task) if self._reports_use else {}
 
+    @property
+    def probes_use(self) -> bool:
+        """Return whether it can tell what users have in a reservation."""
+        return self._probes_use is not None
+
+    def probe(self, task: Task) -> States | None:
+        """Return how many things users have in a reservation in use, by state; None if it cannot tell."""
+        return None if self._probes_use is None else self._probes_use.probe(task)
+
+    @property
+    def tells_gone(self) -> bool:
+        """Return whether it can tell what is gone of what it has made."""
+        return self._tells_gone is not None
+
+    def gone(self, made: MadeById) -> frozenset[str]:
+        """Return which of the ids of what it has made the cloud does not have any more; by default none is known."""
+        return frozenset() if self._tells_gone is None else frozenset(self._tells_gone.gone(made))
+
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether a change before the start changes what ``prepare`` creates; by default not."""
         return self._prepares is not None and self._prepares.must_prepare_again(before, after)
@@ -199,6 +247,17 @@ class CompleteType:
     def projects_in_cloud(self, resources: Collection[Resource]) -> Mapping[int, frozenset[str]]:
         """Return the projects that can use resources by what has no mark; by default none is known."""
         return self._lists_projects.projects_in_cloud(resources) if self._lists_projects else {}
+
+    @property
+    def lists_in_projects(self) -> bool:
+        """Return whether it can list what is in projects."""
+        return self._lists_in_projects is not None
+
+    def reservations_in_projects(self, projects: Collection[str]) -> frozenset[str]:
+        """Return the reservations that have something in these projects; by default none is known."""
+        if self._lists_in_projects is None:
+            return frozenset()
+        return frozenset(self._lists_in_projects.reservations_in_projects(projects))
 
     def _progress(self, method: str, value: Progress) -> Progress:
         if isinstance(value, NotYet):
@@ -242,6 +301,16 @@ CAPABILITIES: tuple[type, ...] = (
     Restores,
 )
 """The protocols that a type has whole, or not at all."""
+
+
+def check_form(plain: object) -> None:
+    """Raise InvalidInput unless a type, or its class, takes resources itself or is made of others: one of these."""
+    takes, expands = hasattr(plain, "demand"), hasattr(plain, "children")
+    if takes == expands:
+        has = "both demand and children" if takes else "neither demand nor children"
+        raise InvalidInput(f"it has {has}: a type takes resources itself, or is made of others")
+    if expands and hasattr(plain, "demand_again"):
+        raise InvalidInput("it has children and demand_again: what is made of others changes in its dates only")
 
 
 def required_properties(types: Mapping[str, CompleteType], reservation: Reservation) -> frozenset[str]:

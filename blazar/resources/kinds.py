@@ -19,6 +19,7 @@ from blazar.model.requests import Registration
 from blazar.model.resource import PropertyValue, Resource, ResourceDetails, ResourceInventory, ResourceKind, noun
 from blazar.model.resource_kinds import GENERAL_FIELDS, KindDescription, KindShape
 from blazar.model.resource_pages import Candidate
+from blazar.resources.capabilities import able
 from blazar.resources.schemas import check_schemas
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -73,11 +74,14 @@ class Polled:
 
     ``failures`` says by name how resources have failed, None if healthy; one that is missing here has vanished. A poll
     that names none of the registered resources is ignored: the cloud can hardly have lost all of them at once.
-    ``details`` are the cloud's data of resources by calendar id, where they differ from those stored.
+    ``details`` are the cloud's data of resources by calendar id, where they differ from those stored. ``unseen`` are
+    the names of healthy resources of which a start has found out what no poll can see: they stay failed for an hour,
+    so that few starts fail on them and nobody has to enable them again.
     """
 
     failures: Mapping[str, str | None]
     details: Mapping[int, ResourceDetails] = field(default_factory=dict)
+    unseen: frozenset[str] = frozenset()
 
 
 class Kind(Protocol):
@@ -164,14 +168,14 @@ class CompleteKind:
 
     def __init__(self, plain: Kind) -> None:
         self.kind = plain.kind
-        self.own_properties = plain.own_properties if isinstance(plain, HasOwnProperties) else frozenset[str]()
+        owning = able(plain, HasOwnProperties)
+        self.own_properties = frozenset[str]() if owning is None else owning.own_properties
         self.shape = _shape(plain)
         self._plain = plain
-        # Asked once: the check of a protocol looks at every member.
-        self._enters = plain if isinstance(plain, Enters) else None
-        self._polls = plain if isinstance(plain, Polls) else None
-        self._refreshes = plain if isinstance(plain, Refreshes) else None
-        self._lists = plain if isinstance(plain, ListsCandidates) else None
+        self._enters = able(plain, Enters)
+        self._polls = able(plain, Polls)
+        self._refreshes = able(plain, Refreshes)
+        self._lists = able(plain, ListsCandidates)
 
     def described(self, types: Mapping[str, Json | None]) -> KindDescription:
         """Return what users read of the kind; ``types`` are those that reserve it, with their schemas, where known."""

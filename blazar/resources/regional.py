@@ -23,6 +23,7 @@ from blazar.resources.base import Given, Progress, ResourceType, Task
 from blazar.resources.complete import CompleteType
 from blazar.resources.kinds import CloudResource, CompleteKind, Kind, Polled, Uses
 from blazar.resources.parameters import quoted
+from blazar.resources.probes import States
 
 T = TypeVar("T")
 
@@ -69,6 +70,10 @@ class RegionalType(CompleteType):
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return the count in use of each resource, by calendar id."""
         return self.within(task.reservation.region).in_use(task)
+
+    def probe(self, task: Task) -> States | None:
+        """Return how many things users have in a reservation in use, by state; None if it cannot tell."""
+        return self.within(task.reservation.region).probe(task)
 
     def prepare(self, task: Task) -> Content:
         """Ensure what must exist before the start."""

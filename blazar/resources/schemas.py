@@ -3,7 +3,9 @@
 
 A schema is that of an object whose fields are parameters. Errors quote the ``description`` of a field after "give";
 forms show its ``title``. A field with a ``default`` has this value if it is left out. Some have a ``format`` for forms:
-``requirement`` is a requirement on properties.
+``requirement`` is a requirement on properties. ``x-changeable`` is ``never`` for a field that cannot be changed, and
+``before-start`` for one that cannot be changed in use; of others, what is free and in use decides. ``x-instead-of``
+names the fields that one is given instead of.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from blazar.resources.actions import SERVER_ACTIONS
 from blazar.resources.parameters import MOST
 
 Schema = dict[str, Any]
+
+CHANGEABLE, BEFORE_START, NEVER = "x-changeable", "before-start", "never"
+INSTEAD_OF = "x-instead-of"
 
 COUNT: Schema = {"type": "integer", "minimum": 1, "maximum": MOST, "description": "a whole number from 1"}
 SIZE: Schema = {"type": "integer", "minimum": 0, "maximum": MOST, "description": "a whole number"}
@@ -48,13 +53,26 @@ NOTICE = a_choice("default", "none", "notification", title="At the end")
 """The action before the end of what has no servers."""
 
 
-def a_request(fields: Schema, *, required: tuple[str, ...] = (), example: Schema) -> Schema:
-    """Return the schema of the parameters of a new reservation: these fields and no others."""
+def a_request(
+    fields: Schema,
+    *,
+    required: tuple[str, ...] = (),
+    before_start: tuple[str, ...] = (),
+    fixed: tuple[str, ...] = (),
+    example: Schema,
+) -> Schema:
+    """Return the schema of the parameters of a new reservation: these fields and no others.
+
+    Those ``before_start`` can be changed only before the start, those that are ``fixed`` never.
+    """
+    marks = {**dict.fromkeys(before_start, BEFORE_START), **dict.fromkeys(fixed, NEVER)}
     return {
         "type": "object",
         "required": list(required),
         "additionalProperties": False,
-        "properties": fields,
+        "properties": {
+            name: {**field, CHANGEABLE: marks[name]} if name in marks else field for name, field in fields.items()
+        },
         "description": "an object with resource_type and the fields of that type",
         "examples": [example],
     }

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.util import LRUCache
 
@@ -30,10 +31,16 @@ def new_sqlite(path: Path) -> Engine:
 def sqlite_engine(path: Path) -> Engine:
     """Return an engine on a SQLite database that is there."""
     engine = connect(f"sqlite:///{path}")
+    event.listen(engine, "connect", _need_not_outlive_the_machine)
     # Statements are remembered by dialect. This one has no state of a connection, and nothing listens to it.
     engine.dialect = _migrated()[1].dialect
     engine.update_execution_options(compiled_cache=_statements)
     return engine
+
+
+def _need_not_outlive_the_machine(connection: Any, _: object) -> None:
+    # A test waits for the disk otherwise, each time that the last connection is closed.
+    connection.execute("PRAGMA synchronous=OFF")
 
 
 def contents(engine: Engine) -> bytes:

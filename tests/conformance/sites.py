@@ -535,7 +535,7 @@ NETWORKS = Harness(
         Invalid({"network_description": []}, "network_description"),
         Invalid({"before_end": "snapshot"}, "before_end"),
     ),
-    fixed=({"network_name": "other"}, {"network_description": "other"}),
+    fixed=({"network_name": "other", "subnet": {"cidr": "10.9.0.0/24"}}, {"network_description": "other"}),
     per_lease={"network": 1},
 )
 
@@ -672,9 +672,9 @@ VOLUMES = Harness(
         Invalid({"image": "none"}, "image"),
     ),
     larger={"amount": 3},
-    fixed=({"volume_type": "disks-2"}, {"name": "other"}, {"size": 5}),
+    fixed=({"volume_type": "disks-2"}, {"name": "other"}, {"size": 5}, {"mode": "quota"}),
     used_at_once=True,
-    per_lease={"volume": 1},
+    per_lease={"volume": 1, "gigabyte": 10},
 )
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINZkG171DjZbTnvAsKfM4N0lbLF16hJvVKq9EBzZjWvF me"
@@ -744,7 +744,14 @@ SERVERS = Harness(
         Invalid({"security_groups": ["no-such-group"]}, "security_groups"),
     ),
     larger={"amount": 3},
-    fixed=({"vcpus": 1}, {"affinity": True}, {"image": "other"}, {"user_data": "IyE="}, {"name": "other"}),
+    fixed=(
+        {"vcpus": 1},
+        {"affinity": True},
+        {"image": "other"},
+        {"user_data": "IyE=", "public_key": f"{PUBLIC_KEY}b"},
+        {"name": "other", "memory_mb": 512, "disk_gb": 1},
+        {"volumes": [{"reservation": "another"}], "floating_ip": {"reservation": "another"}},
+    ),
     used_at_once=True,
     per_lease={"instance": 1, "vcpu": 8},
 )

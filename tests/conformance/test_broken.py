@@ -22,6 +22,7 @@ from blazar.resources.base import Done, Given, NotYet
 from blazar.resources.kinds import Polled
 from blazar.testing.conformance import CATALOGUE, Harness, NotConformant, checks, not_applicable
 from tests.conformance.sites import ADDRESSES, HOSTS, INSTANCES
+from tests.conformance.stacks import STACKS
 from tests.conformance.test_conformance import EVERY, INSTRUMENTS
 
 Break = Callable[[Any], None]
@@ -68,6 +69,16 @@ def with_schema(changed: dict[str, Any]) -> Break:
 
     def wrong(site: Any) -> None:
         site.type.schema = {**site.type.schema, **changed}
+
+    return wrong
+
+
+def with_fields(**fields: Any) -> Break:
+    """Return a mistake: some fields of the schema of the type are others."""
+
+    def wrong(site: Any) -> None:
+        schema = site.type.schema
+        site.type.schema = {**schema, "properties": {**schema["properties"], **fields}}
 
     return wrong
 
@@ -354,6 +365,15 @@ def says_nothing_of_attributes(site):
     site.kind.shape = replace(site.kind.shape, attributes={})
 
 
+def turns_round(site, children):
+    counts = itertools.count(1)
+    return lambda parameters: [*children(parameters), *children(parameters)][: next(counts) % 2 + 1]
+
+
+def reserves_nothing(site, reserved):
+    return lambda task, takes: replace(reserved(task, takes), flavors={})
+
+
 MISTAKES: list[tuple[Harness, str, Break, str]] = [
     (INSTRUMENTS, "the_end_leaves_nothing", instead("end", forgets_at_the_end), "after the end the cloud is not"),
     (INSTRUMENTS, "start_twice_is_as_once", instead("start", starts_twice), "after the second start .* 4"),
@@ -476,6 +496,24 @@ MISTAKES: list[tuple[Harness, str, Break, str]] = [
         with_schema({"properties": {}}),
         "the schema refuses {'channels': 2",
     ),
+    (
+        ADDRESSES,
+        "its_schema_says_what_can_change",
+        with_fields(network_id={}),
+        "network_id has the mark None, and a change before the start is refused",
+    ),
+    (
+        ADDRESSES,
+        "its_schema_says_what_can_change",
+        with_fields(amount={"x-changeable": "before-start"}),
+        "amount has the mark 'before-start', and a change in use is taken",
+    ),
+    (
+        INSTANCES,
+        "its_schema_says_what_can_change",
+        with_fields(vcpus={"x-changeable": "never"}),
+        "vcpus has the mark 'never', and a change before the start is taken",
+    ),
     (INSTRUMENTS, "its_shape_is_that_of_its_resources", says_nothing_of_attributes, r"\['model'\] have no schema"),
     (ADDRESSES, "end_twice_is_as_once", instead("end", forgets_at_the_end), "floating_ips"),
     (HOSTS, "a_resource_is_prepared_once", instead("enter", always_enters, "kind"), "something of node-1 was missing"),
@@ -504,6 +542,15 @@ MISTAKES: list[tuple[Harness, str, Break, str]] = [
         with_schema({"properties": {"channels": {"type": "integer"}}}),
         "the schema refuses it",
     ),
+    (STACKS, "the_same_parameters_have_the_same_children", instead("children", turns_round), "children is not pure"),
+    (
+        STACKS,
+        "children_are_requests_that_their_types_take",
+        instead("children", lambda site, children: lambda p: [replace(each, pointer="/size") for each in children(p)]),
+        "points at '/size', which is not in the request",
+    ),
+    (STACKS, "a_start_uses_what_its_children_have", instead("_reserved", reserves_nothing), "on nothing reserved"),
+    (STACKS, "the_end_leaves_nothing", instead("end", forgets_at_the_end), "after the end the cloud is not"),
 ]
 """A type, the check that finds the mistake, the mistake, and words of the sentence."""
 
@@ -535,7 +582,11 @@ def test_what_is_not_for_a_type_is_said_with_what_it_lacks():
         "changed and demand_again, larger of its harness"
     )
     assert "the_end_leaves_nothing" not in left_out
-    assert set(not_applicable(INSTANCES).values()) == {"rank", "references, and referring of its harness"}
+    assert set(not_applicable(INSTANCES).values()) == {
+        "rank",
+        "references, and referring of its harness",
+        "children",
+    }
 
 
 def test_every_check_says_what_must_hold():

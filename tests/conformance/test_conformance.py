@@ -11,12 +11,13 @@ import pytest
 from blazar.testing.conformance import Check, Harness, checks
 from tests.conformance.regional import REGIONAL
 from tests.conformance.sites import OURS
+from tests.conformance.stacks import STACKS
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "instruments"))
 
 from harness import HARNESS as INSTRUMENTS
 
-EVERY = (*OURS, INSTRUMENTS)
+EVERY = (*OURS, STACKS, INSTRUMENTS)
 
 
 def cases(*harnesses: Harness, slow: bool) -> list[object]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +116,7 @@ def cloud(site: Site) -> Cloud:
 
 
 def simulated_site(keeping: str, tmp_path: Path) -> Iterator[Site]:
-    state = copy.deepcopy(of_size(12))
+    state = of_size(12)
     storage = MemoryStorage(state) if keeping == "memory" else FileStorage(tmp_path / "cloud.json", state)
     simulated = SimulatedCloud(storage, clock=ManualClock())
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ def domain(request, tmp_path) -> Iterator[Domain]:
 
 
 def a_simulated_domain(keeping: str, folder: Path) -> Iterator[Domain]:
-    state = copy.deepcopy(of_size(1))
+    state = of_size(1)
     storage = MemoryStorage(state) if keeping == "memory" else FileStorage(folder / "cloud.json", state)
     simulated = SimulatedCloud(storage, clock=ManualClock())
     simulated.operators.close_project("closed")

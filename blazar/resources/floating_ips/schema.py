@@ -20,5 +20,6 @@ SCHEMA = a_request(
         "before_end": BEFORE_END,
     },
     required=("network_id", "amount"),
+    fixed=("network_id",),
     example={"network_id": "c5b1d7a2-0f3e-4f57-9d0a-0e1f2a3b4c5d", "amount": 2},
 )

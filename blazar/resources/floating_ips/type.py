@@ -24,6 +24,7 @@ from blazar.resources.floating_ips.registration import NETWORK, address_text, na
 from blazar.resources.floating_ips.schema import SCHEMA
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.parameters import quoted, stored_number, stored_text, whole_number
+from blazar.resources.probes import States
 
 LOG = logging.getLogger(__name__)
 
@@ -158,6 +159,11 @@ class VirtualFloatingIp:
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return a count of 1 for each address attached to a port, by calendar id."""
         return self._assignment.attached(task)
+
+    def probe(self, task: Task) -> States:
+        """Return how many addresses are attached to a port, or forward one."""
+        attached = sum(self._assignment.attached(task).values())
+        return {"attached": attached} if attached else {}
 
     def start(self, task: Task) -> Progress:
         """Ensure that the project has exactly these addresses of the reservation as floating IPs."""

@@ -43,6 +43,7 @@ from blazar.resources.parameters import (
     stored_text,
     whole_number,
 )
+from blazar.resources.probes import States, is_quiet, servers_of_project, states_of
 from blazar.resources.snapshots import Snapshots
 
 RESOURCE_TYPE = "physical:host"
@@ -175,6 +176,20 @@ class PhysicalHost:
         """Return a count of 1 for each host that runs servers, by calendar id."""
         used = (r for r in task.resources if self._compute.servers_on(str(r.attributes["service_name"])))
         return dict.fromkeys((resource.id for resource in used), 1)
+
+    def probe(self, task: Task) -> States:
+        """Return the states of the project's servers on the hosts, and of those booted into the reservation elsewhere.
+
+        If none of these runs, the hosts are looked at one by one: whatever runs there would be deleted at the end.
+        """
+        id_, hosts = task.reservation.id, frozenset(service_names(task.resources))
+        on_hosts, nowhere = servers_of_project(self._compute, task.lease, id_)
+        ours = [*(s for s in on_hosts if s.host in hosts or id_ in (s.hints or ())), *nowhere]
+        states = states_of(tuple(ours))
+        if not is_quiet(states):
+            return states
+        others = {s.id: s for host in sorted(hosts) for s in self._compute.servers_on(host)}
+        return states_of(tuple({**others, **{s.id: s for s in ours}}.values()))
 
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return False: the aggregate does not depend on the parameters."""

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol, Self
 
 from oslo_config import cfg
 
-from blazar.clouds.ports import Cloud
+from blazar.clouds.ports import Cloud, Server
 from blazar.model.amounts import Amounts
 from blazar.model.demand import Affinity, Demand, TraitRequirements
 from blazar.model.errors import Conflict, InvalidInput
@@ -21,9 +21,10 @@ from blazar.resources.actions import BEFORE_END, RECHECK_SOON, action_of, asked_
 from blazar.resources.aggregates.freepool import NotInFreepool
 from blazar.resources.base import Action, Done, Given, NotYet, Progress, Task, Unusable, UsageNeeded
 from blazar.resources.hosts.options import HostSettings
-from blazar.resources.instances.reservation_flavor import Template
+from blazar.resources.instances.reservation_flavor import Template, flavor_name
 from blazar.resources.instances.reserved_capacity import ReservedCapacity
 from blazar.resources.parameters import by_service, check_known, quoted, whole_number
+from blazar.resources.probes import States, is_quiet, servers_of_project, states_of
 from blazar.resources.snapshots import Snapshots
 
 REQUIREMENTS = ("resource_properties",)
@@ -85,6 +86,7 @@ class Instances(ABC):
 
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._settings = settings
+        self._compute = cloud.compute
         self._capacity = ReservedCapacity(cloud, settings.aggregates)
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
 
@@ -149,6 +151,19 @@ class Instances(ABC):
         """Return how many servers use the reservation on each host, by calendar id."""
         return self._capacity.in_use(task)
 
+    def probe(self, task: Task) -> States:
+        """Return the states of the reservation's servers: those with its flavor, or booted into it.
+
+        If none of these runs, the flavor is asked for, too: a server that was resized has another name of it.
+        """
+        id_ = task.reservation.id
+        on_hosts, nowhere = servers_of_project(self._compute, task.lease, id_)
+        name = flavor_name(id_)
+        ours = {s.id: s for s in (*on_hosts, *nowhere) if s.flavor == name or id_ in (s.hints or ())}
+        if not is_quiet(states_of(tuple(ours.values()))):
+            return states_of(tuple(ours.values()))
+        return states_of(tuple({**{s.id: s for s in self._capacity.servers(task)}, **ours}.values()))
+
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether the flavor or the server group changes."""
         return bool(self._fixed_changes(before, after))
@@ -172,12 +187,14 @@ class Instances(ABC):
         """Ensure an image of every server, if that is the action."""
         if self.action(task.reservation.parameters) is not Action.SNAPSHOT:
             return Done()
-        # A server that got no host has never run: there is nothing to save.
-        servers = [s for s in self._capacity.servers(task) if s.host is not None or s.status != "ERROR"]
         tally = self._snapshots.ensure(
-            task.reservation.id, servers, project_id=task.lease.project_id, since=asked_at(task)
+            task.reservation.id, self.to_save(task), project_id=task.lease.project_id, since=asked_at(task)
         )
         return progress(task, tally, "images being made")
+
+    def to_save(self, task: Task) -> tuple[Server, ...]:
+        """Return the servers that may have work on them: one that got no host has never run."""
+        return tuple(s for s in self._capacity.servers(task) if s.host is not None or s.status != "ERROR")
 
     def end(self, task: Task) -> Progress:
         """Ensure that all servers are gone, then flavor, server group, aggregate and reserved capacity."""

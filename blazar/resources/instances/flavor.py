@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from blazar.clouds.ports import Cloud, Flavor
+from blazar.clouds.ports import Cloud, Flavor, Quota
 from blazar.model.amounts import Amounts
 from blazar.model.demand import TraitRequirements
 from blazar.model.errors import InvalidInput
@@ -27,6 +27,7 @@ from blazar.resources.instances.reservation_flavor import Template, template_of
 from blazar.resources.instances.schemas import FLAVOR
 from blazar.resources.instances.usable import usable_flavor
 from blazar.resources.parameters import cloud_id, stored_number, stored_text
+from blazar.resources.quotas import Needs
 
 RESOURCE_TYPE = "flavor:instance"
 
@@ -172,6 +173,11 @@ class FlavorInstance(Instances):
             raise _no_choice_of_hosts()
         source = text_of(_flavor_of(change)) if "flavor_id" in change.values else before.resource_properties
         return FlavorInstanceParameters.checked(updated(asdict(before), change), source).content
+
+    def needs_as_part(self, parameters: Content) -> Needs:
+        """Return cores and memory of the servers that a stack boots."""
+        wanted = self.read(parameters)
+        return {Quota.VCPUS: wanted.vcpus * wanted.amount, Quota.MEMORY_MB: wanted.memory_mb * wanted.amount}
 
     def template(self, parameters: Content) -> Template:
         """Return a template of the flavor, including its extra specs."""

@@ -24,6 +24,7 @@ VIRTUAL = a_request(
         "before_end": BEFORE_END,
     },
     required=("amount", "vcpus", "memory_mb", "disk_gb"),
+    before_start=("vcpus", "memory_mb", "disk_gb", "affinity"),
     example={"amount": 3, "vcpus": 2, "memory_mb": 4096, "disk_gb": 20, "affinity": False},
 )
 FLAVOR = a_request(
@@ -34,5 +35,6 @@ FLAVOR = a_request(
         "before_end": BEFORE_END,
     },
     required=("flavor_id", "amount"),
+    before_start=("flavor_id", "affinity"),
     example={"flavor_id": "3", "amount": 2},
 )

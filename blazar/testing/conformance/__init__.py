@@ -8,6 +8,7 @@ own. A check raises ``NotConformant``, an AssertionError, with a sentence that s
 
 from blazar.testing.conformance import (
     changes,
+    children,
     crashes,
     demands,
     ensures,
@@ -26,6 +27,7 @@ from blazar.testing.conformance.catalogue import CATALOGUE, Check, NotConformant
 from blazar.testing.conformance.harness import (
     Harness,
     HasAccidents,
+    HasChildren,
     HasFailures,
     HasLosses,
     HasSlowDeletions,
@@ -40,6 +42,7 @@ PARTS = (
     schemas,
     references,
     demands,
+    children,
     ensures,
     fences,
     failures,
@@ -58,6 +61,7 @@ __all__ = [
     "Check",
     "Harness",
     "HasAccidents",
+    "HasChildren",
     "HasFailures",
     "HasLosses",
     "HasSlowDeletions",

@@ -7,17 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from blazar.api.parts import BUILTIN
-from blazar.resources.base import (
-    Changes,
-    DescribesParameters,
-    ListsReservations,
-    Prepares,
-    Ranked,
-    Refers,
-    Requires,
-    SavesWork,
-)
+from blazar.resources.base import Changes, DescribesParameters, Expands, Ranked, Refers, Requires, TakesResources
 from blazar.resources.kinds import Describes, Enters, ListsCandidates, Polls
+from blazar.resources.optional import ListsReservations, Prepares, SavesWork
 from blazar.testing.conformance.harness import (
     Harness,
     HasAccidents,
@@ -45,6 +37,8 @@ class Need:
 
 
 PREPARES = Need("prepare", lambda t: isinstance(t.site.type, Prepares))
+TAKES = Need("demand", lambda t: isinstance(t.site.type, TakesResources))
+CHILDREN = Need("children", lambda t: isinstance(t.site.type, Expands))
 CHANGES = Need("changed and demand_again", lambda t: isinstance(t.site.type, Changes))
 SCHEMA = Need("schema", lambda t: isinstance(t.site.type, DescribesParameters))
 REQUIRES = Need("requirement", lambda t: isinstance(t.site.type, Requires))
@@ -58,6 +52,7 @@ CANDIDATES = Need("candidates of its kind", lambda t: isinstance(t.site.kind, Li
 USERS = Need("use of its site", lambda t: isinstance(t.site, HasUsers))
 SLOW_DELETIONS = Need("slow of its site", lambda t: isinstance(t.site, HasSlowDeletions))
 ACCIDENTS = Need("wreck of its site", lambda t: isinstance(t.site, HasAccidents))
+MENDS = Need("anything that is not theirs of its harness", lambda t: not t.harness.theirs)
 FAILURES = Need("fail and recover of its site", lambda t: isinstance(t.site, HasFailures))
 LOSSES = Need("vanish of its site", lambda t: isinstance(t.site, HasLosses))
 NEEDED = Need("needed of its harness", lambda t: bool(t.harness.needed))

@@ -15,6 +15,7 @@ from blazar.testing.conformance.catalogue import (
     CHANGES,
     FIXED,
     LARGER,
+    MENDS,
     PREPARES,
     SHRINKS,
     SLOW_DELETIONS,
@@ -23,7 +24,7 @@ from blazar.testing.conformance.catalogue import (
     require,
 )
 from blazar.testing.conformance.demands import changed
-from blazar.testing.conformance.ensures import differences, grown, held, same, use, wreck
+from blazar.testing.conformance.ensures import differences, grown, same, use, wreck
 from blazar.testing.conformance.failures import points, refused, retried, unavailable, undo
 from blazar.testing.conformance.harness import HasSlowDeletions
 from blazar.testing.conformance.trial import Trial, as_active
@@ -70,13 +71,16 @@ def a_change_before_the_start_can_be_undone(trial: Trial) -> None:
         same(one, before, f"after an undone change to {dict(values)!r}")
 
 
-@check(ACCIDENTS)
+@check(ACCIDENTS, MENDS)
 def a_start_in_use_mends_what_was_deleted_by_hand(trial: Trial) -> None:
     """A start of a reservation in use makes again what somebody has deleted by hand."""
     task = trial.in_use()
     wreck(trial, task)
     trial.started(task)
-    require(trial.usable(task) == held(task), f"{sorted(trial.usable(task))} can be used, not {sorted(held(task))}.")
+    require(
+        trial.usable(task) == trial.promised(task),
+        f"{sorted(trial.usable(task))} can be used, not {sorted(trial.promised(task))}.",
+    )
 
 
 @check(USERS, SLOW_DELETIONS)
@@ -132,7 +136,7 @@ def an_undone_growth_is_finished_after_an_outage_at_any_call(trial: Trial) -> No
 @check(USERS, slow=True)
 def others_keep_what_they_have_whatever_fails(trial: Trial) -> None:
     """While start and end of one reservation fail at any call, another one keeps all it has."""
-    skip = 1 if trial.demand(trial.parameters()).per_instance is None else 0
+    skip = trial.room_beside()
     others: dict[Trial, tuple[Task, frozenset[str]]] = {}
 
     def beside(one: Trial) -> Task:

@@ -10,7 +10,7 @@ from blazar.model.demand import Demand
 from blazar.model.errors import Conflict, InvalidInput
 from blazar.model.requirements import matches
 from blazar.resources.base import Given, Task, UsageNeeded
-from blazar.testing.conformance.catalogue import CHANGES, FIXED, LARGER, SHRINKS, USERS, check, require
+from blazar.testing.conformance.catalogue import CHANGES, FIXED, LARGER, SHRINKS, TAKES, USERS, check, require
 from blazar.testing.conformance.harness import HasUsers
 from blazar.testing.conformance.trial import PROJECT, Trial, as_active
 
@@ -36,7 +36,7 @@ def demanded_again(trial: Trial, task: Task, values: Mapping[str, object]) -> De
         return trial.type.demand_again(read, after, known=trial.known)
 
 
-@check()
+@check(TAKES)
 def the_same_parameters_have_the_same_demand(trial: Trial) -> None:
     """The demand follows from the parameters alone: asked twice, the answer is the same."""
     for values in (trial.harness.request, *trial.harness.others):
@@ -45,7 +45,7 @@ def the_same_parameters_have_the_same_demand(trial: Trial) -> None:
         require(first == second, f"demand is not pure: it was {first}, and then {second}.")
 
 
-@check()
+@check(TAKES)
 def demand_needs_no_call(trial: Trial) -> None:
     """A demand is read without a call to the cloud: the calendar may be locked."""
     parameters = trial.parameters()
@@ -55,7 +55,7 @@ def demand_needs_no_call(trial: Trial) -> None:
     require(not calls, f"demand made the calls {calls}.")
 
 
-@check()
+@check(TAKES)
 def a_demand_does_not_change_with_the_cloud(trial: Trial) -> None:
     """The demand of a reservation stays the same when others start."""
     parameters = trial.parameters()
@@ -65,7 +65,7 @@ def a_demand_does_not_change_with_the_cloud(trial: Trial) -> None:
     require(before == after, f"it was {before}, and after a start it is {after}.")
 
 
-@check()
+@check(TAKES)
 def a_demand_asks_for_one_at_least(trial: Trial) -> None:
     """A demand is for at least one, and for no more than the request says or than there are."""
     for values in (trial.harness.request, *trial.harness.others):
@@ -75,7 +75,7 @@ def a_demand_asks_for_one_at_least(trial: Trial) -> None:
         require(not pinned, f"the demand of a new reservation has {sorted(pinned)}, which it does not hold.")
 
 
-@check()
+@check(TAKES)
 def resources_of_the_harness_meet_the_demand(trial: Trial) -> None:
     """Some registered resource meets the demand of a valid request."""
     demand = trial.demand(trial.parameters())
@@ -83,7 +83,7 @@ def resources_of_the_harness_meet_the_demand(trial: Trial) -> None:
     require(fit, f"no resource of the harness meets {demand}.")
 
 
-@check()
+@check(TAKES)
 def amounts_are_of_classes_that_resources_have(trial: Trial) -> None:
     """What one instance takes is of the resource classes of which resources have a capacity."""
     demand = trial.demand(trial.parameters())
@@ -91,7 +91,7 @@ def amounts_are_of_classes_that_resources_have(trial: Trial) -> None:
         require(any(r.capacity.get(name) for r in trial.resources), f"no resource has a capacity of {name}.")
 
 
-@check()
+@check(TAKES)
 def a_new_date_before_the_start_asks_for_the_same(trial: Trial) -> None:
     """With other dates before the start, a reservation asks for as much as before, and is bound to no resource."""
     task = trial.task()
@@ -102,7 +102,7 @@ def a_new_date_before_the_start_asks_for_the_same(trial: Trial) -> None:
     require(not _kept(again), f"a reservation that has not started is bound to {sorted(_kept(again))}.")
 
 
-@check()
+@check(TAKES)
 def a_new_date_in_use_keeps_exactly_what_is_held(trial: Trial) -> None:
     """With other dates while in use, a reservation keeps the resources that it has, and gets no others."""
     task = trial.in_use()
@@ -112,7 +112,7 @@ def a_new_date_in_use_keeps_exactly_what_is_held(trial: Trial) -> None:
     require(again.min_count == again.max_count == held, f"it holds {held}, and asks for up to {again.max_count}.")
 
 
-@check()
+@check(TAKES)
 def a_demand_after_a_change_needs_no_call(trial: Trial) -> None:
     """A demand after a change is read without a call: what is in use is asked for by UsageNeeded."""
     task = trial.in_use()
@@ -184,7 +184,7 @@ def what_cannot_change_in_use_is_refused(trial: Trial) -> None:
             require(False, f"a change to {dict(values)!r} is taken.")
 
 
-@check()
+@check(TAKES)
 def nothing_is_in_use_before_anybody_uses_it(trial: Trial) -> None:
     """Nothing of a reservation counts as in use that nobody has used; or, if that cannot be told, all that it has."""
     task = as_active(trial.in_use())

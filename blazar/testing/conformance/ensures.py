@@ -42,11 +42,6 @@ def use(trial: Trial, task: Task) -> None:
         trial.site.use(task)
 
 
-def held(task: Task) -> frozenset[str]:
-    """Return the names of the resources of a reservation."""
-    return frozenset(resource.name for resource in task.resources)
-
-
 @check(PREPARES)
 def prepare_twice_is_as_once(trial: Trial) -> None:
     """What must exist before the start is there once, however often it is ensured."""
@@ -78,7 +73,10 @@ def nobody_can_use_it_before_the_start(trial: Trial) -> None:
 def a_start_gives_exactly_what_is_promised(trial: Trial) -> None:
     """After the start the project can use the resources that are promised to it, and no others."""
     task = trial.in_use()
-    require(trial.usable(task) == held(task), f"{sorted(trial.usable(task))} can be used, not {sorted(held(task))}.")
+    require(
+        trial.usable(task) == trial.promised(task),
+        f"{sorted(trial.usable(task))} can be used, not {sorted(trial.promised(task))}.",
+    )
 
 
 @check()
@@ -87,7 +85,7 @@ def every_valid_request_can_start_and_end(trial: Trial) -> None:
     for number, values in enumerate(trial.harness.others, 1):
         empty = trial.site.snapshot() if trial.resources else {}
         task = trial.in_use(values, number=number)
-        require(trial.usable(task) == held(task), f"{dict(values)!r} gives {sorted(trial.usable(task))}.")
+        require(trial.usable(task) == trial.promised(task), f"{dict(values)!r} gives {sorted(trial.usable(task))}.")
         trial.ended(task)
         same(trial, empty, "after the end")
 
@@ -233,7 +231,8 @@ def a_start_after_everything_was_deleted_by_hand(trial: Trial) -> None:
     wreck(trial, task)
     started = trial.started(task)
     require(
-        trial.usable(started) == held(task), f"{sorted(trial.usable(started))} can be used, not {sorted(held(task))}."
+        trial.usable(started) == trial.promised(task),
+        f"{sorted(trial.usable(started))} can be used, not {sorted(trial.promised(task))}.",
     )
 
 
@@ -242,9 +241,11 @@ def reservations_do_not_touch_each_other(trial: Trial) -> None:
     """The start and the end of one reservation change nothing of another."""
     first = trial.in_use()
     before = trial.site.snapshot()
-    skip = 1 if trial.demand(trial.parameters()).per_instance is None else 0
+    skip = trial.room_beside()
     second = trial.in_use(number=2, skip=skip)
-    require(trial.usable(first) == held(first), "the start of another reservation changed what this one can use.")
+    require(
+        trial.usable(first) == trial.promised(first), "the start of another reservation changed what this one can use."
+    )
     trial.ended(second)
     same(trial, before, "after start and end of another reservation")
 
@@ -255,7 +256,7 @@ def an_end_leaves_what_others_have_built(trial: Trial) -> None:
     first = trial.in_use()
     use(trial, first)
     before = trial.site.snapshot()
-    skip = 1 if trial.demand(trial.parameters()).per_instance is None else 0
+    skip = trial.room_beside()
     second = trial.in_use(number=2, skip=skip)
     use(trial, second)
     trial.ended(second)
@@ -268,7 +269,10 @@ def resources_are_used_again(trial: Trial) -> None:
     empty = _empty(trial)
     trial.ended(trial.in_use())
     task = trial.in_use(number=2)
-    require(trial.usable(task) == held(task), f"{sorted(trial.usable(task))} can be used, not {sorted(held(task))}.")
+    require(
+        trial.usable(task) == trial.promised(task),
+        f"{sorted(trial.usable(task))} can be used, not {sorted(trial.promised(task))}.",
+    )
     trial.ended(task)
     same(trial, empty, "after the second end")
 
@@ -300,7 +304,8 @@ def a_reservation_that_grew_has_all_of_it(trial: Trial) -> None:
     large = grown(trial, small)
     large = trial.started(large)
     require(
-        trial.usable(large) == held(large), f"{sorted(trial.usable(large))} can be used, not {sorted(held(large))}."
+        trial.usable(large) == trial.promised(large),
+        f"{sorted(trial.usable(large))} can be used, not {sorted(trial.promised(large))}.",
     )
     trial.ended(large)
     same(trial, empty, "after the end of a reservation that grew")
@@ -335,7 +340,7 @@ def the_action_before_the_end_takes_nothing_away(trial: Trial) -> None:
         after = trial.site.snapshot()
         trial.done(trial.type.before_end, task)
         same(trial, after, "after the second before_end")
-        require(trial.usable(task) == held(task), f"only {sorted(trial.usable(task))} can be used.")
+        require(trial.usable(task) == trial.promised(task), f"only {sorted(trial.usable(task))} can be used.")
         trial.ended(task)
 
 

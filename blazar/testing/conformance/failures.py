@@ -9,8 +9,8 @@ from typing import NamedTuple
 from blazar.model.errors import BlazarError, CloudRefused, CloudUnavailable
 from blazar.model.lease import Json
 from blazar.resources.base import Task, Unusable
-from blazar.testing.conformance.catalogue import CHANGES, LARGER, LISTS, PREPARES, USERS, check, require
-from blazar.testing.conformance.ensures import differences, grown, held, use
+from blazar.testing.conformance.catalogue import CHANGES, LARGER, LISTS, PREPARES, TAKES, USERS, check, require
+from blazar.testing.conformance.ensures import differences, grown, use
 from blazar.testing.conformance.trial import Trial
 
 Step = Callable[[Trial, Task], Task | None]
@@ -181,7 +181,8 @@ def end_of_what_is_used_is_finished_after_an_outage_at_any_call(trial: Trial) ->
     retried(trial, _used, _end, unavailable)
 
 
-@check(slow=True)
+# What is made of others has nothing to undo itself: only its dates change.
+@check(TAKES, slow=True)
 def an_undo_is_finished_after_an_outage_at_any_call(trial: Trial) -> None:
     """An undo of a change that failed at any call is finished by the next one."""
     retried(trial, _in_use, undo, unavailable)
@@ -223,7 +224,10 @@ def an_outage_is_passed_on_or_made_good(trial: Trial) -> None:
     for point in points(trial, _prepared, _start, unavailable):
         if point.failed is None:
             can = point.trial.usable(point.task)
-            require(can == held(point.task), f"with an outage {point.at} start is done, and gives {sorted(can)}.")
+            require(
+                can == point.trial.promised(point.task),
+                f"with an outage {point.at} start is done, and gives {sorted(can)}.",
+            )
         else:
             name = type(point.failed).__name__
             passed = isinstance(point.failed, CloudUnavailable)
@@ -251,7 +255,10 @@ def a_refusal_is_an_error_with_a_reason(trial: Trial) -> None:
     for point in points(trial, _prepared, _start, refused):
         if point.failed is None:
             can = point.trial.usable(point.task)
-            require(can == held(point.task), f"with a refusal {point.at} start is done, and gives {sorted(can)}.")
+            require(
+                can == point.trial.promised(point.task),
+                f"with a refusal {point.at} start is done, and gives {sorted(can)}.",
+            )
         else:
             name = type(point.failed).__name__
             is_ours = isinstance(point.failed, BlazarError | Unusable) and str(point.failed).strip()

@@ -41,6 +41,13 @@ def a_manager_without_its_claim_ends_nothing(trial: Trial) -> None:
 def a_manager_without_its_claim_prepares_nothing(trial: Trial) -> None:
     """A manager that has lost its claim prepares nothing in the cloud: each change calls check_change."""
     task = trial.task()
+    other = trial.another()
+    unchanged = other.task()
+    before = other.site.snapshot()
+    other.type.prepare(unchanged)
+    if other.site.snapshot() == before:
+        # It only looks, for what would be in the way.
+        return
     _fenced(trial, lambda: trial.type.prepare(task), "prepare")
 
 

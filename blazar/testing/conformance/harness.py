@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
@@ -67,6 +67,14 @@ class Site(Protocol):
 
     def usable(self, reservation_id: str) -> Collection[str]:
         """Return the resources that the project of a reservation can use by it at this moment."""
+
+
+@runtime_checkable
+class HasChildren(Protocol):
+    """A site whose type makes its reservations of others: those are of these types, on resources of the same kind."""
+
+    def beside(self) -> Sequence[ResourceType]:
+        """Return the types of what it is made of, as a manager has them on the same cloud."""
 
 
 @runtime_checkable
@@ -135,6 +143,8 @@ class Harness:
     * ``larger`` is a change of ``request`` for which there is room; ``shrinks``: it can be taken back while in use.
     * ``fixed`` are changes that are refused while the reservation is in use.
     * ``used_at_once``: all that was made counts as in use from the start, as nobody can tell whether it has data.
+    * ``waits``: a start and an end take a moment, even in a cloud that does everything at once.
+    * ``theirs``: users may delete what was made, and it is not made again.
     * ``per_lease`` is what a lease of ``request`` counts for by the measures of usage enforcement.
     * ``referring`` is a request that refers to other reservations of its lease, by index.
     * ``part`` has the routes and schemas of another package.
@@ -157,6 +167,8 @@ class Harness:
     shrinks: bool = False
     fixed: tuple[Json, ...] = ()
     used_at_once: bool = False
+    waits: bool = False
+    theirs: bool = False
     per_lease: Json = field(default_factory=dict)
     referring: Json | None = None
     part: Part | None = None

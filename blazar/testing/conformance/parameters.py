@@ -53,7 +53,7 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 def refusal(trial: Trial, values: Json, shown: str = "these values") -> BlazarError | None:
     """Return the refusal of a request, None if it is taken; anything but a user's mistake is not conformant."""
     try:
-        trial.demand(trial.parameters(values))
+        trial.demands(trial.parameters(values))
     except (InvalidInput, NotFound, Conflict) as error:
         return error
     except Exception as error:

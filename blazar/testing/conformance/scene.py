@@ -12,11 +12,12 @@ from tempfile import TemporaryDirectory
 from blazar.enforcement import Enforcement, Filter
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
-from blazar.model.lease import Json, Lease
+from blazar.model.lease import Json, Lease, LeaseStatus
 from blazar.model.requests import NOW, LeaseChange, LeaseRequest, Registration, ReservationChange, ReservationRequest
 from blazar.model.resource import Resource
 from blazar.resources.base import ResourceType
 from blazar.store.store import Store
+from blazar.testing.conformance.harness import HasChildren
 from blazar.testing.conformance.trial import HOUR, PROJECT, Trial
 from blazar.testing.databases import new_sqlite
 
@@ -109,6 +110,8 @@ class Scene:
             self._run()
         self.clock.to(instant)
         self._run()
+        if self.trial.harness.waits:
+            self._wait()
 
     def run(self) -> None:
         """Work on all that is due now or in the next minutes: retries are soon."""
@@ -132,9 +135,24 @@ class Scene:
         for _ in range(self.settings.failures_before_healing):
             self.manager.monitor.run_once()
 
+    def _wait(self) -> None:
+        """Let the starts and ends under way come to their end, if that takes minutes at most."""
+        limit = self.clock.now() + timedelta(minutes=5)
+        for _ in range(MOST_ROUNDS):
+            due = self.store.events.next_due()
+            if due is None or due > limit or not self._under_way():
+                return
+            self.clock.to(due)
+            self._run()
+
+    def _under_way(self) -> bool:
+        under_way = (LeaseStatus.STARTING, LeaseStatus.TERMINATING, LeaseStatus.DELETING)
+        return any(each.status in under_way for each in self.manager.leases.all(None))
+
     def _manager(self, plain: ResourceType) -> ManagerService:
         kind = self.trial.site.kind
-        plugins = Plugins((plain,), {kind.kind: kind}, self.told, self._enforcement)
+        beside = self.trial.site.beside() if isinstance(self.trial.site, HasChildren) else ()
+        plugins = Plugins((plain, *beside), {kind.kind: kind}, self.told, self._enforcement)
         return ManagerService(self.store, self.clock, self.settings, plugins)
 
     def _run(self) -> None:

@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from blazar.model.lease import Json
+from blazar.model.errors import Conflict, InvalidInput, NotFound
+from blazar.model.lease import Json, ReservationStatus
+from blazar.resources.base import Task
 from blazar.resources.complete import CompleteType
-from blazar.testing.conformance.catalogue import SCHEMA, check, require
+from blazar.resources.schemas import BEFORE_START, CHANGEABLE, NEVER
+from blazar.testing.conformance.catalogue import CHANGES, SCHEMA, check, require
+from blazar.testing.conformance.demands import changed, demanded_again
 from blazar.testing.conformance.trial import Trial
+
+_REFUSALS = (Conflict, InvalidInput, NotFound)
 
 
 def _schema(trial: Trial) -> Any:
@@ -63,3 +70,49 @@ def its_schema_has_numbers_and_requirements(trial: Trial) -> None:
     wanted = trial.harness.requirement
     if wanted is not None:
         require(fields[wanted].get("format") == "requirement", f"{wanted} has not the format 'requirement'.")
+
+
+@check(CHANGES, SCHEMA)
+def its_schema_says_what_can_change(trial: Trial) -> None:
+    """A change of what the schema says to be fixed is refused with its name; other changes are taken."""
+    waiting, used = trial.another(), trial.another()
+    task, in_use = waiting.task(), used.in_use()
+    for name, field in _schema(trial)["properties"].items():
+        mark = field.get(CHANGEABLE)
+        require(mark in (None, BEFORE_START, NEVER), f"{CHANGEABLE} of {name} is {mark!r}.")
+        others = _with_another(trial, task, name)
+        require(others or mark is None, f"{name} has the mark {mark!r}, and no request of the harness has another one.")
+        if mark is not None:
+            in_time = any(_taken(used, in_use, name, values) for values in others)
+            require(not in_time, f"{name} has the mark {mark!r}, and a change in use is taken.")
+        if others:
+            early = any(_taken(waiting, task, name, values) for values in others)
+            found = "taken" if early else "refused"
+            require(
+                early == (mark != NEVER), f"{name} has the mark {mark!r}, and a change before the start is {found}."
+            )
+
+
+def _with_another(trial: Trial, task: Task, name: str) -> list[Mapping[str, Any]]:
+    """Return what the harness has with another value of a parameter than a reservation of its request."""
+    now = (trial.harness.request.get(name), task.reservation.parameters.values.get(name))
+    changes = (*trial.harness.others, *trial.harness.fixed, trial.harness.larger or {})
+    return [values for values in changes if name in values and values[name] not in now]
+
+
+def _taken(trial: Trial, task: Task, name: str, values: Mapping[str, Any]) -> bool:
+    """Return whether a change of a parameter is taken: before the start also with all that comes with it."""
+    try:
+        demanded_again(trial, task, {name: values[name]})
+        # The same may be said in other words.
+        after = changed(trial, task, {name: values[name]})
+        return after.reservation.parameters != task.reservation.parameters
+    except _REFUSALS as error:
+        if task.reservation.status is not ReservationStatus.PENDING:
+            require(name in error.message, f"the refusal of another {name} does not name it: {error.message!r}.")
+            return False
+    try:
+        demanded_again(trial, task, values)
+    except _REFUSALS:
+        return False
+    return True

@@ -37,7 +37,7 @@ def only_prepared_reservations_are_listed_or_not_at_all(trial: Trial) -> None:
 @check(LISTS)
 def ended_reservations_are_not_listed(trial: Trial) -> None:
     """After the end a reservation is not listed, and others are."""
-    skip = 1 if trial.demand(trial.parameters()).per_instance is None else 0
+    skip = trial.room_beside()
     first, second = trial.in_use(), trial.in_use(number=2, skip=skip)
     trial.ended(first)
     require(_listed(trial) == {second.reservation.id}, f"{sorted(_listed(trial))} are listed, not the one in use.")
@@ -46,7 +46,7 @@ def ended_reservations_are_not_listed(trial: Trial) -> None:
 @check(LISTS)
 def the_cost_of_the_list_does_not_grow(trial: Trial) -> None:
     """The number of calls for the list does not depend on the number of reservations."""
-    skip = 1 if trial.demand(trial.parameters()).per_instance is None else 0
+    skip = trial.room_beside()
     trial.in_use()
     with trial.counted() as one:
         _listed(trial)

@@ -35,7 +35,7 @@ from blazar.resources.base import Given, NotYet, Progress, Task
 from blazar.resources.complete import CompleteType
 from blazar.resources.kinds import CompleteKind
 from blazar.testing.clock import NOON, ManualClock
-from blazar.testing.conformance.harness import Harness, Surroundings
+from blazar.testing.conformance.harness import Harness, HasChildren, Surroundings
 
 PROJECT = "physics"
 HOUR = timedelta(hours=1)
@@ -54,10 +54,12 @@ class Trial:
         self.faults = Faults(sleep=lambda _: None)
         self.site = harness.build(Surroundings(self.clock, self.faults))
         self.type = CompleteType(self.site.type)
+        self._beside = self._types_beside()
         self.kind = CompleteKind(self.site.kind)
         self._stack = ExitStack()
         self._resources: tuple[Resource, ...] | None = None
         self._in_use: dict[str, Task] = {}
+        self._parts: dict[str, tuple[Task, ...]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -72,6 +74,7 @@ class Trial:
     def taken_over(self) -> None:
         """Go on with the type of another manager."""
         self.type = CompleteType(self.site.another_type())
+        self._beside = self._types_beside()
 
     def at_end(self, act: Callable[[], object]) -> None:
         """Do something when the trial is over, such as closing a database."""
@@ -99,13 +102,27 @@ class Trial:
         """Return what a new reservation demands."""
         return self.type.demand(parameters, known=self.known)
 
+    def demands(self, parameters: Content) -> tuple[Demand, ...]:
+        """Return what a new reservation demands; for one that is made of others, what each of these does."""
+        if not self.type.expands:
+            return (self.demand(parameters),)
+        return tuple(kind.demand(found, known=self.known) for kind, found in self._children(parameters))
+
+    def room_beside(self) -> int:
+        """Return how many resources a plain reservation takes that no other can have meanwhile."""
+        return sum(each.per_instance is None for each in self.demands(self.parameters()))
+
     def task(self, values: Json | None = None, *, number: int = 1, skip: int = 0) -> Task:
-        """Return a reservation that has not started, on resources after the first few."""
+        """Return a reservation that has not started, on resources after the first few.
+
+        One that is made of others has none itself; those have.
+        """
         parameters = self.parameters(values)
-        counts = self._placed(self.demand(parameters), skip)
-        reservation = Reservation(
-            _id(number), self.type.resource_type, None, ReservationStatus.PENDING, NOON, parameters=parameters
-        )
+        reservation = _pending(_id(number), self.type, parameters)
+        children = [
+            (kind, _pending(_id(number * 1000 + place), kind, found, parent=reservation.id))
+            for place, (kind, found) in enumerate(self._children(parameters), 1)
+        ]
         window = Window(NOON, NOON + 2 * HOUR)
         times = {EventType.START: window.start, EventType.BEFORE_END: NOON + HOUR, EventType.END: window.end}
         events = tuple(Event(_id(100), kind, at, EventStatus.UNDONE, NOON) for kind, at in times.items())
@@ -117,29 +134,46 @@ class Trial:
             window,
             LeaseStatus.STARTING,
             NOON,
-            reservations=(reservation,),
+            reservations=(reservation, *(child for _, child in children)),
             events=events,
         )
-        resources = tuple(r for r in self.resources if r.id in counts)
-        return Task(lease, reservation, resources, counts, shares=partial(self._shares_beside, reservation.id))
+        if children:
+            self._parts[reservation.id] = tuple(
+                self._on_resources(lease, child, kind, skip) for kind, child in children
+            )
+            return Task(lease, reservation, ())
+        return self._on_resources(lease, reservation, self.type, skip)
 
     def prepared(self, task: Task) -> Task:
-        """Ensure what must exist before the start; return the reservation with its cloud ids."""
+        """Ensure what must exist before the start; return the reservation with its cloud ids.
+
+        What it is made of is in use then.
+        """
+        for part in self._parts.get(task.reservation.id, ()):
+            kind = self._beside[part.reservation.resource_type]
+            ready = with_ids(part, kind.prepare(part))
+            started = as_active(self.done(kind.start, ready))
+            task = replace(task, lease=_changed(task.lease, started.reservation))
         return with_ids(task, self.type.prepare(task))
+
+    def promised(self, task: Task) -> frozenset[str]:
+        """Return the names of the resources of a reservation, or of what it is made of."""
+        parts = self._parts.get(task.reservation.id, ())
+        return frozenset(each.name for part in (task, *parts) for each in part.resources)
 
     def started(self, task: Task) -> Task:
         """Start a reservation; return it as it is in use."""
         self._in_use[task.reservation.id] = task
         return as_active(self.done(self.type.start, task))
 
-    def _shares_beside(self, reservation_id: str, resource_ids: Collection[int]) -> Mapping[int, Amounts]:
+    def _shares_beside(self, reservation_id: str, resource_ids: Collection[int]) -> Mapping[int, Mapping[str, Amounts]]:
         """Return what reservations that were started have of shared resources, without one of them."""
-        found = dict.fromkeys(resource_ids, Amounts())
-        for task in self._in_use.values():
+        found: dict[int, dict[str, Amounts]] = {id_: {} for id_ in resource_ids}
+        for task in () if self.type.expands else self._in_use.values():
             per_instance = self.demand(task.reservation.parameters).per_instance
             if per_instance is not None and task.reservation.id != reservation_id:
                 for id_ in found.keys() & task.counts.keys():
-                    found[id_] += per_instance.times(task.counts[id_])
+                    found[id_][task.reservation.id] = per_instance.times(task.counts[id_])
         return found
 
     def in_use(self, values: Json | None = None, *, number: int = 1, skip: int = 0) -> Task:
@@ -155,6 +189,13 @@ class Trial:
         """End a reservation."""
         self._in_use.pop(task.reservation.id, None)
         self.done(self.type.end, task)
+        self.end_children(task)
+
+    def end_children(self, task: Task) -> None:
+        """End what a reservation is made of."""
+        for part in self._parts.get(task.reservation.id, ()):
+            now = task.lease.reservation(part.reservation.id) or part.reservation
+            self.done(self._beside[now.resource_type].end, replace(part, lease=task.lease, reservation=now))
 
     def done(self, act: Act, task: Task) -> Task:
         """Act until it is done, letting time pass; return the reservation with its cloud ids."""
@@ -186,6 +227,25 @@ class Trial:
             yield calls
         finally:
             self.faults.on_call = before
+
+    def _types_beside(self) -> dict[str, CompleteType]:
+        plain = self.site.beside() if isinstance(self.site, HasChildren) else ()
+        return {each.resource_type: CompleteType(each) for each in plain}
+
+    def _children(self, parameters: Content) -> list[tuple[CompleteType, Content]]:
+        """Return type and parameters of each reservation that one is made of."""
+        found = []
+        for child in self.type.children(parameters):
+            if (kind := self._beside.get(child.resource_type)) is None:
+                raise LookupError(f"a child is of the type {child.resource_type}, which the site has not beside")
+            given = kind.resolve(Given(child.parameters), project_id=PROJECT)
+            found.append((kind, kind.parameters(given)))
+        return found
+
+    def _on_resources(self, lease: Lease, reservation: Reservation, kind: CompleteType, skip: int) -> Task:
+        counts = self._placed(kind.demand(reservation.parameters, known=self.known), skip)
+        resources = tuple(r for r in self.resources if r.id in counts)
+        return Task(lease, reservation, resources, counts, shares=partial(self._shares_beside, reservation.id))
 
     def _registered(self, number: int, values: Json) -> Resource:
         found = self.kind.find(Registration(values))
@@ -241,8 +301,19 @@ def as_active(task: Task) -> Task:
 
 
 def _with(task: Task, reservation: Reservation, status: LeaseStatus | None = None) -> Task:
-    lease = replace(task.lease, reservations=(reservation,), status=status or task.lease.status)
+    lease = replace(_changed(task.lease, reservation), status=status or task.lease.status)
     return replace(task, lease=lease, reservation=reservation)
+
+
+def _changed(lease: Lease, reservation: Reservation) -> Lease:
+    mine = tuple(reservation if each.id == reservation.id else each for each in lease.reservations)
+    return replace(lease, reservations=mine)
+
+
+def _pending(id_: str, kind: CompleteType, parameters: Content, *, parent: str | None = None) -> Reservation:
+    return Reservation(
+        id_, kind.resource_type, None, ReservationStatus.PENDING, NOON, parameters=parameters, parent=parent
+    )
 
 
 def _id(number: int) -> str:

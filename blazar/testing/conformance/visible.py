@@ -165,7 +165,7 @@ def openings_are_found_and_can_be_booked(trial: Trial) -> None:
     require(found, "no opening is found.")
     first = found[0].window
     require(first.start >= full[0].window.end, f"an opening from {first.start} on is found while all is promised.")
-    lease = scene.lease(start=first.start - scene.clock.now())
+    lease = scene.lease(start=first.start - scene.clock.now().replace(second=0))
     require(lease.window.start == first.start, "the opening could not be booked.")
 
 
@@ -249,7 +249,7 @@ def a_feed_of_free_time_knows_it(trial: Trial) -> None:
     require(busy == (lease.window,), f"{lease.window} is promised, and the feed says {busy}.")
 
 
-class _Seen(Limit):
+class Seen(Limit):
     """A filter that grants everything and keeps what it was asked."""
 
     options: ClassVar[list[cfg.Opt]] = []
@@ -258,17 +258,19 @@ class _Seen(Limit):
         self.questions: list[Question] = []
 
     @classmethod
-    def configured(cls, section: Any, identity: Any) -> _Seen:
+    def configured(cls, section: Any, identity: Any) -> Seen:
+        """Return the filter; it has no options."""
         return cls()
 
     def check(self, question: Question) -> None:
+        """Keep a question."""
         self.questions.append(question)
 
 
 @check(MEASURES)
 def usage_enforcement_sees_the_right_amounts(trial: Trial) -> None:
     """Usage enforcement counts a lease of the type by the right measures, with the right amounts."""
-    seen = _Seen()
+    seen = Seen()
     scene = Scene(trial, filters=[seen])
     scene.lease(start=LATER)
     require(seen.questions, "usage enforcement was not asked.")
