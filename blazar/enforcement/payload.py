@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from blazar.enforcement.values import AllocatedResource, Context, FilterNotification, LeaseView, Question
-from blazar.model.lease import REQUEST_EVENTS, Event, Reservation
+from blazar.model.lease import HIDDEN_EVENTS, Event, Reservation
 
 Json = dict[str, Any]
 
@@ -63,7 +63,7 @@ def _lease(view: LeaseView) -> Json:
         "updated_at": _spaced(lease.updated_at),
         "resource_requests": dict(view.resource_requests),
         "reservations": [_reservation(view, reservation) for reservation in lease.reservations],
-        "events": [_event(lease.id, event) for event in lease.events if event.event_type not in REQUEST_EVENTS],
+        "events": [_event(lease.id, event) for event in lease.events if event.event_type not in HIDDEN_EVENTS],
     }
 
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from blazar.enforcement.values import FilterNotification
 from blazar.model.lease import Content, Lease
-from blazar.model.lease_json import cloud_ids_json, cloud_ids_of, saved_state_json, saved_state_of
+from blazar.model.lease_json import cloud_ids_json, cloud_ids_of, gone_of, saved_state_json, saved_state_of
 
 _ADAPTER = TypeAdapter(FilterNotification)
 
@@ -41,7 +41,7 @@ def parse(text: str) -> FilterNotification:
 
 def _store(stored: dict[str, Any], lease: Lease) -> None:
     for part, reservation in zip(stored["reservations"], lease.reservations, strict=True):
-        del part["cloud_ids"], part["unassigned"], part["failed"]
+        del part["cloud_ids"], part["unassigned"], part["failed"], part["gone"]
         part["parameters"] = dict(reservation.shown_parameters)
         part["artefacts"] = cloud_ids_json(reservation)
     for part, event in zip(stored["events"], lease.events, strict=True):
@@ -52,6 +52,8 @@ def _store(stored: dict[str, Any], lease: Lease) -> None:
 def _read(stored: dict[str, Any]) -> None:
     for part in stored["reservations"]:
         part["parameters"] = Content(part["parameters"])
-        part["cloud_ids"], part["unassigned"], part["failed"] = cloud_ids_of(part.pop("artefacts"))
+        kept = part.pop("artefacts")
+        part["cloud_ids"], part["unassigned"], part["failed"] = cloud_ids_of(kept)
+        part["gone"] = gone_of(kept)
     for part in stored["events"]:
         part["saved_state"] = saved_state_of(part.pop("memo"))

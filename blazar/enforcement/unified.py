@@ -16,7 +16,6 @@ from concurrent.futures import TimeoutError as TooSlow
 from typing import Any, Protocol
 
 from oslo_config import cfg
-from oslo_limit import limit as library
 from oslo_limit import opts
 
 from blazar.context import current
@@ -38,6 +37,9 @@ THREADS = 4
 
 MOST_PROJECTS = 10_000
 """Maximum number of projects whose limits are cached."""
+
+# Before the file is read, as importing the library itself would, which happens later: see _log_in.
+opts.register_opts(cfg.CONF)
 
 
 class Reader(Protocol):
@@ -164,6 +166,9 @@ class UnifiedLimits:
 
 def _log_in(timeout: float) -> Reader:
     """Return a reader; the library finds Keystone by ``[oslo_limit]``."""
+    # It imports all of openstacksdk, which most processes can do without.
+    from oslo_limit import limit as library
+
     # Registered a second time, now that the file is read: auth_section may name a group with no registered options yet.
     opts.register_opts(cfg.CONF)
     # Without a time limit of its own the library would wait for ever, and keep a thread of ours.

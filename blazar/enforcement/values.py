@@ -17,7 +17,7 @@ from blazar.model.amounts import Amounts
 from blazar.model.errors import EnforcementUnavailable, UsageDenied
 from blazar.model.lease import EventType, Lease
 from blazar.model.requests import Actor
-from blazar.model.resource import HOST, Resource
+from blazar.model.resource import HOST, VOLUME, Resource
 from blazar.model.service import StatedLimit
 from blazar.model.spending import UsageRecord, measured
 from blazar.model.usage import LeaseUse
@@ -86,13 +86,13 @@ class LeaseView:
 
     @property
     def resource_requests(self) -> Amounts:
-        """Return the totals per resource class: of hosts their capacity, of instances what they take.
+        """Return the totals per resource class: of hosts their capacity, of instances and volumes what they take.
 
         Addresses have no resource class.
         """
         total = Amounts()
         for allocated in self.allocated_resources:
-            if allocated.resource.kind == HOST:
+            if allocated.resource.kind in (HOST, VOLUME):
                 total += (
                     allocated.resource.capacity
                     if allocated.per_instance is None

@@ -13,13 +13,14 @@ from itertools import accumulate
 
 from blazar.model import extensions
 from blazar.model.amounts import Amounts
-from blazar.model.resource import HOST, KINDS
+from blazar.model.resource import HOST, KINDS, VOLUME
 from blazar.model.window import Window
 
 KIND_NAMESPACE = "blazar.resource.kinds"
-INSTANCE, VCPU = "instance", "vcpu"
-MEASURES = (*(str(kind) for kind in KINDS), INSTANCE, VCPU)
-"""What can be counted: resources by kind; servers on shared hosts by number and by VCPUs (PCPUs included)."""
+INSTANCE, VCPU, GIGABYTE = "instance", "vcpu", "gigabyte"
+MEASURES = (*(str(kind) for kind in KINDS), INSTANCE, VCPU, GIGABYTE)
+"""What can be counted: resources by kind; servers on shared hosts by number and by VCPUs (PCPUs included); volumes also
+by GiB."""
 
 
 @cache
@@ -40,7 +41,7 @@ class UsageRecord:
 
     @property
     def measures(self) -> Mapping[str, int]:
-        """Return the amount per measure (host, floatingip, instance, vcpu)."""
+        """Return the amount per measure (host, floatingip, instance, vcpu, volume, gigabyte)."""
         return measured(self.kind, self.count, self.per_instance)
 
 
@@ -48,6 +49,8 @@ def measured(kind: str, count: int, per_instance: Amounts | None) -> Mapping[str
     """Return the amount per measure of ``count`` resources or instances of a kind."""
     if kind == HOST and per_instance is not None:
         return {INSTANCE: count, VCPU: count * (per_instance.get("VCPU") + per_instance.get("PCPU"))}
+    if kind == VOLUME and per_instance is not None:
+        return {str(VOLUME): count * per_instance.get("VOLUMES"), GIGABYTE: count * per_instance.get("GIGABYTES")}
     return {kind: count}
 
 

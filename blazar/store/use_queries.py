@@ -22,6 +22,10 @@ GIVEN_BACK = (str(LeaseStatus.TERMINATED), str(LeaseStatus.DELETING))
 """States of leases that no longer count: ended, or being deleted by their owner."""
 
 
+UNGRANTED = (str(LeaseStatus.WAITING), str(LeaseStatus.TIMED_OUT))
+"""States of leases that have no resources yet, or never had any."""
+
+
 def of_project(connection: Connection, project_id: str, window: Window, besides: str) -> ProjectUse:
     """Return what a project has in a window, without one lease, in two statements."""
     version = connection.execute(
@@ -46,7 +50,7 @@ def of_project(connection: Connection, project_id: str, window: Window, besides:
         .where(
             leases.c.project_id == project_id,
             leases.c.deleted_at.is_(None),
-            leases.c.status.not_in(GIVEN_BACK),
+            leases.c.status.not_in((*GIVEN_BACK, *UNGRANTED)),
             leases.c.id != besides,
             overlaps,
         )

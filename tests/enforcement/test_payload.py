@@ -15,7 +15,7 @@ from blazar.enforcement.payload import of_notification, of_question
 from blazar.manager.common.notifications import payload as notified
 from tests.manager.enforcement.recording import RecordingFilter
 from tests.manager.test_flavors import offer
-from tests.world import NOON, World, a_host, addresses, flavored, instances, of_hosts
+from tests.world import NOON, World, a_host, addresses, flavored, instances, of_hosts, volumes
 
 HOUR = timedelta(hours=1)
 IDS = ("flavor_id", "aggregate_id", "server_group_id")
@@ -62,6 +62,14 @@ def test_flavors_ask_for_their_own_classes_too(sqlite, books):
         "MEMORY_MB": 2048,
         "CUSTOM_FPGA": 2,
     }
+
+
+def test_volumes_ask_for_their_size_and_number(sqlite, books):
+    world = World(sqlite, filters=[books], register=False)
+    world.register_pools(1)
+    world.lease(volumes(2, size=5), volumes(3, size=4, mode="quota"), start=HOUR)
+    world.run()
+    assert [body["lease"]["resource_requests"] for body in of_all(books)] == [{"GIGABYTES": 22, "VOLUMES": 5}] * 2
 
 
 def test_reservations_of_a_lease_add_up_and_addresses_have_no_class(world, books):

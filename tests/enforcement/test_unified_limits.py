@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -150,13 +152,25 @@ def test_a_limit_that_nobody_registered_grants_nothing_and_says_what_to_create(k
 
 COMPLETE = {"auth_section": "keystone_authtoken", "endpoint_id": "e"}
 
+PROGRAM = """
+import sys
+from oslo_config import cfg
+from blazar.cmd import assemble, config
+assemble.check_plugins(config.load(["--config-file", sys.argv[1]], program="blazar-test", conf=cfg.CONF))
+"""
+"""How a manager starts: with the global configuration, which the library itself reads."""
 
-def check(tmp_path, given, identity=None) -> None:
+
+def write(tmp_path, given) -> str:
     path = tmp_path / "blazar.conf"
     lines = [f"{name} = {value}" for name, value in given.items()]
     head = ["[enforcement]", "enabled_filters = MaxUnitsFilter", "limits_source = unified_limits", "[oslo_limit]"]
     path.write_text("\n".join([*head, *lines, ""]), encoding="utf-8")
-    conf = config.load(["--config-file", str(path)], program="blazar-test")
+    return str(path)
+
+
+def check(tmp_path, given, identity=None) -> None:
+    conf = config.load(["--config-file", write(tmp_path, given)], program="blazar-test")
     if identity:
         assemble.enforcement(conf, identity)
     else:
@@ -167,6 +181,10 @@ def check(tmp_path, given, identity=None) -> None:
 @pytest.mark.parametrize("more", [{}, {"auth_type": "password", "username": "u", "endpoint_service_type": "x"}])
 def test_where_it_says_how_to_ask_limits_may_come_from_keystone(tmp_path, more):
     check(tmp_path, COMPLETE | more)
+    # In a process of its own: other tests have imported more of the library.
+    started = [sys.executable, "-c", PROGRAM, write(tmp_path, COMPLETE | more)]
+    done = subprocess.run(started, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from blazar.model.requests import ReservationChange
 from blazar.model.resource import FLOATING_IP
 from tests.manager.enforcement.recording import HOUR
 from tests.statements import counted
-from tests.world import NOON, World, a_host, addresses, instances
+from tests.world import NOON, World, a_host, addresses, instances, volumes
 
 
 def test_limits_count_what_the_project_has_and_nothing_of_others(sqlite):
@@ -49,6 +49,24 @@ def test_a_limit_on_servers_at_one_time_holds_over_leases_and_changes(engine):
         world.lease(instances(1, vcpus=1), start=HOUR)
     world.manager.leases.delete(lease.id)
     world.lease(instances(5, vcpus=1), start=HOUR)
+
+
+def test_a_limit_on_gib_holds_over_leases_growths_and_both_modes(engine):
+    rules = [MaxUnitsFilter(None, of={"gigabyte": 30, "volume": 5}), ResourceHoursFilter({"gigabyte": 200}, parse("7"))]
+    world = World(engine, register=False, filters=rules)
+    world.register_pools(1, gigabytes=100)
+    lease = world.lease(volumes(2, size=10), hours=4)
+    world.lease(volumes(1, size=5, mode="quota"), hours=4)
+    with pytest.raises(UsageDenied, match=r"6 gigabytes.*\(max_units_of gigabyte\) 5 are left"):
+        world.lease(volumes(1, size=6), hours=2)
+    with pytest.raises(UsageDenied, match=r"\(max_units_of volume\) 2 are left"):
+        world.lease(volumes(3, size=1), hours=2)
+    world.run_to(NOON)
+    with pytest.raises(UsageDenied, match="26 gigabytes"):
+        world.resize(lease, size=13)
+    assert world.resize(lease, size=12).reservations[0].parameters.values["size"] == 12
+    with pytest.raises(UsageDenied, match="gigabyte-hours"):
+        world.lease(volumes(1, size=20), start=5 * HOUR, hours=5)
 
 
 def test_addresses_are_no_hosts_for_a_limit_on_hosts(sqlite):
