@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of a virtual cloud: each purpose has a stream of random numbers of its own, all from one seed."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+HOURS_OF_DAY = tuple(1 + 2 * max(0.0, math.sin(math.pi * (hour - 7) / 14)) for hour in range(24))
+"""How many requests come in each hour of a working day: up to three times as many as in the night."""
+
+MIXES = {
+    "1-4": {1: 50, 2: 30, 4: 20},
+    "1-32": {1: 40, 2: 20, 4: 15, 8: 10, 16: 10, 32: 5},
+    "4-128": {4: 40, 8: 20, 16: 15, 32: 10, 64: 10, 128: 5},
+}
+"""How often a request is for how many hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Times are in hours. ``early`` is the part of the leases that end early, at any instant of their length."""
+
+    mix: str = "1-32"
+    seed: int = 1
+    days: int = 60
+    hosts: int = 500
+    projects: int = 200
+    load: float = 0.95
+    early: float = 0.1
+    ahead: float = 0.5
+    lead: int = 14 * 24
+    patience: int = 14 * 24
+    warm_up: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that comes at the hour ``at``, to begin at ``wanted``; it would really be used for ``real`` hours."""
+
+    id: str
+    project: str
+    count: int
+    at: int
+    wanted: int
+    length: int
+    real: int
+
+
+def trace(p: Parameters) -> list[Request]:
+    """Return the requests, with as many of them as the load asks for."""
+    streams = {name: random.Random(f"{p.seed}/{name}") for name in ("at", "size", "length", "early", "lead", "project")}
+    activity = [1 / rank**1.1 for rank in range(1, p.projects + 1)]
+    sizes = MIXES[p.mix]
+    mean = _mean_length(p.early) * sum(size * n for size, n in sizes.items()) / sum(sizes.values())
+    per_week = p.load * p.hosts * 24 * 7 / mean
+    weights = [part * (5 if day < 5 else 1) for day in range(7) for part in HOURS_OF_DAY]
+    rates = [per_week * weight / sum(weights) for weight in weights]
+    found: list[Request] = []
+    for hour in range(p.days * 24):
+        for _ in range(_poisson(streams["at"], rates[hour % len(rates)])):
+            length = _length(streams["length"])
+            real = (
+                max(1, math.ceil(length * streams["early"].random())) if streams["early"].random() < p.early else length
+            )
+            lead = streams["lead"].randrange(p.lead) if streams["lead"].random() < p.ahead else 0
+            count = streams["size"].choices(list(sizes), list(sizes.values()))[0]
+            project = streams["project"].choices(range(p.projects), activity)[0]
+            number = len(found)
+            found.append(Request(f"l{number:06}", f"p{project:03}", count, hour, hour + lead, length, real))
+    return found
+
+
+def _length(stream: random.Random) -> int:
+    """Return a length: log-normal with a median of 29 hours, from an hour to a week; 15 % are exactly a week."""
+    if stream.random() < 0.15:
+        return 7 * 24
+    return min(max(round(stream.lognormvariate(math.log(29), 1.0)), 1), 7 * 24)
+
+
+def _mean_length(early: float) -> float:
+    stream = random.Random("mean")
+    return sum(_length(stream) for _ in range(50_000)) / 50_000 * (1 - early / 2)
+
+
+def _poisson(stream: random.Random, mean: float) -> int:
+    count, product, bound = 0, stream.random(), math.exp(-mean)
+    while product > bound:
+        count += 1
+        product *= stream.random()
+    return count

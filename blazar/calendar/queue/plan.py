@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each request on the waiting list gets, so that none is delayed by one behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from blazar.calendar.queue.order import ordered
+from blazar.calendar.queue.overlay import FOREVER, Asked, Candidates, Overlay, Shapes, Wanted, asked_by, earlier
+from blazar.calendar.queue.usage import Totals, Usage, share
+from blazar.calendar.queue.values import (
+    DAY,
+    Blocked,
+    Calendar,
+    Estimate,
+    Grant,
+    Limits,
+    Plan,
+    Promise,
+    Waiter,
+)
+from blazar.model.errors import InvalidInput
+from blazar.model.resource import ResourceKind, noun
+
+
+def plan(
+    calendar: Calendar,
+    waiting: Sequence[Waiter],
+    promised: Sequence[Promise],
+    usage: Usage,
+    totals: Totals,
+    now: int,
+    limits: Limits,
+) -> Plan:
+    """Return what a pass over the waiting list does at an instant. The same input gives the same plan.
+
+    First promises are moved to earlier starts where something has become free. Then each request, in order, gets its
+    earliest opening beside all promises and all requests before it: it starts, is promised that start, or only has its
+    place, which nobody behind it takes. ``calendar`` does not contain what is promised in ``promised``.
+    """
+    return _Pass.begin(calendar, promised, now, limits).run(in_order(waiting, usage, totals, now, limits), promised)
+
+
+def in_order(waiting: Sequence[Waiter], usage: Usage, totals: Totals, now: int, limits: Limits) -> list[Waiter]:
+    """Return the order in which requests are served; those that enforcement has refused cost their project nothing."""
+
+    def asked(waiter: Waiter) -> float:
+        if waiter.lease_id in limits.denied:
+            return 0.0
+        counts = [demand.min_count for demand in waiter.demands]
+        return share(waiter.demands, counts, waiter.project_id, totals, usage.rates)
+
+    return ordered(waiting, usage.values, asked, usage.rates, now=now, promise_age=limits.promise_age)
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """The answer to a request that does not wait: the ``grant``, or None, and how many requests are before it.
+
+    ``opening`` is the earliest start that the waiting list leaves to it, None if that has not been searched for.
+    """
+
+    grant: Grant | None
+    before: int = 0
+    opening: int | None = None
+
+
+def direct(
+    calendar: Calendar,
+    waiting: Sequence[Waiter],
+    promised: Sequence[Promise],
+    usage: Usage,
+    totals: Totals,
+    now: int,
+    limits: Limits,
+    asked: Waiter,
+) -> Direct:
+    """Return whether a request may be booked at once: it is last in the order, and has no patience.
+
+    If somebody waits for a resource that it could take, it gets its start only if nobody who waits is delayed by it.
+    One that begins after ``protect`` is not measured against the waiting list.
+    """
+    candidates = Candidates(calendar)
+    before = {
+        waiter.lease_id
+        for waiter in waiting
+        if waiter.lease_id not in limits.denied and _compete(candidates.wanted(waiter), candidates.wanted(asked))
+    }
+    exempt = asked.earliest > now + limits.protect or not before
+    served = _Pass.begin(calendar, promised, now, limits)
+    if not exempt:
+        if len(before) > limits.depth:
+            return Direct(None, len(before))
+        done = served.run(in_order(waiting, usage, totals, now, limits), promised)
+        if any(estimate.rough and estimate.lease_id in before for estimate in done.estimates):
+            # One that is not placed could be delayed unseen.
+            return Direct(None, len(before))
+    grant = served.overlay.first_grant(asked.lease_id, asked_by(asked, now))
+    if grant is None:
+        opening = served.overlay.earliest(replace(asked_by(asked, now), last=FOREVER))
+        return Direct(None, 0 if exempt else len(before), opening)
+    return Direct(grant, 0, grant.start)
+
+
+def _compete(one: Wanted, other: Wanted) -> bool:
+    return any(kind == its and not ids.isdisjoint(theirs) for kind, ids in one for its, theirs in other)
+
+
+@dataclass(slots=True)
+class _Pass:
+    """A pass under way: its overlay, and what it has decided so far."""
+
+    overlay: Overlay
+    candidates: Candidates
+    shapes: Shapes
+    now: int
+    limits: Limits
+    start_now: list[Grant] = field(default_factory=list)
+    promise: list[Grant] = field(default_factory=list)
+    advance: list[Grant] = field(default_factory=list)
+    estimates: list[Estimate] = field(default_factory=list)
+    blocked: list[Blocked] = field(default_factory=list)
+    placed: list[Grant] = field(default_factory=list)
+    granted: dict[str, list[Grant]] = field(default_factory=dict)
+    depths: Counter[Wanted] = field(default_factory=Counter)
+    left_out: dict[ResourceKind, set[int]] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, calendar: Calendar, promised: Sequence[Promise], now: int, limits: Limits) -> _Pass:
+        candidates = Candidates(calendar)
+        overlay = Overlay(calendar, [promise.grant for promise in promised], now, candidates)
+        return cls(overlay, candidates, Shapes(candidates), now, limits)
+
+    def run(self, order: Sequence[Waiter], promised: Sequence[Promise]) -> Plan:
+        self._compress(promised)
+        promises = sum(promise.grant.start > promise.waiter.earliest for promise in promised)
+        ranks: Counter[str] = Counter()
+        for position, waiter in enumerate(order, 1):
+            wanted = self.candidates.wanted(waiter)
+            if self._is_behind(wanted, waiter):
+                self._guess(waiter, position)
+                continue
+            grant = self._search(waiter, position)
+            if grant is None:
+                continue
+            self.overlay.add(grant)
+            self.placed.append(grant)
+            self.depths[wanted] += 1
+            if grant.start <= self.now:
+                self.start_now.append(grant)
+            elif grant.start <= waiter.earliest or self.now - waiter.queued_at >= self.limits.promise_age:
+                # The first start that was asked for is an ordinary booking: it could as well be made directly.
+                self.promise.append(grant)
+                promises += grant.start > waiter.earliest
+            elif ranks[waiter.project_id] < self.limits.promises_per_project and promises < self.limits.promises:
+                self.promise.append(grant)
+                promises += 1
+                ranks[waiter.project_id] += 1
+            else:
+                self.estimates.append(Estimate(waiter.lease_id, position, grant.start))
+                continue
+            self.granted.setdefault(waiter.project_id, []).append(grant)
+        return Plan(
+            tuple(self.start_now),
+            tuple(self.promise),
+            tuple(self.advance),
+            tuple(self.estimates),
+            tuple(self.blocked),
+            tuple(self.placed),
+        )
+
+    def _is_behind(self, wanted: Wanted, waiter: Waiter) -> bool:
+        """Return whether a request is too far behind, or could take from one before it that is."""
+        if waiter.lease_id in self.limits.denied:
+            return False
+        is_behind = self.depths[wanted] >= self.limits.depth
+        if not is_behind and not any(not ids.isdisjoint(self.left_out.get(kind, ())) for kind, ids in wanted):
+            return False
+        for kind, ids in wanted:
+            self.left_out.setdefault(kind, set()).update(() if ids <= self.left_out.get(kind, set()) else ids)
+        return True
+
+    def _compress(self, promised: Sequence[Promise]) -> None:
+        """Move promises to earlier starts, the earliest first."""
+        for promise in sorted(promised, key=lambda each: (each.grant.start, each.waiter.lease_id)):
+            asked = earlier(promise.waiter, promise.grant, self.now)
+            if asked.first > asked.last:
+                continue
+            self.overlay.remove(promise.grant)
+            grant = self.overlay.first_grant(promise.waiter.lease_id, asked)
+            self.overlay.add(grant or promise.grant)
+            if grant is not None:
+                self.advance.append(grant)
+
+    def _search(self, waiter: Waiter, position: int) -> Grant | None:
+        """Return what a request gets and when; None if it is blocked, or nothing fits in its time."""
+        if reason := self.limits.denied.get(waiter.lease_id):
+            self.blocked.append(Blocked(waiter.lease_id, reason))
+            return None
+        asked = asked_by(waiter, self.now)
+        try:
+            grant = self._first_grant(waiter, asked)
+        except InvalidInput as error:
+            self.blocked.append(Blocked(waiter.lease_id, str(error)))
+            return None
+        if grant is None:
+            self._hopeless(waiter, asked, position)
+            return None
+        if reason := self.limits.denies(waiter, grant, self.granted.get(waiter.project_id, ())):
+            self.blocked.append(Blocked(waiter.lease_id, reason))
+            return None
+        return grant
+
+    def _first_grant(self, waiter: Waiter, asked: Asked) -> Grant | None:
+        if not self.limits.skips:
+            return self.overlay.first_grant(waiter.lease_id, asked)
+        first = self.shapes.first(asked)
+        grant = self.overlay.first_grant(waiter.lease_id, replace(asked, first=first)) if first <= asked.last else None
+        self.shapes.learn(asked, None if grant is None else grant.start)
+        return grant
+
+    def _hopeless(self, waiter: Waiter, asked: Asked, position: int) -> None:
+        """Tell when a request would fit that does not fit in its time, or why it never does."""
+        if asked.last < FOREVER:
+            grant = self._first_grant(waiter, replace(asked, last=FOREVER))
+            if grant is not None:
+                self.estimates.append(Estimate(waiter.lease_id, position, grant.start, in_time=False))
+                return
+        self.blocked.append(Blocked(waiter.lease_id, self._never(waiter)))
+
+    def _never(self, waiter: Waiter) -> str:
+        for demand in waiter.demands:
+            found = self.candidates.of(waiter.project_id, demand)
+            if demand.per_instance is None and len(found) < demand.min_count:
+                return (
+                    f"at least {demand.min_count} requested, {len(found)} {noun(demand.kind)}s match that are in use; "
+                    f"request fewer, or wait until more are registered"
+                )
+        return "what matches is too small, or promised without an end; request less"
+
+    def _guess(self, waiter: Waiter, position: int) -> None:
+        """Tell one that is too far behind to be placed when its turn may be."""
+        rate = self.limits.grants_per_day
+        start = self.now + round(position / rate * DAY) if rate else None
+        in_time = start is None or start <= waiter.last_start
+        self.estimates.append(Estimate(waiter.lease_id, position, start, rough=True, in_time=in_time))
