@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from blazar.clouds.ports import Flavor, Segment, Server
+from blazar.clouds.ports.stacks import CREATE
 from blazar.clouds.simulated import SimulatedCloud, State
 from blazar.model.lease import EventStatus, Lease, LeaseStatus, Reservation
 from blazar.model.resource import DEVICE, GENERIC, HOST
@@ -40,6 +41,7 @@ def check_at_rest(store: Store, cloud: SimulatedCloud, *, now: datetime, offered
     with cloud.inspect() as state:
         state.block.remove_gone(now)
         check_cloud(store, state, working, live, offered=offered)
+        check_stacks(state, live, now=now)
 
 
 def check_events(store: Store, leases: Collection[Lease]) -> None:
@@ -190,6 +192,24 @@ def check_networks(store: Store, state: State, reservations: Iterable[tuple[Leas
     assert set(found) == wanted, f"networks are left over, or missing: {set(found) ^ wanted}"
     left = {port.network_id for port in state.ports.values()} - state.networks.keys()
     assert not left, f"ports are on networks that are gone: {left}"
+
+
+def check_stacks(state: State, leases: Iterable[Lease], *, now: datetime) -> None:
+    """Check that projects have the stacks of their active leases, complete, on servers of their own, and no others."""
+    everything = [(lease, r) for lease in leases for r in lease.reservations if lease.status is LeaseStatus.ACTIVE]
+    wanted = {(mark(r.id), lease.project_id) for lease, r in everything if r.resource_type == STACK}
+    there = [stack for stack in state.stacks.values() if not stack.is_gone(now)]
+    found = [(next(tag for tag in stack.tags if tag != BLAZAR), stack.project_id) for stack in there]
+    assert len(found) == len(set(found)), "a stack is there twice"
+    assert set(found) == wanted, f"stacks are left over, or missing: {set(found) ^ wanted}"
+    spoiled = [
+        (stack.id, stack.action, stack.reason) for stack in there if (stack.action, stack.reason) != (CREATE, "")
+    ]
+    assert not spoiled, f"stacks of active leases are not complete: {spoiled}"
+    parents = {r.id: r.parent for _, r in everything}
+    for stack in there:
+        on = {state.servers[each.physical_id].flavor for each in stack.resources if each.type == "OS::Nova::Server"}
+        assert {mark(parents[flavor]) for flavor in on} <= set(stack.tags), "a stack has servers on what is not its own"
 
 
 def check_things(store: Store, state: State, reservations: Iterable[tuple[Lease, Reservation]]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from blazar.model.demand import Allocation
-from blazar.model.resource import GENERIC, KINDS, Resource
+from blazar.model.resource import GENERIC, KINDS, VOLUME, Resource
 from blazar.store.store import Store
 
 
@@ -17,7 +17,7 @@ def check_promises(store: Store, *, since: datetime) -> None:
 
     Who has overstayed is waited for, and so counts only until the end of its own window.
     """
-    for kind in (*KINDS, GENERIC):
+    for kind in (*KINDS, GENERIC, VOLUME):
         if allocations := store.calendar.live(kind):
             resources = {resource.id: resource for resource in store.resources.of_kind(kind)}
             check(allocations, resources, since=since)

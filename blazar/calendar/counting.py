@@ -43,7 +43,7 @@ class Condition:
         if self.fits is None:
             count = len(self.resources)
             for resource in self.resources:
-                _add_blocked(changes, timeline, resource.id, length)
+                _add_blocked(changes, timeline, resource.id, length, first, last)
         else:
             count = sum(self._add_fits(changes, self.fits, r, length) for r in self.resources)
         return _at_least(self.least, count, changes, first, last)
@@ -122,6 +122,8 @@ def _of_whole(
     demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]
 ) -> tuple[tuple[Condition, ...], bool]:
     """Return Hall's condition: any demands together have at least as many candidates as they need."""
+    if len(demands) == 1 and not demands[0].required:
+        return (Condition(candidates[0], demands[0].min_count),), True
     required = []
     for demand, resources in zip(demands, candidates, strict=True):
         if demand.required:
@@ -178,20 +180,31 @@ def _at_least(least: int, count: int, changes: dict[int, int], first: int, last:
     return found
 
 
-def _add_blocked(changes: dict[int, int], timeline: Timeline, resource_id: int, length: int) -> None:
-    """Subtract one where a resource is used by others, and add it where it is free again."""
+def _add_blocked(
+    changes: dict[int, int], timeline: Timeline, resource_id: int, length: int, first: int, last: int
+) -> None:
+    """Subtract one where a resource is used by others, and add it where it is free again.
+
+    Uses that stand in the way of no start from ``first`` to ``last`` are passed over.
+    """
     lead = timeline.cleaning + length - 1
     until = None
     if resource_id in timeline.late:
         until = timeline.now + 1
         changes[-NEVER] = changes.get(-NEVER, 0) - 1
     for start, end, _, _ in timeline.uses.get(resource_id, ()):
+        if end <= first:
+            continue
         begin = start - lead
+        if begin > last:
+            break
         if begin >= end:
             continue
-        if until is None or begin > until:
-            if until is not None:
-                changes[until] = changes.get(until, 0) + 1
+        if until is None:
+            changes[begin] = changes.get(begin, 0) - 1
+            until = end
+        elif begin > until:
+            changes[until] = changes.get(until, 0) + 1
             changes[begin] = changes.get(begin, 0) - 1
             until = end
         elif end > until:

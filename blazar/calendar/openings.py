@@ -117,6 +117,8 @@ class KindSearch:
     def candidates(self, demand: Demand) -> Sequence[Resource]:
         """Return the resources that a demand can have when they are free."""
         found = self.matching(demand.requirement)
+        if not demand.traits:
+            return [r for r in found if r.reservable]
         return [r for r in found if r.reservable and demand.traits.met_by(r.traits)]
 
     def possible(self, length: int, first: int, last: int) -> list[Run]:
@@ -142,6 +144,14 @@ class KindSearch:
             except NotEnoughResources:
                 self._known[window] = None
         return self._known[window]
+
+    def fits(self, start: int, end: int) -> bool:
+        """Return whether the demands fit in a window in which they can as far as counting tells. BudgetSpent."""
+        if start >= self.exact_from:
+            return True
+        if self.budget.is_spent and (start, end) not in self._known:
+            raise BudgetSpent(start)
+        return self.placed(start, end) is not None
 
     def place(self, start: int, end: int, demands: Sequence[Demand] | None = None) -> Placement:
         """Place these demands, or all, in a window as a booking would. NotEnoughResources, InvalidInput."""
@@ -235,17 +245,56 @@ def search(
     return Found(tuple(openings), latest, complete=True)
 
 
+def earliest(kinds: Sequence[KindSearch], *, length: int, first: int, last: int) -> int | None:
+    """Return the first start from ``first`` to ``last`` at which all demands fit for ``length`` seconds.
+
+    BudgetSpent; InvalidInput if a required resource does not exist.
+    """
+    for begun, until in _possible(kinds, length, first, last):
+        at = begun
+        while at <= until:
+            missed = next((kind for kind in kinds if not kind.fits(at, at + length)), None)
+            if missed is None:
+                return at
+            ends = missed.timeline.next_end(at)
+            at = min(missed.exact_from, NEVER if ends is None else ends)
+    return None
+
+
+def nearest(kinds: Sequence[KindSearch], *, length: int, wanted: int, earliest: int, latest: int) -> int | None:
+    """Return the start nearest to the one wanted from which all demands fit for ``length`` seconds, None if none does.
+
+    It lies from ``earliest`` on, and the end is at most ``latest``. Of two that are as near it is the earlier one. If
+    the budget is spent, it is the nearest one that was found until then.
+    """
+    found: int | None = None
+    try:
+        for first, last in _runs(kinds, length, earliest, latest - length):
+            start = min(max(first, wanted), last)
+            if found is None or abs(start - wanted) < abs(found - wanted):
+                found = start
+            if last >= wanted:
+                break
+    except BudgetSpent:
+        pass
+    return found
+
+
 def open_until(kinds: Sequence[KindSearch], start: int, end: int, latest: int) -> int:
     """Return the last end, up to ``latest``, for which all demands fit from ``start`` on, as they do to ``end``."""
     return min((kind.open_until(start, end, latest) for kind in kinds), default=latest)
 
 
 def _runs(kinds: Sequence[KindSearch], length: int, first: int, last: int) -> Iterator[Run]:
+    for run in _possible(kinds, length, first, last):
+        yield from _confirmed(kinds, run, length)
+
+
+def _possible(kinds: Sequence[KindSearch], length: int, first: int, last: int) -> list[Run]:
     possible: list[Run] = [(first, last)] if first <= last else []
     for kind in kinds:
         possible = common(possible, kind.possible(length, first, last)) if possible else []
-    for run in possible:
-        yield from _confirmed(kinds, run, length)
+    return possible
 
 
 def _confirmed(kinds: Sequence[KindSearch], run: Run, length: int) -> Iterator[Run]:

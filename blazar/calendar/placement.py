@@ -18,7 +18,7 @@ from blazar.calendar.shared import SharedSearch
 from blazar.model.demand import Demand
 from blazar.model.errors import InvalidInput, NotEnoughResources
 from blazar.model.requirements import Anything, Requirement, matches
-from blazar.model.resource import Resource, noun
+from blazar.model.resource import Resource, noun, share
 
 Matching = Callable[[Requirement], Sequence[Resource]]
 
@@ -305,7 +305,7 @@ def _not_enough(
         text = f"at least {demand.min_count} requested, {matching} match, {free} of them free in that time{together}"
     else:
         text = (
-            f"{demand.min_count} instances requested, {matching} {noun(demand.kind)}s match, {free} instances "
-            f"fit{together}"
+            f"{demand.min_count} {share(demand.kind)}s requested, {matching} {noun(demand.kind)}s match, {free} "
+            f"{share(demand.kind)}s fit{together}"
         )
     return NotEnoughResources(f"Not enough {noun(demand.kind)}s available: {which}{text}.")

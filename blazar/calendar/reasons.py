@@ -17,7 +17,7 @@ from blazar.model.clock import said
 from blazar.model.demand import Affinity, Demand
 from blazar.model.errors import NotEnoughResources
 from blazar.model.requirements import All, AnyOf, Anything, Comparison, Membership, Not, Requirement, matches
-from blazar.model.resource import Resource, noun
+from blazar.model.resource import Resource, noun, share
 
 LONGEST_WORDS = 120
 
@@ -160,7 +160,8 @@ class _Count:
 
     def explanation(self, free: int) -> Explanation:
         """Return the steps, and the sentence that ends with what the demand could get."""
-        ending = f"{free} free" if self.demand.whole else f"{free} {'instance fits' if free == 1 else 'instances fit'}"
+        part = share(self.demand.kind)
+        ending = f"{free} free" if self.demand.whole else f"{free} {part} fits" if free == 1 else f"{free} {part}s fit"
         return Explanation(tuple(self.steps), "; ".join([*self.words, ending]), free)
 
     def _remove(self, code: StepCode, gone: Callable[[Resource], bool], words: str) -> int:

@@ -26,11 +26,11 @@ None as amounts is the whole resource.
 class Timeline:
     """The uses of the resources of one kind from ``now``, or from the beginning of a later range, to the range's end.
 
-    ``uses`` are by resource, in any order. ``late`` are the uses that should have ended and have not; they stand in the
-    way of windows that begin by ``now``. ``before`` and ``after`` have the last end before the range and the first
-    start after it, for resources that are used then. ``cleaning`` seconds are kept free after every use, also after
-    the one that is searched for. If ``whole_only``, nothing but whole resources is searched for, and every use counts
-    as whole.
+    ``uses`` are by resource, in any order; those that are said to be sorted by start are not copied. ``late`` are the
+    uses that should have ended and have not; they stand in the way of windows that begin by ``now``. ``before`` and
+    ``after`` have the last end before the range and the first start after it, for resources that are used then.
+    ``cleaning`` seconds are kept free after every use, also after the one that is searched for. If ``whole_only``,
+    nothing but whole resources is searched for, and every use counts as whole.
     """
 
     def __init__(
@@ -43,9 +43,10 @@ class Timeline:
         late: Mapping[int, Sequence[Use]] | None = None,
         before: Mapping[int, int] | None = None,
         after: Mapping[int, int] | None = None,
+        is_sorted: bool = False,
     ) -> None:
         by_start = itemgetter(0)
-        self.uses = {id_: sorted(found, key=by_start) for id_, found in uses.items()}
+        self.uses = uses if is_sorted else {id_: sorted(found, key=by_start) for id_, found in uses.items()}
         self.now = now
         self.cleaning = cleaning
         self.whole_only = whole_only
@@ -64,17 +65,19 @@ class Timeline:
         shared: dict[int, list[Use]] = {}
         ends, starts = dict(self._before), dict(self._after)
         whole_only = self.whole_only
-        for id_, uses in self.uses.items():
+        if whole_only:
+            self._add_whole(begin, until, taken, ends, starts)
+        for id_, uses in () if whole_only else self.uses.items():
             for use in uses:
                 starts_at, blocks_until, _, amounts = use
                 if starts_at >= until:
-                    if amounts is None or whole_only:
+                    if amounts is None:
                         starts[id_] = starts_at
                         break
                 elif blocks_until <= begin:
-                    if amounts is None or whole_only:
+                    if amounts is None:
                         ends[id_] = max(blocks_until, ends.get(id_, blocks_until))
-                elif amounts is None or whole_only:
+                elif amounts is None:
                     taken.add(id_)
                 else:
                     shared.setdefault(id_, []).append(use)
@@ -87,6 +90,64 @@ class Timeline:
                         shared.setdefault(id_, []).append((use[0], until - self.cleaning, use[2], use[3]))
         room = Room(instant(start), instant(end + self.cleaning), _Instants(ends), _Instants(starts))
         return Occupancy.of_uses(taken, _Uses(shared, self.cleaning), room)
+
+    def _add_whole(self, begin: int, until: int, taken: set[int], ends: dict[int, int], starts: dict[int, int]) -> None:
+        """Add what is taken in a window, and of the rest the last end before it and the first start after it."""
+        for id_, uses in self.uses.items():
+            last = None
+            for starts_at, blocks_until, _, _ in uses:
+                if starts_at >= until:
+                    starts[id_] = starts_at
+                    break
+                if blocks_until > begin:
+                    taken.add(id_)
+                    break
+                if last is None or blocks_until > last:
+                    last = blocks_until
+            if last is not None and last > ends.get(id_, last - 1):
+                ends[id_] = last
+
+    def beside(self, uses: Mapping[int, Sequence[Use]]) -> Timeline:
+        """Return this timeline with more uses."""
+        more = Timeline(
+            {id_: [*self.uses.get(id_, ()), *added] for id_, added in uses.items()},
+            now=self.now,
+            cleaning=self.cleaning,
+            whole_only=self.whole_only,
+            late=self.late,
+            before=self._before,
+            after=self._after,
+        )
+        # The uses of all other resources are sorted already.
+        more.uses = {**self.uses, **more.uses}
+        return more
+
+    def narrowed(self, start: int, end: int) -> Timeline:
+        """Return the timeline of a part of the range: windows in it have the same occupancy, which is read faster."""
+        until = end + self.cleaning
+        uses: dict[int, list[Use]] = {}
+        before, after = dict(self._before), dict(self._after)
+        for id_, every in self.uses.items():
+            found = []
+            for use in every:
+                if use[0] < until and use[1] > start:
+                    found.append(use)
+                elif use[3] is None or self.whole_only:
+                    if use[1] <= start:
+                        before[id_] = max(use[1], before.get(id_, use[1]))
+                    else:
+                        after[id_] = min(use[0], after.get(id_, use[0]))
+            if found:
+                uses[id_] = found
+        return Timeline(
+            uses,
+            now=self.now,
+            cleaning=self.cleaning,
+            whole_only=self.whole_only,
+            late=self.late,
+            before=before,
+            after=after,
+        )
 
     def next_start(self, ids: Collection[int], after: int) -> int | None:
         """Return the first start of a use of these resources at or after an instant, if there is one."""

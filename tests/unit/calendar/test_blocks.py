@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from blazar.model.calendar import Block, BlockKind, OutOfUse
 from blazar.model.window import Window
 from tests.unit.builders import NOON, a_host, hours
 
+CASES = max(150, int(os.environ.get("BLAZAR_CASES", "150")) // 10)
 MINUTE = timedelta(minutes=1)
 SIZES = (None, Amounts.of({"VCPU": 1}), Amounts.of({"VCPU": 2, "MEMORY_MB": 512}), Amounts.of({"MEMORY_MB": 1024}))
 
@@ -47,7 +50,7 @@ def minutes(window):
     return [window.start + number * MINUTE for number in range(int(window.duration / MINUTE))]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=CASES)
 @given(st.lists(uses_of(foreign=True), max_size=7), windows)
 def test_a_member_sees_what_others_use_at_each_minute_in_the_fewest_blocks(uses, window):
     foreign = [use for use in uses if use.lease_id is None]
@@ -64,7 +67,7 @@ def test_a_member_sees_what_others_use_at_each_minute_in_the_fewest_blocks(uses,
     assert all(block.lease_id is None and block.reservation_id is None for block in blocks)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=CASES)
 @given(st.lists(uses_of(foreign=True), max_size=7), windows)
 def test_own_uses_and_their_cleaning_are_shown_each_by_itself(uses, window):
     own = [use for use in uses if use.lease_id is not None]
@@ -80,7 +83,7 @@ def test_own_uses_and_their_cleaning_are_shown_each_by_itself(uses, window):
     assert [block.start for block in blocks] == sorted(block.start for block in blocks)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=CASES)
 @given(st.lists(uses_of(foreign=False), max_size=7), windows)
 def test_an_operator_sees_each_lease_with_all_that_it_uses(uses, window):
     blocks = [block for block in blocks_for_operator(uses, window) if block.kind is BlockKind.LEASE]
@@ -127,3 +130,17 @@ def test_a_host_is_out_of_use_since_then_and_until_then():
     assert shown(window=hours(0, 0.5), **disabled) == [(OutOfUse.DISABLED, NOON, at(30), "fan")]
     assert shown(window=hours(1, 2), **disabled) == []
     assert [code for code, *_ in shown(**disabled, **broken)] == [OutOfUse.DISABLED, OutOfUse.FAILED]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "comparison",
+    [
+        test_a_member_sees_what_others_use_at_each_minute_in_the_fewest_blocks,
+        test_own_uses_and_their_cleaning_are_shown_each_by_itself,
+        test_an_operator_sees_each_lease_with_all_that_it_uses,
+    ],
+)
+def test_a_thousand_cases(comparison):
+    """With BLAZAR_CASES=10000, as .ci/nightly runs it, each comparison above tries a thousand."""
+    comparison()

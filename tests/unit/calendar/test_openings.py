@@ -361,5 +361,5 @@ def test_a_whole_month_of_a_thousand_hosts_needs_one_placement_for_each_opening(
     ],
 )
 def test_ten_thousand_cases(comparison):
-    """With BLAZAR_CASES=10000, as the slow suite runs it, each comparison above tries that many."""
+    """With BLAZAR_CASES=10000, as .ci/nightly runs it, each comparison above tries that many."""
     comparison()

@@ -441,5 +441,5 @@ def test_units_and_wholes_are_placed_wherever_there_is_a_way(case):
     ],
 )
 def test_ten_thousand_cases(comparison):
-    """With BLAZAR_CASES=10000, as the slow suite runs it, each comparison above tries that many."""
+    """With BLAZAR_CASES=10000, as .ci/nightly runs it, each comparison above tries that many."""
     comparison()

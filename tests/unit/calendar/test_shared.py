@@ -301,5 +301,5 @@ def test_no_sequence_of_bookings_promises_more_than_there_is_at_any_moment(raw, 
 
 @pytest.mark.slow
 def test_ten_thousand_cases():
-    """With BLAZAR_CASES=10000, as the slow suite runs it, the comparison above tries that many."""
+    """With BLAZAR_CASES=10000, as .ci/nightly runs it, the comparison above tries that many."""
     test_hosts_and_units_are_placed_wherever_there_is_a_way()
